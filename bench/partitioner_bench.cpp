@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tessera/bench/partitioner/rates.hpp"
+#include "tessera/bench/partitioner/training.hpp"
 #include "tessera/bench/partitioner/updates.hpp"
 #include "tessera/bench/peak_memory.hpp"
 #include "tessera/bench/timing.hpp"
@@ -52,6 +53,7 @@ std::vector<Measure> measures() {
   }
   list.push_back(
       {"encode", [=](Report& r) { encode_rate_half(r, "block 16, density 0.1", blocks, 12); }});
+  list.push_back({"training", training_rates});
   list.push_back({"splits", column_splits});
   for (const auto& [name, layer, anywhere] : {std::tuple("block 16, anywhere", blocks, true),
                                               std::tuple("block 1, in some rows", dense, false),

@@ -17,39 +17,58 @@ constexpr std::string_view kWhat = "places of the rows of a file";
 // Returns the index that the first rank has made.
 io::RowIndex index_of(Communicator& ranks, const std::string& path) {
   io::RowIndex index;
-  if (ranks.rank() == 0) index = io::index_rows(path);
-  const auto first = [&](std::vector<std::int64_t> list) {
-    std::vector<std::vector<std::int64_t>> to(std::size_t(ranks.size()));
-    if (ranks.rank() == 0) to.assign(to.size(), list);
-    return exchange_lists(ranks, kWhat, std::move(to))[0];
-  };
-  const auto figures = first({index.rows, index.cols, index.has_values ? 1 : 0});
+  std::string refusal;
+  if (ranks.rank() == 0) try {
+      index = io::index_rows(path);
+    } catch (const io::NotByRows& error) {
+      refusal = error.what();
+    }
+  const auto why = list_of_first(ranks, kWhat, std::vector<char>(refusal.begin(), refusal.end()));
+  if (!why.empty()) throw io::NotByRows(std::string(why.begin(), why.end()));
+  const auto figures = list_of_first(
+      ranks, kWhat, std::vector<std::int64_t>{index.rows, index.cols, index.has_values ? 1 : 0});
   index.rows = figures[0];
   index.cols = figures[1];
   index.has_values = figures[2] != 0;
-  index.row_begin = first(std::move(index.row_begin));
-  index.byte_begin = first(std::move(index.byte_begin));
+  index.row_begin = list_of_first(ranks, kWhat, std::move(index.row_begin));
+  index.byte_begin = list_of_first(ranks, kWhat, std::move(index.byte_begin));
   return index;
 }
 
 }  // namespace
 
-FileRows read_own_rows(Communicator& ranks, const std::string& path, BlockShape block) {
+template <class T>
+FileRows<T> read_own_elements(Communicator& ranks, const std::string& path,
+                              std::int64_t block_rows) {
   const io::RowIndex index = index_of(ranks, path);
   std::vector<std::int64_t> counts;
-  for (std::int64_t row = 0; row < index.rows; row += block.rows) {
-    const std::int64_t end = std::min(row + block.rows, index.rows);
+  for (std::int64_t row = 0; row < index.rows; row += block_rows) {
+    const std::int64_t end = std::min(row + block_rows, index.rows);
     counts.push_back(index.row_begin[std::size_t(end)] - index.row_begin[std::size_t(row)]);
   }
-  FileRows result{
-      cut_evenly(counts, index.rows, block.rows, ranks.size()), index.cols, index.has_values, {}};
+  FileRows<T> result{.outputs = cut_evenly(counts, index.rows, block_rows, ranks.size()),
+                     .cols = index.cols,
+                     .has_values = index.has_values,
+                     .rows = {}};
   const Range own = result.outputs.of(ranks.rank());
-  result.rows = io::read_rows(path, index, own);
+  result.first_entry = index.row_begin[std::size_t(own.begin)];
+  result.rows = io::read_rows<T>(path, index, own);
+  return result;
+}
+
+template <class T>
+FileRows<T> read_own_rows(Communicator& ranks, const std::string& path, BlockShape block) {
+  FileRows<T> result = read_own_elements<T>(ranks, path, block.rows);
   if (block.is_element()) return result;
-  result.rows = sparse::with_shape(result.rows, round_up(own.size(), block.rows),
-                                   round_up(index.cols, block.cols));
+  result.rows = sparse::with_shape(result.rows, round_up(result.rows.rows, block.rows),
+                                   round_up(result.cols, block.cols));
   result.rows = sparse::with_block(result.rows, block);
   return result;
 }
+
+template FileRows<float> read_own_elements(Communicator&, const std::string&, std::int64_t);
+template FileRows<double> read_own_elements(Communicator&, const std::string&, std::int64_t);
+template FileRows<float> read_own_rows(Communicator&, const std::string&, BlockShape);
+template FileRows<double> read_own_rows(Communicator&, const std::string&, BlockShape);
 
 }  // namespace tessera::distributed

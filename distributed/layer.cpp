@@ -55,8 +55,8 @@ struct DistributedLayer::State {
   std::vector<std::int32_t> order;  // received_order of the columns
   std::vector<float> received;      // values of the columns
   std::tuple<PanelMemory<float>, PanelMemory<Half>, PanelMemory<BFloat16>> memory;
-  std::vector<float> sums;     // gradients of several panels that are added to the caller's
-  sparse::Csr<float> no_rows;  // of a rank without rows
+  std::vector<float> sums;  // gradients of several panels that are added to the caller's
+  sparse::Csr<float> no_rows, no_columns;  // of a rank without them
 
   const sparse::Csr<float>& weights() const { return rows ? rows->weights() : no_rows; }
   Range own(const RowCut& cut) const { return cut.of(ranks->rank()); }
@@ -77,32 +77,80 @@ struct DistributedLayer::State {
                        view.cols, ranks->rank(), own(cut).size(), cols));
   }
 
-  // Calls pass(panel, columns) for the gathered panels of an operand. Returns the traffic.
+  // A pass over the gathered panels of an operand, which is cut among the ranks by `cut`.
+  struct Gathering {
+    Pass pass = Pass::Fwd;
+    std::string_view what;  // travels
+    const RowCut& cut;
+    host::HostColumns columns;  // of the panels of HostLayer
+    std::int64_t widest = 0;
+  };
+
+  // Calls body(panel, columns, options of the panel, times) for all panels, until it or a stop ends
+  // the pass. Returns true if nothing did.
   template <class T, class Body>
-  PassTimes for_each_panel(std::string_view what, const RowCut& cut, MatrixView<const T> own_rows,
-                           host::HostColumns cut_columns, std::int64_t widest, const Body& pass) {
+  bool for_each_panel(const Gathering& of, MatrixView<const T> own_rows,
+                      const verify::RunOptions& run, PassTimes& times, const Body& body) {
     const double begin = seconds_now();
     const Traffic before = ranks->traffic();
-    PassTimes times;
+    times = {};
+    if (run.self_check != nullptr) *run.self_check = {};
     const std::int64_t z = own_rows.cols;
+    bool goes_on = true;
     if (ranks->size() == 1) {
-      times.host = pass(own_rows, Range{0, z});
+      goes_on = run_panel(of, {0, z}, 0, own_rows, run, times, body);
     } else {
-      if (!options.panels) cut_columns = {z, z, false};
+      const host::HostColumns cut = options.panels ? of.columns : host::HostColumns{z, z, false};
       internal::GatheredPanels<T> panels(
-          *ranks, *executor, cut, std::get<PanelMemory<T>>(memory), what, own_rows,
-          internal::panel_ranges(z, cut_columns.width, options.panels ? widest : z),
-          cut_columns.stride);
-      for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
+          *ranks, *executor, of.cut, std::get<PanelMemory<T>>(memory), of.what, own_rows,
+          internal::panel_ranges(z, cut.width, options.panels ? of.widest : z), cut.stride,
+          run.self_check != nullptr);
+      for (std::int64_t panel = 0; goes_on && panel < panels.count(); ++panel) {
         const MatrixView<const T> rows_of_all = panels.next();
-        times.host += pass(rows_of_all, panels.columns(panel));
+        goes_on = run_panel(of, panels.columns(panel), panel, rows_of_all, run, times, body);
       }
       panels.end();
     }
     times.host.seconds = seconds_now() - begin;
     times.gather_seconds = ranks->traffic().wait_seconds - before.wait_seconds;
     times.received_bytes = ranks->traffic().received_bytes - before.received_bytes;
-    return times;
+    return goes_on;
+  }
+
+  template <class T, class Body>
+  bool run_panel(const Gathering& of, Range columns_of_z, std::int64_t begun,
+                 MatrixView<const T> panel, const verify::RunOptions& run, PassTimes& times,
+                 const Body& body) {
+    if (is_stopped(run)) return false;
+    if (run.progress) run.progress({of.what, begun});
+    verify::Checksums checksums;
+    const verify::RunOptions of_panel{.self_check = run.self_check ? &checksums : nullptr,
+                                      .repair = run.repair};
+    host::HostTimes seconds;
+    try {
+      [[maybe_unused]] const bool finished = body(panel, columns_of_z, of_panel, seconds);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::CheckFailed) throw;
+      throw Error(
+          error.code(),
+          fmt::format("{} of columns {} to {} on rank {}{}: {}", to_string(of.pass),
+                      columns_of_z.begin, columns_of_z.end, ranks->rank(),
+                      of.pass == Pass::GradA ? ", as Fwd of R transposed" : "", error.what()));
+    }
+    times.host += seconds;
+    if (run.self_check != nullptr && checksums.compared > 0)
+      verify::add_part(checksums, *run.self_check);
+    return true;
+  }
+
+  // True if any rank wants to stop.
+  bool is_stopped(const verify::RunOptions& run) const {
+    if (!run.stop.stop_possible()) return false;
+    bool stopped = false;
+    for (const auto& list :
+         gather_lists(*ranks, "wishes to stop", std::vector<char>{run.stop.stop_requested()}))
+      stopped = stopped || list[0] != 0;
+    return stopped;
   }
 
   // The panels of HostLayer for the whole layer, or for its transpose.
@@ -127,7 +175,11 @@ struct DistributedLayer::State {
     sparse::Csr<float> transpose = internal::exchange_columns(*ranks, inputs, weights());
     order = internal::received_order(transpose);
     columns.reset();
-    if (own_inputs.size() == 0) return;
+    no_columns = {};
+    if (own_inputs.size() == 0) {
+      no_columns = std::move(transpose);
+      return;
+    }
     const Dims size = problem.size;
     columns.emplace(Problem{.size = {1, own_inputs.size(), size.x, size.z},
                             .block = problem.block.transposed(),
@@ -249,24 +301,28 @@ void DistributedLayer::change_parts(const host::ChangePart& change) {
 }
 
 template <class T>
-PassTimes DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
-                                    const host::ForwardOptions& after) {
+bool DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
+                               const host::ForwardOptions& after, const verify::RunOptions& options,
+                               PassTimes& times) {
   State& state = *state_;
   state.check_operand("forward", "s", s, state.inputs, s.cols);
   state.check_operand("forward", "q", q, state.outputs, s.cols);
   const Footprint operands[] = {footprint("s", s)};
   check_no_overlap("forward", footprint("q", q), operands);
   return state.for_each_panel<T>(
-      "Fwd: rows of S", state.inputs, s, state.product_panels(false, s.cols), kWidestPanel,
-      [&](MatrixView<const T> panel, Range columns) {
-        if (!state.rows) return host::HostTimes{};
-        return state.rows->forward<T>(panel, q.sub({0, q.rows}, columns), after);
+      {Pass::Fwd, "Fwd: rows of S", state.inputs, state.product_panels(false, s.cols),
+       kWidestPanel},
+      s, options, times,
+      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
+        return !state.rows ||
+               state.rows->forward<T>(panel, q.sub({0, q.rows}, columns), after, of_panel, seconds);
       });
 }
 
 template <class T>
-PassTimes DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                                   const host::GradAOptions<T>& after) {
+bool DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                              const host::GradAOptions<T>& after, const verify::RunOptions& options,
+                              PassTimes& times) {
   State& state = *state_;
   state.check_operand("grad_a", "q_grad", q_grad, state.outputs, q_grad.cols);
   state.check_operand("grad_a", "s_grad", s_grad, state.inputs, q_grad.cols);
@@ -277,21 +333,25 @@ PassTimes DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_g
   const Footprint operands[] = {footprint("q_grad", q_grad), footprint("where_positive", mask)};
   check_no_overlap("grad_a", footprint("s_grad", s_grad), operands);
   return state.for_each_panel<T>(
-      "GradA: rows of dQ", state.outputs, q_grad, state.product_panels(true, q_grad.cols),
-      kWidestPanel, [&](MatrixView<const T> panel, Range columns) {
-        if (!state.columns) return host::HostTimes{};
-        const auto times = state.columns->forward<T>(panel, s_grad.sub({0, s_grad.rows}, columns));
-        if (mask.data == nullptr) return times;
+      {Pass::GradA, "GradA: rows of dQ", state.outputs, state.product_panels(true, q_grad.cols),
+       kWidestPanel},
+      q_grad, options, times,
+      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
+        if (!state.columns) return true;
+        const bool finished = state.columns->forward<T>(
+            panel, s_grad.sub({0, s_grad.rows}, columns), of_panel, seconds);
+        if (mask.data == nullptr) return finished;
         for (std::int64_t r = 0; r < s_grad.rows; ++r)
           for (std::int64_t c = columns.begin; c < columns.end; ++c)
             if (!(float(mask(r, c)) > 0)) s_grad(r, c) = T(0.0f);
-        return times;
+        return finished;
       });
 }
 
 template <class T>
-PassTimes DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                   std::span<float> gradients, host::Accumulate accumulate) {
+bool DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                              std::span<float> gradients, host::Accumulate accumulate,
+                              const verify::RunOptions& options, PassTimes& times) {
   State& state = *state_;
   state.check_operand("grad_w", "q_grad", q_grad, state.outputs, s.cols);
   state.check_operand("grad_w", "s", s, state.inputs, s.cols);
@@ -309,17 +369,42 @@ PassTimes DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const 
   const std::span<float> sums = adds ? std::span<float>(state.sums) : gradients;
   if (!adds && accumulate == host::Accumulate::No && s.cols == 0)
     std::fill(gradients.begin(), gradients.end(), 0.0f);
-  const PassTimes times = state.for_each_panel<T>(
-      "GradW: rows of S", state.inputs, s, panels, panels.width,
-      [&](MatrixView<const T> panel, Range columns) {
-        if (!state.rows) return host::HostTimes{};
-        const host::Accumulate of_panel = columns.begin > 0 ? host::Accumulate::Yes
-                                          : adds            ? host::Accumulate::No
-                                                            : accumulate;
-        return state.rows->grad_w<T>(q_grad.sub({0, q_grad.rows}, columns), panel, sums, of_panel);
+  const bool finished = state.for_each_panel<T>(
+      {Pass::GradW, "GradW: rows of S", state.inputs, panels, panels.width}, s, options, times,
+      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
+        if (!state.rows) return true;
+        const host::Accumulate how = columns.begin > 0 ? host::Accumulate::Yes
+                                     : adds            ? host::Accumulate::No
+                                                       : accumulate;
+        return state.rows->grad_w<T>(q_grad.sub({0, q_grad.rows}, columns), panel, sums, how,
+                                     of_panel, seconds);
       });
-  if (adds)
+  if (adds && finished)
     std::transform(sums.begin(), sums.end(), gradients.begin(), gradients.begin(), std::plus<>());
+  return finished;
+}
+
+template <class T>
+PassTimes DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
+                                    const host::ForwardOptions& after) {
+  PassTimes times;
+  [[maybe_unused]] const bool finished = forward<T>(s, q, after, {}, times);
+  return times;
+}
+
+template <class T>
+PassTimes DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                                   const host::GradAOptions<T>& after) {
+  PassTimes times;
+  [[maybe_unused]] const bool finished = grad_a<T>(q_grad, s_grad, after, {}, times);
+  return times;
+}
+
+template <class T>
+PassTimes DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                   std::span<float> gradients, host::Accumulate accumulate) {
+  PassTimes times;
+  [[maybe_unused]] const bool finished = grad_w<T>(q_grad, s, gradients, accumulate, {}, times);
   return times;
 }
 
@@ -338,6 +423,12 @@ const RowCut& DistributedLayer::inputs() const {
 const sparse::Csr<float>& DistributedLayer::weights() const {
   state_->require_weights("weights");
   return state_->weights();
+}
+
+const sparse::Csr<float>& DistributedLayer::columns() const {
+  state_->require_weights("columns");
+  if (!state_->problem.grad_a) refuse("columns: the problem has no GradA");
+  return state_->columns ? state_->columns->weights() : state_->no_columns;
 }
 
 // Sums are those of one process, so their number of terms is that of its cells.
@@ -364,13 +455,22 @@ std::int64_t DistributedLayer::memory_bytes() const {
   return bytes;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                          \
-  template PassTimes DistributedLayer::forward(MatrixView<const T>, MatrixView<T>,      \
-                                               const host::ForwardOptions&);            \
-  template PassTimes DistributedLayer::grad_a(MatrixView<const T>, MatrixView<T>,       \
-                                              const host::GradAOptions<T>&);            \
-  template PassTimes DistributedLayer::grad_w(MatrixView<const T>, MatrixView<const T>, \
-                                              std::span<float>, host::Accumulate)
+#define TESSERA_INSTANTIATE(T)                                                                    \
+  template PassTimes DistributedLayer::forward(MatrixView<const T>, MatrixView<T>,                \
+                                               const host::ForwardOptions&);                      \
+  template PassTimes DistributedLayer::grad_a(MatrixView<const T>, MatrixView<T>,                 \
+                                              const host::GradAOptions<T>&);                      \
+  template PassTimes DistributedLayer::grad_w(MatrixView<const T>, MatrixView<const T>,           \
+                                              std::span<float>, host::Accumulate);                \
+  template bool DistributedLayer::forward(MatrixView<const T>, MatrixView<T>,                     \
+                                          const host::ForwardOptions&, const verify::RunOptions&, \
+                                          PassTimes&);                                            \
+  template bool DistributedLayer::grad_a(MatrixView<const T>, MatrixView<T>,                      \
+                                         const host::GradAOptions<T>&, const verify::RunOptions&, \
+                                         PassTimes&);                                             \
+  template bool DistributedLayer::grad_w(MatrixView<const T>, MatrixView<const T>,                \
+                                         std::span<float>, host::Accumulate,                      \
+                                         const verify::RunOptions&, PassTimes&)
 TESSERA_INSTANTIATE(float);
 TESSERA_INSTANTIATE(Half);
 TESSERA_INSTANTIATE(BFloat16);

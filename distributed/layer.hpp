@@ -17,6 +17,7 @@
 #include "tessera/host/times.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/verify/run_options.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::distributed {
@@ -102,6 +103,25 @@ class DistributedLayer {
   PassTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
                    host::Accumulate accumulate = host::Accumulate::No);
 
+  // The same passes with options of the run, which all ranks give alike. They return false on all
+  // ranks if options.stop of any rank ended the pass; `times` is overwritten. A step is a panel of
+  // columns. With self_check a checksum travels with the rows of every rank and is compared where
+  // they arrive, and each rank checks its own results as host::HostLayer does; the outcome is that
+  // of this rank. What is wrong is Error{CheckFailed}, which names the rank. With repair a rank
+  // computes the panel once more.
+  template <class T>
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q,
+                             const host::ForwardOptions& after, const verify::RunOptions& options,
+                             PassTimes& times);
+  template <class T>
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const host::GradAOptions<T>& after, const verify::RunOptions& options,
+                            PassTimes& times);
+  template <class T>
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, host::Accumulate accumulate,
+                            const verify::RunOptions& options, PassTimes& times);
+
   const Problem& problem() const;
 
   // Return the cuts of Q and S, after the first weights.
@@ -110,6 +130,10 @@ class DistributedLayer {
 
   // Returns this rank's rows of R, as many block rows as outputs() gives it.
   const sparse::Csr<float>& weights() const;
+
+  // Returns the transpose of this rank's columns of R, which GradA reads: a matrix in transposed
+  // blocks, with as many block rows as inputs() gives it. Needs a problem with grad_a.
+  const sparse::Csr<float>& columns() const;
 
   // Returns the rounding that the results of a pass may have, which is that of a HostLayer.
   verify::Rounding rounding(Pass pass) const;

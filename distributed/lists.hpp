@@ -50,4 +50,24 @@ std::vector<std::vector<T>> gather_lists(Communicator& ranks, std::string_view w
   return exchange_lists(ranks, what, std::vector<std::vector<T>>(std::size_t(ranks.size()), list));
 }
 
+// Returns the list of the first rank on every rank. It is sent from where it is, without a copy for
+// each rank.
+template <class T>
+std::vector<T> list_of_first(Communicator& ranks, std::string_view what, std::vector<T> list) {
+  const bool is_first = ranks.rank() == 0;
+  std::vector<std::int64_t> size{is_first ? std::ssize(list) : 0};
+  size = gather_lists(ranks, what, size)[0];
+  std::vector<SendPiece> sends;
+  std::vector<ReceivePiece> receives;
+  if (!is_first) {
+    list.resize(std::size_t(size[0]));
+    receives.push_back({0, std::as_writable_bytes(std::span(list))});
+  } else {
+    for (int rank = 1; rank < ranks.size(); ++rank)
+      sends.push_back({rank, std::as_bytes(std::span(std::as_const(list)))});
+  }
+  ranks.exchange(what, sends, receives);
+  return list;
+}
+
 }  // namespace tessera::distributed

@@ -69,4 +69,8 @@ HostColumns product_columns(const HostCells& cells, HostProblem problem, std::in
                             const host::HostCpu& cpu);
 HostColumns gradient_columns(const HostCells& cells, std::int64_t z);
 
+// Returns the cut of `z` columns of an operand of blocks that is transposed as it is copied: panels
+// of at most 64 columns, of which copies and sums stay in near caches while they are turned.
+HostColumns turned_columns(std::int64_t z);
+
 }  // namespace tessera::host

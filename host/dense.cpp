@@ -82,10 +82,9 @@ void HostDense<T>::set_pattern(const sparse::Csr<float>& matrix) {
   find_places(matrix);
   dense_.assign(std::size_t(checked_mul(rows_, cols_, "elements of a dense layer")), 0.0f);
   if (!own_kernel_) return;
-  if (use_ == Use::Gradient)
-    own_gradient_.set_pattern(all_blocks());
-  else
-    own_product_.set_pattern(all_blocks());
+  if (use_ == Use::Product) return own_product_.set_pattern(all_blocks());
+  all_blocks_ = all_blocks();
+  all_blocks_.values = {};
 }
 
 template <class T>
@@ -198,7 +197,8 @@ bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
   const Stopwatch all;
   if (own_kernel_) {
     HostTimes inside;  // its `seconds` are part of those that this function measures
-    if (!own_gradient_.gradient(q_grad, s, dense_, Accumulate::No, control, inside)) return false;
+    if (!own_gradient_.gradient(all_blocks_, {q_grad, s}, dense_, Accumulate::No, control, inside))
+      return false;
     times.copy_seconds += inside.copy_seconds;
     times.kernel_seconds += inside.kernel_seconds;
   } else {

@@ -3,169 +3,94 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <utility>
 
-#include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/host/cells.hpp"
 #include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
 
 namespace tessera::host::internal {
+namespace {
 
+// More rows in a unit use a slice of S more often while it is in a near cache (gradient_cells).
+constexpr std::int64_t kMostRows = 256;
+
+using UnitRows = PlaceRows<std::int32_t, std::int64_t, kMostRows>;
+
+Range blocks_of(const sparse::Csr<float>& pattern, Range rows) {
+  return {pattern.row_begin[std::size_t(rows.begin)], pattern.row_begin[std::size_t(rows.end)]};
+}
+
+}  // namespace
+
+// Threads that take the heaviest unit first finish at about the same time.
 template <class T>
-void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
-  problem_ = {{1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
-  cells_ = gradient_cells(problem_, cpu_);
-  HostCells decoded = cells_;
-  decoded.z = 1;  // words scaled by z would be too large for 16 bits, and twice as many to read
-  matrix_.set(matrix, decoded, data_type_of<T>(), *executor_);
-  const auto format =
-      matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
-  kernel_ = codelets::find_kernel({codelets::Operation::GradW, format, data_type_of<T>(),
-                                   DataType::Float, matrix_.grid().word_bits})
-                .run;
-  q_grad_.set_rows(matrix.rows);
-  s_.set_rows(matrix.cols);
-  find_runs();
+void HostGradient<T>::cut_units(const sparse::Csr<float>& pattern, std::int64_t rows) {
+  units_.clear();
+  for (std::int64_t first = 0; first < pattern.block_rows(); first += rows)
+    units_.push_back({first, std::min(first + rows, pattern.block_rows())});
+  if (executor_->threads() == 1) return;
+  std::sort(units_.begin(), units_.end(), [&](Range a, Range b) {
+    const std::int64_t of_a = blocks_of(pattern, a).size(), of_b = blocks_of(pattern, b).size();
+    return of_a != of_b ? of_a > of_b : a.begin < b.begin;
+  });
+}
+
+// Gradients of several panels are summed before they are added to those of the caller. Every thread
+// may get any unit.
+template <class T>
+void HostGradient<T>::grow_scratch(const sparse::Csr<float>& pattern) {
   scratch_.resize(std::size_t(executor_->threads()));
-}
-
-// Each row of a record is a run at most, so this capacity suffices for apply().
-template <class T>
-std::optional<partitioner::CellEdits> HostGradient<T>::prepare(
-    std::span<const partitioner::BlockEdit> edits, std::vector<std::int32_t> shift,
-    std::int64_t blocks) {
-  HostProblem changed = problem_;
-  changed.blocks = blocks;
-  if (gradient_cells(changed, cpu_) != cells_) return std::nullopt;
-  auto made =
-      matrix_.prepare(edits, std::move(shift), partitioner::Numbering::RowByRow, 0, *executor_);
-  if (made) runs_.reserve(std::size_t(made->most_rows()));
-  return made;
+  for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
+  if (accumulate_ == Accumulate::No || places_.panels() <= 1) return;
+  std::int64_t most = 0;
+  for (const Range rows : units_) most = std::max(most, blocks_of(pattern, rows).size());
+  for (Scratch& scratch : scratch_) grow(scratch.sums, std::size_t(most * pattern.block.area()));
 }
 
 template <class T>
-void HostGradient<T>::apply(partitioner::CellEdits& edits) noexcept {
-  matrix_.apply(edits, std::span<float>(), *executor_);
-  find_runs();
-}
-
-template <class T>
-void HostGradient<T>::find_runs() {
-  const std::vector<std::int32_t>& source = matrix_.buckets().source;
-  const std::int64_t units = matrix_.grid().splits.x;
-  const auto slots = static_cast<std::int32_t>(std::ssize(source) / units);
-  runs_.clear();
-  runs_begin_.assign(1, 0);
-  for (std::int64_t x = 0; x < units; ++x) {
-    const std::int32_t* of_unit = source.data() + x * slots;
-    for (std::int32_t slot = 0; slot < slots; ++slot) {
-      if (of_unit[slot] < 0) continue;
-      const bool follows = slot > 0 && of_unit[slot - 1] + 1 == of_unit[slot] && of_unit[slot] > 0;
-      if (follows)
-        ++runs_.back().blocks;
-      else
-        runs_.push_back({slot, of_unit[slot], 1});
-    }
-    runs_begin_.push_back(runs_.size());
-  }
-}
-
-template <class T>
-auto HostGradient<T>::runs(std::int64_t x) const -> std::span<const Run> {
-  const std::size_t begin = runs_begin_[std::size_t(x)];
-  return {runs_.data() + begin, runs_begin_[std::size_t(x) + 1] - begin};
-}
-
-template <class T>
-void HostGradient<T>::add_cells(std::int64_t x, float* sums, bool replaces) {
-  const partitioner::Buckets& buckets = matrix_.buckets();
-  const std::int64_t y_parts = matrix_.grid().splits.y;
-  for (std::int64_t panel = 0; panel < s_.count(); ++panel)
-    for (std::int64_t y = 0; y < y_parts; ++y) {
-      const std::int64_t bucket = matrix_.grid().bucket_index(x, y, 0);
-      if (matrix_.is_empty(bucket)) continue;
-      kernel_({.meta = buckets.meta_words(bucket),
-               .values = nullptr,
-               .gradients = sums + y * buckets.values_per_bucket(),
-               .sub_group = codelets::sub_group_id(x, y, y_parts),
-               .block = matrix_.grid().block,
-               .in = q_grad_.panel(panel, matrix_.x_range(x)),
-               .in_s = s_.panel(panel, matrix_.y_range(y)),
-               .out = {},
-               .replaces = replaces && panel == 0});
-    }
-}
-
-// Gradients of several panels are summed before they are added to those of the caller.
-template <class T>
-bool HostGradient<T>::is_in_place(std::int64_t x) const {
-  const std::span<const Run> parts = runs(x);
-  return parts.size() == 1 && parts.front().slot == 0 &&
-         (accumulate_ == Accumulate::No || s_.count() == 1);
-}
-
-// Every thread may get any unit, so all have scratch memory if one unit needs it.
-template <class T>
-void HostGradient<T>::grow_scratch() {
-  bool all_in_place = true;
-  for (std::int64_t x = 0; x < matrix_.grid().splits.x; ++x) all_in_place &= is_in_place(x);
-  if (all_in_place) return;
-  const std::int64_t sums = matrix_.grid().splits.y * matrix_.buckets().values_per_bucket();
-  for (Scratch& scratch : scratch_) grow(scratch.sums, std::size_t(sums));
-}
-
-template <class T>
-void HostGradient<T>::run_unit(std::int64_t x, std::span<float> gradients, Scratch& scratch) {
-  const std::int64_t area = matrix_.grid().block.area();
-  const std::span<const Run> parts = runs(x);
+void HostGradient<T>::run_unit(const sparse::Csr<float>& pattern, Range rows,
+                               std::span<float> gradients, Scratch& scratch) {
+  const Range blocks = blocks_of(pattern, rows);
+  const std::int64_t area = pattern.block.area();
+  const auto own =
+      gradients.subspan(std::size_t(blocks.begin * area), std::size_t(blocks.size() * area));
+  const UnitRows places(pattern.row_begin, pattern.col, rows);
   const bool adds = accumulate_ == Accumulate::Yes;
-  const bool in_place = is_in_place(x);
+  const bool in_place = !adds || places_.panels() == 1;
+  const std::span<float> sums = in_place ? own : std::span(scratch.sums).first(own.size());
   const Stopwatch kernels;
-  if (in_place)
-    add_cells(x, gradients.data() + parts.front().source * area, !adds);
-  else
-    add_cells(x, scratch.sums.data(), true);
+  places_.run(places, sums, blocks.begin, adds && in_place);
   scratch.kernel_seconds += kernels.seconds();
-  if (in_place) return;
-  for (const Run& run : parts) {
-    const float* const from = scratch.sums.data() + run.slot * area;
-    float* const to = gradients.data() + run.source * area;
-    if (adds)
-      std::transform(from, from + run.blocks * area, to, to, std::plus<>());
-    else
-      std::copy_n(from, run.blocks * area, to);
-  }
+  if (!in_place) std::transform(sums.begin(), sums.end(), own.begin(), own.begin(), std::plus<>());
 }
 
 template <class T>
-void HostGradient<T>::run_units(std::span<float> gradients) {
-  const auto& order = matrix_.heaviest_first();
-  std::atomic<std::int64_t> next = 0;
-  share_units(*executor_, std::ssize(gradients) * s_.columns_of_all(), [&](std::int64_t thread) {
-    for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(order[std::size_t(unit)], gradients, scratch_[std::size_t(thread)]);
+void HostGradient<T>::run_units(const sparse::Csr<float>& pattern, std::int64_t columns,
+                                std::span<float> gradients) {
+  std::atomic<std::size_t> next = 0;
+  share_units(*executor_, std::ssize(gradients) * columns, [&](std::int64_t thread) {
+    for (std::size_t unit = next++; unit < units_.size(); unit = next++)
+      run_unit(pattern, units_[unit], gradients, scratch_[std::size_t(thread)]);
   });
 }
 
 template <class T>
-bool HostGradient<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+bool HostGradient<T>::gradient(const sparse::Csr<float>& pattern, const DotOperands<T>& batch,
                                std::span<float> gradients, Accumulate accumulate,
                                PassControl& control, HostTimes& times) {
   const Stopwatch all;
   accumulate_ = accumulate;
   if (!control.begin("copies of operands")) return false;
-  HostColumns columns = gradient_columns(cells_, s.cols);
-  s_.begin(s, columns);
-  columns.pack = false;
-  q_grad_.begin(q_grad, columns);
-  q_grad_.read({0, q_grad_.count()}, *executor_);
-  s_.read({0, s_.count()}, *executor_);
+  const HostProblem problem{
+      {1, pattern.rows, pattern.cols, z_}, pattern.block, pattern.blocks(), data_type_of<T>()};
+  const HostCells cells = gradient_cells(problem, cpu_);
+  places_.begin(problem, cells, batch, *executor_);
   times.copy_seconds += all.seconds();
   const bool runs = control.begin("products");
-  for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
-  grow_scratch();
-  if (runs && s.cols > 0)
-    run_units(gradients);
+  cut_units(pattern, std::min(cells.x / pattern.block.rows, kMostRows));
+  grow_scratch(pattern);
+  if (runs && batch.s.cols > 0)
+    run_units(pattern, batch.s.cols, gradients);
   else if (runs && accumulate == Accumulate::No)
     std::fill(gradients.begin(), gradients.end(), 0.0f);
   for (const Scratch& scratch : scratch_) times.kernel_seconds += scratch.kernel_seconds;

@@ -48,7 +48,13 @@ HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& w
   set_product(fwd_, weights, forms[Pass::Fwd], weights.values);
   if (setting_.problem.grad_a)
     set_product(grad_a_, transposed_pattern(weights), forms[Pass::GradA], weights.values);
-  if (setting_.problem.grad_w) set_gradient(weights, forms[Pass::GradW] == PassForm::Dense);
+  if (setting_.problem.grad_w && forms[Pass::GradW] == PassForm::Dense) {
+    const auto& [problem, cpu, executor, own_kernel] = setting_;
+    grad_w_
+        .template emplace<1>(HostDense<T>::Use::Gradient, problem.size.z, cpu, *executor,
+                             own_kernel)
+        .set_pattern(weights);
+  }
 }
 
 template <class T>
@@ -67,15 +73,6 @@ void HostGroup<T>::set_product(Form& product, const Pattern& pattern, PassForm c
         form.set_values(values);
       },
       product);
-}
-
-template <class T>
-void HostGroup<T>::set_gradient(const sparse::Csr<float>& matrix, bool dense) {
-  const auto& [problem, cpu, executor, own_kernel] = setting_;
-  if (dense)
-    grad_w_.template emplace<1>(HostDense<T>::Use::Gradient, problem.size.z, cpu, *executor,
-                                own_kernel);
-  std::visit([&](auto& form) { form.set_pattern(matrix); }, grad_w_);
 }
 
 template <class T>
@@ -145,8 +142,7 @@ std::optional<GroupEdits> HostGroup<T>::prepare(const sparse::Csr<float>& weight
   const auto [problem, cpu, executor, own_kernel] = setting_;
   HostProduct<T>* const fwd = std::get_if<0>(&fwd_);
   HostProduct<T>* const grad_a = std::get_if<0>(&grad_a_);
-  HostGradient<T>* const grad_w = std::get_if<0>(&grad_w_);
-  if (fwd == nullptr || grad_a == nullptr || grad_w == nullptr) return std::nullopt;
+  if (fwd == nullptr || grad_a == nullptr || grad_w_.index() != 0) return std::nullopt;
   const std::vector<BlockEdit> edits = edits_of(change);
   const std::vector<std::int32_t> shift = shifts(edits, weights.block_rows());
   const std::int64_t blocks = weights.blocks() + shift.back();
@@ -158,10 +154,6 @@ std::optional<GroupEdits> HostGroup<T>::prepare(const sparse::Csr<float>& weight
                                   Numbering::ColumnByColumn, blocks);
     if (!made.grad_a) return std::nullopt;
   }
-  if (problem.grad_w) {
-    made.grad_w = grad_w->prepare(edits, shift, blocks);
-    if (!made.grad_w) return std::nullopt;
-  }
   return made;
 }
 
@@ -169,7 +161,6 @@ template <class T>
 void HostGroup<T>::apply(GroupEdits& edits) noexcept {
   if (edits.fwd) std::get<0>(fwd_).apply(*edits.fwd);
   if (edits.grad_a) std::get<0>(grad_a_).apply(*edits.grad_a);
-  if (edits.grad_w) std::get<0>(grad_w_).apply(*edits.grad_w);
 }
 
 template <class T>
@@ -212,12 +203,12 @@ bool HostGroup<T>::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
 }
 
 template <class T>
-bool HostGroup<T>::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+bool HostGroup<T>::grad_w(const sparse::Csr<float>& weights, const DotOperands<T>& batch,
                           std::span<float> gradients, Accumulate accumulate, PassControl& control,
                           HostTimes& times) {
-  return std::visit(
-      [&](auto& form) { return form.gradient(q_grad, s, gradients, accumulate, control, times); },
-      grad_w_);
+  if (auto* const dense = std::get_if<HostDense<T>>(&grad_w_))
+    return dense->gradient(batch.q_grad, batch.s, gradients, accumulate, control, times);
+  return std::get<0>(grad_w_).gradient(weights, batch, gradients, accumulate, control, times);
 }
 
 template class HostGroup<float>;

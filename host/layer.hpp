@@ -90,12 +90,12 @@ class HostLayer {
 
   // Takes a matrix [x][y] in the problem's block for each group, canonical (sparse::check), rows
   // and columns in whole blocks (Problem::size_in_blocks). Encodes it once for each pass of the
-  // problem: GradA is Fwd of the transpose, GradW has separate cells. Every pattern fits, so
-  // nothing is returned; the return type is that of layers with limited memory. Values are rounded
-  // to the layer's type. Throws Error{InvalidArgument} if number, shape or block of the matrices
-  // are not the layer's, and Error{BadInput} if one is not canonical. After any exception the layer
-  // has the weights it had before. Encodes beside the old weights, so memory has to hold both for
-  // the time of the call. Keeps a copy of the matrices.
+  // product of the problem: GradA is Fwd of the transpose. GradW reads the copy. Every pattern
+  // fits, so nothing is returned; the return type is that of layers with limited memory. Values are
+  // rounded to the layer's type. Throws Error{InvalidArgument} if number, shape or block of the
+  // matrices are not the layer's, and Error{BadInput} if one is not canonical. After any exception
+  // the layer has the weights it had before. Encodes beside the old weights, so memory has to hold
+  // both for the time of the call. Keeps a copy of the matrices.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights);
 
   // Does the same for a layer of one group.
@@ -244,7 +244,7 @@ class HostLayer {
   std::span<const T> encoded_values(std::int64_t group = 0) const;
 
   // Takes the gradients of a group in the order of its values, as grad_w writes them, and returns
-  // them in the order of encoded_values, rounded to the layer's type. GradW has separate cells, so
+  // them in the order of encoded_values, rounded to the layer's type. GradW does not read cells, so
   // this is a copy. O(values); valid until the next call for the group.
   template <class T>
   std::span<const T> encoded_gradients(std::span<const float> gradients, std::int64_t group = 0);

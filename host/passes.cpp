@@ -153,7 +153,9 @@ bool HostLayer::State::run_grad_w(MatrixView<const T> q_grad, MatrixView<const T
     const auto in_q = part("q_grad", q_grad, &Dims::x, g);
     const auto in_s = part("s", s, &Dims::y, g);
     const auto own = gradients.first(weights.given(g).values.size());
-    if (!groups[std::size_t(g)].grad_w(in_q, in_s, own, accumulate, control, times)) return false;
+    if (!groups[std::size_t(g)].grad_w(weights.given(g), {in_q, in_s}, own, accumulate, control,
+                                       times))
+      return false;
     gradients = gradients.subspan(own.size());
   }
   return true;

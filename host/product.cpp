@@ -164,7 +164,8 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Ep
                              Executor& executor) const {
   const Stopwatch all;
   HostColumns& columns = scratch.columns;
-  columns = product_columns(cells_, problem_, in.cols, cpu_);
+  const bool is_turned = !problem_.block.is_element() && !in.rows_are_contiguous();
+  columns = is_turned ? turned_columns(in.cols) : product_columns(cells_, problem_, in.cols, cpu_);
   // Words of elements are offsets into rows that are a multiple of the planned panel apart. Other
   // words would have to be decoded, which costs more than a copy (1.5 to 2 times the pass).
   columns.pack |= problem_.block.is_element() && in.row_stride % cells_.z != 0;

@@ -25,8 +25,10 @@ namespace {
 // because rows that are far apart fall into few sets of a cache. A matrix of few values reads B
 // where it is: the copy would take longer than the product.
 template <class T, class Index, class Position>
-HostColumns panels_of(const CompressedRows<T, Index, Position>& a, std::int64_t z) {
+HostColumns panels_of(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b) {
   static const HostCpu cpu = read_host_cpu();
+  const std::int64_t z = b.cols;
+  if (!a.block.is_element() && !b.rows_are_contiguous()) return turned_columns(z);
   if (!a.block.is_element()) {
     const HostCells cells =
         product_cells({{1, a.rows, a.cols, z}, a.block, std::ssize(a.col), data_type_of<T>()}, cpu);
@@ -47,7 +49,7 @@ class Product {
   Product(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options)
       : a_(a), c_(c), executor_(executor), after_(internal::epilogue_of<T>(options, c)) {
-    const HostColumns columns = panels_of(a, b.cols);
+    const HostColumns columns = panels_of(a, b);
     width_ = columns.width;
     b_.set_rows(a.cols);
     b_.begin(b, columns);

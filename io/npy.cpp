@@ -2,10 +2,12 @@
 
 #include <charconv>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/internal/binary.hpp"
+#include "tessera/io/internal/npy_head.hpp"
 #include "tessera/io/internal/text.hpp"
 
 namespace tessera::io {
@@ -251,6 +253,17 @@ std::string npy_header(const char* descr, const std::string& shape) {
 }
 
 }  // namespace
+
+internal::NpyHead internal::read_npy_head(std::string_view bytes, std::string_view name) {
+  const Range place = header_range(bytes, name);
+  ArrayHeader header =
+      HeaderReader(bytes.substr(std::size_t(place.begin), std::size_t(place.size())), name,
+                   place.begin)
+          .read();
+  const Element element = parse_descr(header.descr, name);
+  return {element.encoding, element.bytes, header.fortran_order, std::move(header.shape),
+          place.end};
+}
 
 Array read_npy(std::string_view bytes, std::string_view name) {
   const Range place = header_range(bytes, name);

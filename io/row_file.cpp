@@ -11,6 +11,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/io/internal/binary.hpp"
+#include "tessera/io/internal/npz_rows.hpp"
 #include "tessera/io/internal/text.hpp"
 
 namespace tessera::io {
@@ -18,17 +19,17 @@ namespace {
 
 using internal::fail_at;
 
-enum class Kind { Smtx, Mtx };
+enum class Kind { Smtx, Mtx, Npz };
 
 Kind kind_of(const std::string& path) {
   std::string ending = path.substr(std::min(path.rfind('.'), path.size()));
   for (char& c : ending) c = char(std::tolower(static_cast<unsigned char>(c)));
   if (ending == ".smtx") return Kind::Smtx;
   if (ending == ".mtx") return Kind::Mtx;
-  throw Error(ErrorCode::BadInput,
-              path +
-                  ": rows are read one by one from .smtx and .mtx files; convert the file with "
-                  "tessera convert, or read it as a whole");
+  if (ending == ".npz") return Kind::Npz;
+  throw NotByRows(path +
+                  ": rows are read one by one from .smtx, .mtx and .npz files; convert the file "
+                  "with tessera convert, or read it as a whole");
 }
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == ','; }
@@ -43,6 +44,9 @@ class FileWords {
   }
 
   [[noreturn]] void fail(const std::string& message) const { fail_at(path_, at_, message); }
+  [[noreturn]] void fail_by_rows(const std::string& message) const {
+    throw NotByRows(fmt::format("{}: byte {}: {}", path_, at_, message));
+  }
 
   // Moves to the next word of this line and returns it; an empty one at the end of the line.
   std::string_view word() {
@@ -90,14 +94,14 @@ class FileWords {
     return value;
   }
 
-  float real() {
+  double real() {
     const std::string_view text = word();
     double value = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
     if (text.empty() || read.ec != std::errc() || read.ptr != text.data() + text.size())
       fail(fmt::format("the value is {}; it must be a number",
                        text.empty() ? "missing" : internal::quoted(text)));
-    return static_cast<float>(value);
+    return value;
   }
 
   bool is_at_end_of_line() {
@@ -179,8 +183,8 @@ RowIndex index_mtx(FileWords& words, std::int64_t bytes) {
     std::string text(words.word());
     for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
     if (std::find(legal.begin(), legal.end(), text) == legal.end())
-      words.fail(fmt::format("{} is not read row by row; it must be {}", internal::quoted(text),
-                             fmt::join(legal, ", ")));
+      words.fail_by_rows(fmt::format("{} is not read row by row; it must be {}",
+                                     internal::quoted(text), fmt::join(legal, ", ")));
     return text;
   };
   RowIndex index;
@@ -201,7 +205,7 @@ RowIndex index_mtx(FileWords& words, std::int64_t bytes) {
     const std::int64_t begin = words.at();
     const std::int64_t row = words.whole("row", 1, index.rows);
     if (row < std::ssize(index.byte_begin))
-      words.fail(
+      words.fail_by_rows(
           fmt::format("row {} follows row {}; entries must be row by row, as tessera convert "
                       "writes them",
                       row, index.byte_begin.size()));
@@ -221,6 +225,7 @@ RowIndex index_mtx(FileWords& words, std::int64_t bytes) {
 
 RowIndex index_rows(const std::string& path) {
   const Kind kind = kind_of(path);
+  if (kind == Kind::Npz) return internal::index_npz(path);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::int64_t bytes = file ? std::int64_t(file.tellg()) : -1;
   if (bytes < 0) throw Error(ErrorCode::BadInput, path + ": the file cannot be read");
@@ -228,14 +233,17 @@ RowIndex index_rows(const std::string& path) {
   return kind == Kind::Smtx ? index_smtx(words, bytes) : index_mtx(words, bytes);
 }
 
-sparse::Csr<float> read_rows(const std::string& path, const RowIndex& index, Range rows) {
+template <class T>
+sparse::Csr<T> read_rows(const std::string& path, const RowIndex& index, Range rows) {
   if (rows.begin < 0 || rows.end < rows.begin || rows.end > index.rows)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{}: rows {} to {} are asked for; the file has {}", path, rows.begin,
                             rows.end, index.rows));
-  const bool is_mtx = kind_of(path) == Kind::Mtx;
+  const Kind kind = kind_of(path);
+  if (kind == Kind::Npz) return internal::read_npz_rows<T>(path, index, rows);
+  const bool is_mtx = kind == Kind::Mtx;
   const auto entry_of = [&](std::int64_t row) { return index.row_begin[std::size_t(row)]; };
-  sparse::Csr<float> matrix{.rows = rows.size(), .cols = index.cols};
+  sparse::Csr<T> matrix{.rows = rows.size(), .cols = index.cols};
   const std::int64_t entries = entry_of(rows.end) - entry_of(rows.begin);
   matrix.row_begin.reserve(std::size_t(rows.size()) + 1);
   matrix.col.reserve(std::size_t(entries));
@@ -255,12 +263,15 @@ sparse::Csr<float> read_rows(const std::string& path, const RowIndex& index, Ran
           base;
       least = col + 1;
       matrix.col.push_back(static_cast<std::int32_t>(col));
-      matrix.values.push_back(index.has_values ? words.real() : 1.0f);
+      matrix.values.push_back(static_cast<T>(index.has_values ? words.real() : 1.0));
       if (is_mtx && !words.is_at_end_of_line()) words.fail("more than an entry on the line");
     }
     matrix.row_begin.push_back(entry_of(row + 1) - entry_of(rows.begin));
   }
   return matrix;
 }
+
+template sparse::Csr<float> read_rows(const std::string&, const RowIndex&, Range);
+template sparse::Csr<double> read_rows(const std::string&, const RowIndex&, Range);
 
 }  // namespace tessera::io

@@ -134,12 +134,10 @@ std::optional<Misfit> encode_held(const Pieces& pieces, const TileGrid& grid,
   return std::nullopt;
 }
 
-// Not for separate GradA buckets, whose words would have to be counted column by column, and not if
-// the load is to be evened.
+// Not if the load is to be evened.
 bool is_known_to_stay_home(const Pieces& pieces, const TileGrid& grid,
                            const EncodeOptions& options) {
-  return !options.force_spills && !options.even_load && !grid.separate_grad_a &&
-         internal::fits_at_home(pieces, grid);
+  return !options.force_spills && !options.even_load && internal::fits_at_home(pieces, grid);
 }
 
 template <class T>

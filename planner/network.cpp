@@ -13,6 +13,25 @@ namespace {
   throw Error(ErrorCode::InvalidArgument, "network: " + message);
 }
 
+void check_recompute(const NetworkSpec& spec, std::size_t l) {
+  if (!spec.layers[l].recompute) return;
+  if (!spec.loss)
+    refuse_network(
+        fmt::format("layer {} recomputes, but without a loss no result is kept; leave "
+                    "recompute out",
+                    l + 1));
+  if (l + 1 == spec.layers.size())
+    refuse_network(
+        fmt::format("layer {} recomputes, but the last layer's result is used at once; "
+                    "leave recompute out",
+                    l + 1));
+  if (spec.layers[l + 1].recompute)
+    refuse_network(
+        fmt::format("layers {} and {} recompute; keep the result of one of them, from "
+                    "which the other one is computed again",
+                    l + 1, l + 2));
+}
+
 void check_layer(const NetworkSpec& spec, std::size_t l) {
   const NetworkLayer& layer = spec.layers[l];
   try {
@@ -23,6 +42,17 @@ void check_layer(const NetworkSpec& spec, std::size_t l) {
   if (!(layer.activation.cap > 0))
     refuse_network(
         fmt::format("layer {}: the cap is {}; it must be above 0", l + 1, layer.activation.cap));
+  if (layer.dense && (layer.block != BlockShape{1, 1} || layer.density != 1))
+    refuse_network(fmt::format(
+        "layer {} is dense, with blocks of {} x {} and density {}; a dense layer has blocks of "
+        "1 x 1 and density 1",
+        l + 1, layer.block.rows, layer.block.cols, layer.density));
+  check_recompute(spec, l);
+  if (l > 0 && spec.layers[l - 1].recompute && layer.operands != Placement::AsLeft)
+    refuse_network(fmt::format(
+        "layer {} keeps its operand \"{}\", but layer {} recomputes it; use \"as-left\", or leave "
+        "recompute out",
+        l + 1, to_string(layer.operands), l));
   if (l > 0 && layer.inputs != spec.layers[l - 1].outputs)
     refuse_network(
         fmt::format("layer {} has {} inputs, but layer {} has {} outputs; they must be equal",
@@ -55,6 +85,8 @@ std::string_view to_string(NetworkWork work) {
       return "biases";
     case NetworkWork::Rehome:
       return "re-home";
+    case NetworkWork::Recompute:
+      return "recompute";
   }
   assertion_failed("every kind of work has a name", __FILE__, __LINE__);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/block_shape.hpp"
+#include "tessera/base/placement.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/codelets/loss.hpp"
@@ -13,13 +14,31 @@
 
 namespace tessera::planner {
 
-// A sparse fully connected layer of a network: outputs = activation(R * inputs + bias).
+// A fully connected layer of a network: outputs = activation(R * inputs + bias).
 struct NetworkLayer {
   std::int64_t outputs = 0, inputs = 0;
   BlockShape block = {};  // of R
   double density = 1;     // non-zeros / all of R that the plan expects, in [0, 1]
   bool bias = true;
   codelets::ActivationRule activation = {};
+
+  // True: all of R is stored and multiplied without buckets, by a dense plan. The block is then
+  // 1 x 1 and the density 1.
+  bool dense = false;
+
+  // True: in a training step, results are not kept for the backward passes but computed again in
+  // front of them, which takes cycles and saves memory. Not of the last layer, whose results are
+  // used at once, nor of two layers in a row.
+  bool recompute = false;
+
+  // The tiles that hold the operands S and dQ before the passes of the layer.
+  //   AsLeft      those on which the passes beside it have added them up; nothing is handed over
+  //   AtHome      those that need a slice, equal shares of it
+  //   EvenSpread  all tiles of the machine, equal runs of each operand
+  // An exchange brings an operand to homes of the last two kinds, and they need memory until GradW
+  // has read it. Inputs of the network are loaded to the shares of AtHome if the first layer says
+  // AsLeft.
+  Placement operands = Placement::AsLeft;
 
   friend bool operator==(const NetworkLayer&, const NetworkLayer&) = default;
 
@@ -62,7 +81,8 @@ enum class NetworkWork {
   GradW,
   Update,        // of weights
   UpdateBiases,  // of all layers at once
-  Rehome         // of the new values to the layer's second layout
+  Rehome,        // of the new values to the layer's second layout
+  Recompute      // Fwd and activation a second time, in front of the backward passes
 };
 // "hand over"; the text is valid as long as the program.
 std::string_view to_string(NetworkWork work);

@@ -10,25 +10,20 @@ using State = PricedLayer::State;
 
 // The layout that the optimiser updates.
 const Homes& updated(const State& s) {
-  return s.updates_transposed ? *s.transposed_form : s.forward;
-}
-
-// The home of dQ before GradA, or before GradW if there is one layout.
-Home operand_dq(const State& s) {
-  return s.transposed_form ? s.transposed_form->operand_s() : s.forward.operand_dq();
+  return s.updates_transposed ? *s.transposed_form : *s.forward;
 }
 
 // With two layouts GradW has a home of its own for the operand that the other layout's pass has.
 Cycles again(const State& s) {
   if (!s.transposed_form) return {};
-  const Home from = s.updates_transposed ? s.forward.operand_s() : s.transposed_form->operand_s();
+  const Home from = s.updates_transposed ? s.forward->operand_s() : s.transposed_form->operand_s();
   return s.hand_over(from, updated(s).operand_dq());
 }
 
 // Each layer brings the sums for its bias to the tiles that own its rows and sends the bias back.
 Cycles update(const State& s) {
   Cycles cycles = s.update_weights();
-  if (s.layer().bias) cycles += 2 * s.machine.sync + s.machine.launch + s.bias(s.result);
+  if (s.layer().bias) cycles += s.machine.launch + s.bias_alone(s.result);
   return cycles;
 }
 
@@ -42,27 +37,30 @@ std::vector<WorkCost> PricedLayer::apart_work() const {
   if (!s.trains()) return work;
   if (s.is_last()) {
     work.push_back(s.work(NetworkWork::Loss, s.loss()));
-    work.push_back(
-        s.work(NetworkWork::HandOver, s.hand_over(s.columns, has_step ? s.result : operand_dq(s))));
+    work.push_back(s.work(NetworkWork::HandOver,
+                          s.hand_over(s.columns, has_step ? s.result : s.operand_dq())));
   }
   if (has_step) {
     work.push_back(s.work(NetworkWork::Derivative, s.derivative(s.result)));
-    work.push_back(s.work(NetworkWork::HandOver, s.hand_over(s.result, operand_dq(s))));
+    work.push_back(s.work(NetworkWork::HandOver, s.hand_over(s.result, s.operand_dq())));
   }
   if (s.problem.grad_a) work.push_back(s.work(NetworkWork::GradA, s.grad_a_cost().cycles()));
   work.push_back(s.work(NetworkWork::HandOver, again(s)));
   work.push_back(s.work(NetworkWork::GradW, s.plan.cost.find(Pass::GradW)->cycles()));
   work.push_back(s.work(NetworkWork::Update, update(s)));
   if (s.transposed_form) work.push_back(s.work(NetworkWork::Rehome, s.rehome()));
+  if (s.recomputes())
+    work.push_back(s.work(NetworkWork::Recompute, s.plan.cost.find(Pass::Fwd)->cycles() +
+                                                      (has_step ? s.activation() : Cycles())));
   return work;
 }
 
 std::vector<WorkCost> PricedLayer::apart_link_work(const PricedLayer& following) const {
   const State &s = *state_, &next = *following.state_;
-  Cycles cycles = s.hand_over(s.result, next.forward.operand_s());
+  Cycles cycles = s.hand_over(s.result, next.operand_s());
   if (s.trains())
     cycles += s.hand_over(next.input_gradient,
-                          s.layer().has_activation_step() ? s.result : operand_dq(s));
+                          s.layer().has_activation_step() ? s.result : s.operand_dq());
   return {s.work(NetworkWork::HandOver, cycles)};
 }
 

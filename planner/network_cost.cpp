@@ -90,23 +90,102 @@ PricedLayer::State::State(const NetworkSpec& s, std::int64_t layer_number, const
       plan(p),
       machine(m),
       problem(problem_of(s, layer_number)),
-      forward(problem, p),
-      updates_transposed(p.runs_transposed(Pass::GradW)),
-      result(forward.result_q()),
-      fwd_s(forward.slices_s()) {
+      updates_transposed(p.runs_transposed(Pass::GradW)) {
+  if (is_dense())
+    set_dense_homes();
+  else
+    set_sparse_homes();
+  if (trains() && is_last())
+    columns = internal::column_home(problem.size.x, problem.size.z, machine.tiles);
+}
+
+void PricedLayer::State::set_dense_homes() {
+  const internal::DenseHomes fwd(*plan.dense->find(Pass::Fwd));
+  result = fwd.result();
+  fwd_r = fwd.slices(Side::Left);
+  fwd_s = fwd.slices(Side::Right);
+  if (!trains()) {
+    weights = fwd.shares(Side::Left);
+    return;
+  }
+  const internal::DenseHomes grad_w(*plan.dense->find(Pass::GradW));
+  weights = grad_w.result();
+  grad_w_dq = grad_w.slices(Side::Left);
+  grad_w_s = grad_w.slices(Side::Right);
+  if (!problem.grad_a) return;
+  const internal::DenseHomes grad_a(*plan.dense->find(Pass::GradA));
+  input_gradient = grad_a.result();
+  grad_a_r = grad_a.slices(Side::Left);
+  grad_a_dq = grad_a.slices(Side::Right);
+}
+
+// GradW reads the slices of S that Fwd has fetched only if S is not computed again in between.
+void PricedLayer::State::set_sparse_homes() {
+  forward.emplace(problem, plan);
   if (!plan.backward.empty()) transposed_form.emplace(transposed(problem), plan.backward.front());
+  result = forward->result_q();
+  fwd_s = forward->slices_s();
   if (!trains()) return;
-  input_gradient = transposed_form ? transposed_form->result_q() : forward.result_ds();
-  if (is_last()) columns = internal::column_home(problem.size.x, problem.size.z, machine.tiles);
-  grad_a_dq = transposed_form ? transposed_form->slices_s() : forward.slices_dq();
+  input_gradient = transposed_form ? transposed_form->result_q() : forward->result_ds();
+  grad_a_dq = transposed_form ? transposed_form->slices_s() : forward->slices_dq();
   const auto order = updated().grad_w_exchange_buckets ? Homes::Order::Yzx : Homes::Order::Xyz;
-  grad_w_s = updates_transposed ? transposed_form->slices_dq(order) : forward.slices_s(order);
-  grad_w_dq = updates_transposed ? transposed_form->slices_s(order) : forward.slices_dq(order);
+  grad_w_s = updates_transposed ? transposed_form->slices_dq(order) : forward->slices_s(order);
+  grad_w_dq = updates_transposed ? transposed_form->slices_s(order) : forward->slices_dq(order);
   if (cells_move(updated())) return;
   const Dims& parts = updated().partition;
-  keeps_s = !updates_transposed && parts.x == 1;
+  const bool is_recomputed = l > 0 && spec.layers[std::size_t(l) - 1].recompute;
+  keeps_s = !updates_transposed && parts.x == 1 && !is_recomputed;
   keeps_dq =
       problem.grad_a && (transposed_form ? updates_transposed && parts.x == 1 : parts.y == 1);
+}
+
+Home PricedLayer::State::home_of_s() const {
+  if (layer().operands == Placement::EvenSpread)
+    return internal::spread_home(problem.size.y, problem.size.z, machine.tiles);
+  if (is_dense()) return internal::DenseHomes(*plan.dense->find(Pass::Fwd)).shares(Side::Right);
+  return forward->operand_s();
+}
+
+Home PricedLayer::State::home_of_dq() const {
+  if (layer().operands == Placement::EvenSpread)
+    return internal::spread_home(problem.size.x, problem.size.z, machine.tiles);
+  if (!is_dense()) return transposed_form ? transposed_form->operand_s() : forward->operand_dq();
+  if (problem.grad_a)
+    return internal::DenseHomes(*plan.dense->find(Pass::GradA)).shares(Side::Right);
+  return internal::DenseHomes(*plan.dense->find(Pass::GradW)).shares(Side::Left);
+}
+
+Home PricedLayer::State::operand_s() const {
+  if (is_dense()) return internal::spread_home(problem.size.y, problem.size.z, machine.tiles);
+  return forward->operand_s();
+}
+
+Home PricedLayer::State::operand_dq() const {
+  if (is_dense()) return internal::spread_home(problem.size.x, problem.size.z, machine.tiles);
+  return transposed_form ? transposed_form->operand_s() : forward->operand_dq();
+}
+
+std::int64_t PricedLayer::State::most_updated_values() const {
+  return is_dense() ? weights.most_elements() : updated().nonzeros_per_bucket;
+}
+
+bool PricedLayer::State::gradients_move() const { return !is_dense() && cells_move(updated()); }
+
+Cycles PricedLayer::State::weights_fetch(Pass pass) const {
+  if (is_dense()) {
+    if (pass == Pass::GradW) return {};
+    return fetch(weights, pass == Pass::Fwd ? fwd_r : grad_a_r);
+  }
+  if (pass == Pass::GradW) return words_cycles(updated(), machine);
+  if (pass == Pass::Fwd) return cell_cycles(plan, plan.fwd_meta_words, problem, machine);
+  const Plan& layout = transposed_form ? plan.backward.front() : plan;
+  const bool own_words = !transposed_form && !plan.shared_buckets();
+  return cell_cycles(layout, own_words ? layout.grad_a_meta_words : layout.fwd_meta_words, problem,
+                     machine);
+}
+
+std::int64_t PricedLayer::State::recomputed_elements() const {
+  return recomputes() ? result.most_elements() * (1 + layer().activation.keeps_sums()) : 0;
 }
 
 WorkCost PricedLayer::State::grad_w_fetch(const Home& from, bool is_s) const {
@@ -151,25 +230,51 @@ Cycles PricedLayer::State::derivative(const Home& at) const {
 }
 
 Cycles PricedLayer::State::update_weights() const {
-  const std::int64_t values = updated().nonzeros_per_bucket;
+  const std::int64_t values = most_updated_values();
   Cycles cycles = machine.launch + codelets::update_cycles(values, spec.update.kind,
                                                            problem.data_type, machine.workers);
-  if (cells_move(updated()))
+  if (gradients_move())
     cycles += machine.sync + exchange(values * bytes_of(problem.data_type), machine);
   return cycles;
 }
 
-Cycles PricedLayer::State::bias(const Home& gradient) const {
-  if (!layer().bias) return {};
+// True: each tile owns the rows of the bias that its piece of the home has, so none are sent.
+bool PricedLayer::State::bias_stays(const Home& home) const {
+  const std::int64_t owners = std::min(problem.size.x, machine.tiles);
+  for (std::size_t t = 0; t < home.pieces.size(); ++t) {
+    const internal::HomePiece& piece = home.pieces[t];
+    if (piece.elements.size() == 0) continue;
+    if (std::int64_t(t) >= owners) return false;
+    const Range own = share_of(problem.size.x, 1, owners, std::int64_t(t));
+    const std::int64_t first = piece.first_row + piece.elements.begin / piece.width;
+    if (first < own.begin || std::min(first + piece.rows(), problem.size.x) > own.end) return false;
+  }
+  return true;
+}
+
+Cycles PricedLayer::State::bias_alone(const Home& gradient) const {
   const std::int64_t owned = ceil_div(problem.size.x, std::min(problem.size.x, machine.tiles));
   std::int64_t sums = 0;
   for (const internal::HomePiece& piece : gradient.pieces) sums += piece.rows();
   const std::int64_t depth = ceil_div(sums, problem.size.x);
   const std::int64_t arrive = std::max(owned * depth, gradient.most_rows());
-  return exchange(arrive * kFloatBytes, machine) +
-         exchange(result.most_rows() * kFloatBytes, machine) +
-         codelets::sum_rows_cycles(owned * depth, owned, DataType::Float, machine.workers) +
+  Cycles moved;
+  if (!bias_stays(gradient)) moved += machine.sync + exchange(arrive * kFloatBytes, machine);
+  if (!bias_stays(result))
+    moved += machine.sync + exchange(result.most_rows() * kFloatBytes, machine);
+  return moved + codelets::sum_rows_cycles(owned * depth, owned, DataType::Float, machine.workers) +
          codelets::update_cycles(owned, spec.update.kind, DataType::Float, machine.workers);
+}
+
+// The barriers of both exchanges are charged once for all layers (own_work), unless a bias is the
+// only one.
+Cycles PricedLayer::State::bias(const Home& gradient) const {
+  if (!layer().bias) return {};
+  Cycles cycles = bias_alone(gradient);
+  if (std::ranges::count_if(spec.layers, &NetworkLayer::bias) == 1) return cycles;
+  for (const Home* const home : {&gradient, &result})
+    if (!bias_stays(*home)) cycles = cycles - machine.sync;
+  return cycles;
 }
 
 PricedLayer::PricedLayer(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
@@ -191,14 +296,21 @@ std::vector<WorkCost> PricedLayer::own_work() const {
   const auto cleared = [&](const Home& home, bool columns = true) {
     return internal::clear_cycles(home, columns, s.element(), machine);
   };
-  Cycles fetched = cell_cycles(s.plan, s.plan.fwd_meta_words, s.problem, machine);
-  if (s.l == 0) fetched += s.fetch(s.forward.operand_s(), s.fwd_s);
-  std::vector<WorkCost> work{s.work(
-      NetworkWork::Fwd, pass(*s.plan.cost.find(Pass::Fwd), fetched, cleared(s.fwd_s, s.keeps_s)))};
-  if (s.layer().has_activation_step())
-    work.push_back(s.work(NetworkWork::Activate, s.activation()));
+  Cycles fetched = s.weights_fetch(Pass::Fwd);
+  // S is where the layer wants it; else the link to the layer before prices its fetches.
+  const bool has_s = s.l == 0 || s.has_own_homes();
+  if (has_s) fetched += s.fetch(s.home_of_s(), s.fwd_s);
+  const Cycles fwd = pass(*s.plan.cost.find(Pass::Fwd), fetched, cleared(s.fwd_s, s.keeps_s));
+  const Cycles activation = s.layer().has_activation_step() ? s.activation() : Cycles();
+  std::vector<WorkCost> work{s.work(NetworkWork::Fwd, fwd)};
+  if (s.layer().has_activation_step()) work.push_back(s.work(NetworkWork::Activate, activation));
   if (!s.trains()) return work;
-  Cycles of_grad_a, of_grad_w = words_cycles(s.updated(), machine);
+  if (s.recomputes()) work.push_back(s.work(NetworkWork::Recompute, fwd + activation));
+  Cycles of_grad_a, of_grad_w = s.weights_fetch(Pass::GradW);
+  const auto add_dq_fetches = [&](const Home& from) {
+    if (s.problem.grad_a) of_grad_a += s.fetch(from, s.grad_a_dq);
+    of_grad_w += s.grad_w_fetch(from, /*is_s=*/false).cycles;
+  };
   if (s.is_last()) {
     work.push_back(s.work(NetworkWork::Loss, s.loss()));
     const bool has_step = s.layer().has_activation_step();
@@ -208,33 +320,43 @@ std::vector<WorkCost> PricedLayer::own_work() const {
       work.push_back({NetworkWork::UpdateBiases, 0, s.bias(s.result)});
     }
     const Home& gradient = has_step ? s.result : s.columns;
-    of_grad_a += s.fetch(gradient, s.grad_a_dq);
-    of_grad_w += s.grad_w_fetch(gradient, /*is_s=*/false).cycles;
+    if (s.has_own_homes())
+      work.push_back(s.work(NetworkWork::HandOver, s.hand_over(gradient, s.home_of_dq())));
+    else
+      add_dq_fetches(gradient);
   }
+  if (s.has_own_homes()) add_dq_fetches(s.home_of_dq());
   if (s.problem.grad_a) {
-    const Plan& plan = s.transposed_form ? s.plan.backward.front() : s.plan;
-    const bool own_words = !s.transposed_form && !s.plan.shared_buckets();
-    of_grad_a += cell_cycles(plan, own_words ? plan.grad_a_meta_words : plan.fwd_meta_words,
-                             s.problem, machine);
+    of_grad_a += s.weights_fetch(Pass::GradA);
     work.push_back(
         s.work(NetworkWork::GradA, pass(s.grad_a_cost(), of_grad_a, cleared(s.grad_a_dq))));
   }
-  if (s.l == 0) of_grad_w += s.grad_w_fetch(s.forward.operand_s(), /*is_s=*/true).cycles;
+  if (has_s) of_grad_w += s.grad_w_fetch(s.home_of_s(), /*is_s=*/true).cycles;
   work.push_back(s.work(NetworkWork::GradW, pass(*s.plan.cost.find(Pass::GradW), of_grad_w,
                                                  cleared(s.grad_w_s) + cleared(s.grad_w_dq),
                                                  !s.keeps_s || !s.keeps_dq)));
   work.push_back(s.work(NetworkWork::Update, s.update_weights()));
   if (s.transposed_form) work.push_back(s.work(NetworkWork::Rehome, s.rehome()));
-  if (s.l == 0 && std::ranges::any_of(s.spec.layers, &NetworkLayer::bias))
-    work.push_back({NetworkWork::UpdateBiases, 0, 2 * machine.sync + machine.launch});
+  // A bias that is the only one may find nothing to move.
+  const auto biases = std::ranges::count_if(s.spec.layers, &NetworkLayer::bias);
+  if (s.l == 0 && biases > 0)
+    work.push_back({NetworkWork::UpdateBiases, 0,
+                    (biases > 1 ? 2 * machine.sync : Cycles()) + machine.launch});
   return work;
 }
 
 std::vector<WorkCost> PricedLayer::link_work(const PricedLayer& following) const {
   const State &s = *state_, &next = *following.state_;
-  std::vector<WorkCost> work{next.work(NetworkWork::Fwd, s.fetch(s.result, next.fwd_s))};
+  std::vector<WorkCost> work;
+  if (next.has_own_homes()) {
+    work.push_back(next.work(NetworkWork::HandOver, s.hand_over(s.result, next.home_of_s())));
+  } else {
+    const Cycles fetched = s.fetch(s.result, next.fwd_s);
+    work.push_back(next.work(NetworkWork::Fwd, fetched));
+    if (next.recomputes()) work.push_back(next.work(NetworkWork::Recompute, fetched));
+    if (s.trains()) work.push_back(next.grad_w_fetch(s.result, /*is_s=*/true));
+  }
   if (!s.trains()) return work;
-  work.push_back(next.grad_w_fetch(s.result, /*is_s=*/true));
   const Home& gradient = next.input_gradient;
   if (s.layer().has_activation_step()) {
     if (s.layer().activation.kind != codelets::Activation::None) {
@@ -245,24 +367,36 @@ std::vector<WorkCost> PricedLayer::link_work(const PricedLayer& following) const
     work.push_back(s.work(NetworkWork::Derivative, s.derivative(gradient)));
     work.push_back({NetworkWork::UpdateBiases, 0, s.bias(gradient)});
   }
+  if (s.has_own_homes()) {
+    work.push_back(s.work(NetworkWork::HandOver, s.hand_over(gradient, s.home_of_dq())));
+    return work;
+  }
   if (s.problem.grad_a) work.push_back(s.work(NetworkWork::GradA, s.fetch(gradient, s.grad_a_dq)));
   work.push_back(s.grad_w_fetch(gradient, /*is_s=*/false));
   return work;
 }
 
+// The bytes of R that stay on the fullest tile.
+std::int64_t PricedLayer::State::weight_bytes() const {
+  if (is_dense()) return weights.most_elements() * element();
+  std::int64_t shares = operand_shares(problem, plan);
+  if (transposed_form)
+    shares = std::min(shares, operand_shares(transposed(problem), plan.backward.front()));
+  std::int64_t bytes = plan.cost.resident.value - shares;
+  bytes += travel_words(plan, 1 + problem.grad_a + problem.grad_w + recomputes());
+  if (transposed_form) bytes += travel_words(plan.backward.front(), 2);
+  return bytes;
+}
+
 Bytes PricedLayer::resident() const {
   const State& s = *state_;
-  std::int64_t shares = operand_shares(s.problem, s.plan);
-  if (s.transposed_form)
-    shares = std::min(shares, operand_shares(transposed(s.problem), s.plan.backward.front()));
   const FullestShare result = fullest(s.result);
   const bool keeps_sums = s.layer().activation.keeps_sums();
-  std::int64_t elements = s.trains() ? result.elements * (1 + keeps_sums) : 0;
-  if (s.l == 0) elements += s.forward.operand_s().most_elements();
-  std::int64_t bytes = s.plan.cost.resident.value - shares;
-  bytes += travel_words(s.plan, 1 + s.problem.grad_a + s.problem.grad_w);
-  if (s.transposed_form) bytes += travel_words(s.plan.backward.front(), 2);
-  if (s.keeps_s) elements += s.fwd_s.most_elements();
+  std::int64_t elements = s.trains() && !s.recomputes() ? result.elements * (1 + keeps_sums) : 0;
+  if (s.l == 0 || s.has_own_homes()) elements += s.home_of_s().most_elements();
+  if (s.trains() && s.has_own_homes()) elements += s.home_of_dq().most_elements();
+  std::int64_t bytes = s.weight_bytes();
+  if (s.keeps_s && !s.recomputes()) elements += s.fwd_s.most_elements();
   if (s.keeps_dq) elements += s.grad_a_dq.most_elements();
   if (s.layer().bias) bytes += result.rows * kFloatBytes;
   if (!s.trains()) return Bytes(bytes + elements * s.element());
@@ -270,22 +404,29 @@ Bytes PricedLayer::resident() const {
   // until the biases are updated.
   if (s.problem.grad_a) elements += 2 * s.input_gradient.most_elements();
   if (s.layer().bias) bytes += result.rows * kFloatBytes;
-  bytes += codelets::states_of(s.spec.update.kind) * s.updated().nonzeros_per_bucket * kFloatBytes;
+  bytes += codelets::states_of(s.spec.update.kind) * s.most_updated_values() * kFloatBytes;
   return Bytes(bytes + elements * s.element());
 }
 
-// Slices that a plan finds at home are fetched in a network. Without a loss a result stays until
+// Slices that a plan finds at home are fetched in a network. A result that is not kept stays until
 // the next layer has fetched it.
 Bytes PricedLayer::temp() const {
   const State& s = *state_;
-  std::int64_t elements = s.trains() ? 0 : 2 * s.result.most_elements();
+  std::int64_t elements = s.trains() ? s.recomputed_elements() : 2 * s.result.most_elements();
   const auto add = [&](const Dims& parts, const Home& slices, const Home& other) {
     if (parts.x == 1) elements += slices.most_elements();
     if (parts.y == 1) elements += other.most_elements();
   };
-  add(s.plan.partition, s.fwd_s, s.grad_w_dq);
+  if (!s.is_dense()) add(s.plan.partition, s.fwd_s, s.grad_w_dq);
   if (s.transposed_form) add(s.plan.backward.front().partition, s.grad_a_dq, s.grad_w_s);
   return s.plan.cost.temp + Bytes(elements * s.element());
+}
+
+Bytes PricedLayer::temp_of_next() const {
+  const State& s = *state_;
+  std::int64_t elements = s.recomputed_elements();
+  if (s.recomputes() && s.keeps_s) elements += s.fwd_s.most_elements();
+  return Bytes(elements * s.element());
 }
 
 }  // namespace tessera::planner

@@ -28,8 +28,9 @@ struct WorkCost {
   friend bool operator==(const WorkCost&, const WorkCost&) = default;
 };
 
-// A layer of a network with one of the plans that it may have: one layout or two, and operands at
-// home. An object computes the places of the layer's tensors once, for the prices of all links.
+// A layer of a network with one of the plans that it may have: one layout or two with operands at
+// home, or a dense plan in one round. An object computes the places of the layer's tensors once,
+// for the prices of all links.
 class PricedLayer {
  public:
   // The spec, the plan and the machine must outlive the object.
@@ -67,6 +68,10 @@ class PricedLayer {
 
   // Returns the temporary memory of the layer's largest pass.
   Bytes temp() const;
+
+  // Returns the temporary memory that the layer needs while the passes of the next layer run: its
+  // results if it recomputes, else nothing.
+  Bytes temp_of_next() const;
 
   struct State;  // internal/priced_layer.hpp
 

@@ -17,8 +17,10 @@ namespace {
 
 Options in_network(Options options) {
   if (options.constraints.use_dense.value_or(false))
-    throw Error(ErrorCode::InvalidArgument,
-                "layers of a network are sparse; leave planConstraints.useDense out");
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "layers of a network are sparse unless they are described as dense (NetworkLayer::dense, "
+        "\"dense\": true in a file); leave planConstraints.useDense out");
   options.operand_placement = Placement::AtHome;
   options.constraints.use_dense = false;
   return options;
@@ -102,11 +104,13 @@ class Chain {
     std::vector<Cycles> links;
     for (const PricedLayer& layer : candidates_[l - 1])
       links.push_back(sum_of(layer.link_work(candidates_[l][own.candidate])));
-    for (std::size_t b = 0; b < before.size(); ++b)
+    for (std::size_t b = 0; b < before.size(); ++b) {
+      const Bytes beside = candidates_[l - 1][before[b].candidate].temp_of_next();
       add(choices, first,
           {before[b].cycles + links[before[b].candidate] + own.cycles,
-           before[b].resident + own.resident, std::max(before[b].temp, own.temp), own.candidate,
-           b});
+           before[b].resident + own.resident, std::max(before[b].temp, own.temp + beside),
+           own.candidate, b});
+    }
   }
   void add(std::vector<Choice>& choices, std::size_t first, const Choice& choice) const {
     if (choice.resident + choice.temp <= machine_.tile_memory) add_choice(choices, first, choice);
@@ -132,7 +136,7 @@ void add_work(std::vector<WorkCost>& all, const std::vector<WorkCost>& work) {
 // Returns the network of the chosen plans with its cost.
 NetworkPlan priced(const PricedCandidates& candidates, const std::vector<std::size_t>& chosen) {
   NetworkPlan plan;
-  Bytes resident, temp;
+  Bytes resident, temp, beside;
   for (std::size_t l = 0; l < candidates.size(); ++l) {
     const PricedLayer& layer = candidates[l][chosen[l]];
     plan.plans.push_back(layer.plan());
@@ -141,7 +145,8 @@ NetworkPlan priced(const PricedCandidates& candidates, const std::vector<std::si
     if (l + 1 < candidates.size())
       add_work(plan.work, layer.link_work(candidates[l + 1][chosen[l + 1]]));
     resident += layer.resident();
-    temp = std::max(temp, layer.temp());
+    temp = std::max(temp, layer.temp() + beside);
+    beside = layer.temp_of_next();
   }
   plan.cycles = sum_of(plan.work);
   plan.memory = resident + temp;
@@ -160,9 +165,33 @@ Cycles cycles_apart(const PricedCandidates& candidates) {
   return cycles;
 }
 
-// Returns the first layer whose problem is that of layer `l`.
-std::size_t first_equal(const std::vector<Problem>& problems, std::size_t l) {
-  return std::size_t(std::find(problems.begin(), problems.end(), problems[l]) - problems.begin());
+// Returns the first layer whose plans are those of layer `l`.
+std::size_t first_equal(const NetworkSpec& spec, const std::vector<Problem>& problems,
+                        std::size_t l) {
+  std::size_t first = 0;
+  while (problems[first] != problems[l] || spec.layers[first].dense != spec.layers[l].dense)
+    ++first;
+  return first;
+}
+
+// The plan of a dense layer, whose passes each have the cheapest partition. Constraints of the
+// partition are those of sparse layers.
+Plan dense_layer_plan(const Problem& problem, const device::Machine& machine, Options options) {
+  options.constraints = {.use_dense = true};
+  options.operand_placement = Placement::EvenSpread;
+  Plan plan = plan_or_throw(problem, machine, options);
+  if (!plan.dense)
+    throw Error(ErrorCode::InvalidArgument,
+                "dense layers of a network have no buckets; leave poplibsParity and "
+                "partitioner.forceBucketSpills out");
+  for (const DensePassPlan& pass : plan.dense->passes)
+    if (pass.rounds.product() != 1)
+      throw Error(ErrorCode::NoSolution,
+                  fmt::format("{} of this dense layer fits a tile only in {} rounds, and a network "
+                              "runs it in one; use more tiles or a smaller batch, or raise "
+                              "availableMemoryProportion",
+                              to_string(pass.product.pass), pass.rounds.product()));
+  return plan;
 }
 
 [[noreturn]] void throw_too_large(const PricedCandidates& candidates,
@@ -180,7 +209,8 @@ std::size_t first_equal(const std::vector<Problem>& problems, std::size_t l) {
       ErrorCode::NoSolution,
       fmt::format("no plans for this network: its layers need {} bytes a tile that stay, "
                   "and temporary memory beside them, but {} has {}; layer {} needs most, "
-                  "{} bytes; use more tiles, a smaller batch or narrower types",
+                  "{} bytes; recompute activations, or use more tiles, a smaller batch or "
+                  "narrower types",
                   sum.value, machine.name, machine.tile_memory.value, largest + 1, most.value));
 }
 
@@ -231,9 +261,11 @@ std::optional<Cycles> cycles_standing_alone(const NetworkSpec& spec,
   std::vector<Plan> plans;
   Cycles sum;
   for (std::size_t l = 0; l < problems.size(); ++l) {
-    const std::size_t same = first_equal(problems, l);
+    const std::size_t same = first_equal(spec, problems, l);
     if (same < l) {
       plans.push_back(plans[same]);
+    } else if (spec.layers[l].dense) {
+      plans.push_back(dense_layer_plan(problems[l], machine, options));
     } else {
       PlanResult result = plan(problems[l], machine, options);
       if (!result.has_plan) return {};
@@ -287,11 +319,14 @@ NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine
   const std::vector<Problem> problems = problems_of(spec);
   std::vector<LayerCandidates> candidates;
   for (std::size_t l = 0; l < problems.size(); ++l) {
-    const std::size_t at = first_equal(problems, l);
+    const std::size_t at = first_equal(spec, problems, l);
     try {
-      candidates.push_back(
-          at < l ? candidates[at]
-                 : layer_candidates(problems[l], machine, options, kCandidatesPerLayer));
+      if (at < l)
+        candidates.push_back(candidates[at]);
+      else if (spec.layers[l].dense)
+        candidates.push_back({dense_layer_plan(problems[l], machine, in_network(options))});
+      else
+        candidates.push_back(layer_candidates(problems[l], machine, options, kCandidatesPerLayer));
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("layer {}: {}", l + 1, error.what()));
     }

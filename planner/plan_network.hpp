@@ -58,8 +58,9 @@ NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandida
 // The largest number of plans of a layer that plan_network compares.
 inline constexpr std::size_t kCandidatesPerLayer = 16;
 
-// Plans a network: layer_candidates() of each layer, then choose_plans(). Layers with equal
-// problems are planned once. Throws Error{InvalidArgument} if spec, machine or options are illegal
+// Plans a network: layer_candidates() of each sparse layer and the dense plan of each dense one, to
+// which planConstraints do not apply; then choose_plans(). Layers with equal problems are planned
+// once. Throws Error{InvalidArgument} if spec, machine or options are illegal
 // or ask for useDense, and Error{NoSolution} if a layer or all together have no plan.
 NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine,
                          const Options& options = {});

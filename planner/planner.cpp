@@ -204,26 +204,45 @@ PlanResult find_plan(const std::vector<Case>& cases, Search search, std::int64_t
   return result;
 }
 
+namespace {
+
+// A request without a plan has no reason yet: explain() prices all partitions to find it, which is
+// in vain if another kind of plan is found.
+PlanResult find_with(const Asked& asked, Search search, std::int64_t fewer_than) {
+  const auto& [problem, machine, options, stats] = asked;
+  return find_plan(make_cases(problem, machine, options, stats).cases, search, fewer_than);
+}
+
+// With a limit of cycles, a plan that is not found has no reason.
+void explain(const Asked& asked, std::int64_t fewer_than, PlanResult& result) {
+  if (result.status != PlanStatus::NoPlan || fewer_than != kUnbounded) return;
+  const auto& [problem, machine, options, stats] = asked;
+  explain_failure(make_cases(problem, machine, options, stats).cases, result);
+}
+
+}  // namespace
+
 PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
                      const PatternStats* stats, Search search, std::int64_t fewer_than) {
-  const CaseSet set = make_cases(problem, machine, options, stats);
-  PlanResult result = find_plan(set.cases, search, fewer_than);
-  if (result.status == PlanStatus::NoPlan && fewer_than == kUnbounded)
-    explain_failure(set.cases, result);
+  const Asked asked{problem, machine, options, stats};
+  PlanResult result = find_with(asked, search, fewer_than);
+  explain(asked, fewer_than, result);
   return result;
 }
 
-PlanResult plan_with_buckets(const Asked& asked, std::int64_t fewer_than) {
+namespace {
+
+PlanResult find_with_buckets(const Asked& asked, std::int64_t fewer_than) {
   const auto& [problem, machine, options, stats] = asked;
   const PlanConstraints& pins = options.constraints;
   if (problem.density == 0 && !pins.x && !pins.y && !pins.z) {
     Options on_one_tile = options;
     on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
     PlanResult result =
-        plan_with(problem, machine, on_one_tile, stats, search_with_solver, fewer_than);
+        find_with({problem, machine, on_one_tile, stats}, search_with_solver, fewer_than);
     if (result.status == PlanStatus::Found) return result;
   }
-  PlanResult one = plan_with(problem, machine, options, stats, search_with_solver, fewer_than);
+  PlanResult one = find_with(asked, search_with_solver, fewer_than);
   const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : fewer_than;
   PlanResult two = plan_two_layouts(asked, to_beat, search_with_solver);
   one.evaluations += two.evaluations;
@@ -236,9 +255,13 @@ PlanResult plan_with_buckets(const Asked& asked, std::int64_t fewer_than) {
   return two;
 }
 
-}  // namespace internal
+}  // namespace
 
-namespace internal {
+PlanResult plan_with_buckets(const Asked& asked, std::int64_t fewer_than) {
+  PlanResult result = find_with_buckets(asked, fewer_than);
+  explain(asked, fewer_than, result);
+  return result;
+}
 
 PlanResult plan_fewer(const Asked& asked, std::int64_t fewer_than) {
   const auto& [problem, machine, options, stats] = asked;
@@ -247,13 +270,17 @@ PlanResult plan_fewer(const Asked& asked, std::int64_t fewer_than) {
     PlanResult result = plan_without_buckets(problem, machine, options, stats, fewer_than);
     if (result.has_plan) return result;
   }
-  PlanResult buckets = plan_with_buckets(asked, fewer_than);
+  PlanResult buckets = find_with_buckets(asked, fewer_than);
   const bool is_open = !options.constraints.use_dense && may_have_no_buckets(options);
   const bool is_empty = problem.density == 0 && buckets.has_plan;  // there is nothing to multiply
-  if (!is_open || is_empty || buckets.status == PlanStatus::LimitReached) return buckets;
+  if (!is_open || is_empty || buckets.status == PlanStatus::LimitReached) {
+    explain(asked, fewer_than, buckets);
+    return buckets;
+  }
   const std::int64_t to_beat =
       buckets.has_plan ? buckets.plan.cost.cycles.value : std::min(fewer_than, kAnyCycles);
   PlanResult dense = plan_without_buckets(problem, machine, options, stats, to_beat);
+  if (!dense.has_plan) explain(asked, fewer_than, buckets);
   PlanResult& best = dense.has_plan ? dense : buckets;
   best.evaluations = buckets.evaluations + dense.evaluations;
   return std::move(best);

@@ -67,6 +67,29 @@ void write_passes(const HostReport& report, TextOut out) {
   for (const HostPassReport& pass : report.passes) write_pass(report, pass, out);
 }
 
+// Writes a table of what each rank has, how long it takes and waits, and what it receives.
+void write_ranks(const HostReport& report, TextOut out) {
+  if (report.ranks.empty()) return;
+  fmt::format_to(out, "\n{:<6}{:>10}{:>10}{:>10}{:>9}{:>7}{:>10}\n", "rank", "first row", "rows",
+                 "values %", "threads", "cores", "peak MiB");
+  for (std::size_t i = 0; i < report.ranks.size(); ++i) {
+    const HostRank& rank = report.ranks[i];
+    fmt::format_to(out, "{:<6}{:>10}{:>10}{:>10.1f}{:>9}{:>7}{:>10.1f}\n", i, rank.first_row,
+                   rank.rows, 100 * share(double(rank.values), double(report.values)), rank.threads,
+                   rank.cores, double(rank.peak_bytes) / (1 << 20));
+  }
+  if (!report.has_run()) return;
+  fmt::format_to(out, "\n{:<6}{:<8}{:>10}{:>11}{:>16}\n", "rank", "pass", "ms", "waiting %",
+                 "received bytes");
+  for (std::size_t i = 0; i < report.ranks.size(); ++i)
+    for (const HostPassReport& pass : report.passes)
+      if (i < pass.ranks.size())
+        fmt::format_to(out, "{:<6}{:<8}{:>10.4f}{:>11.1f}{:>16}\n", i, to_string(pass.pass),
+                       pass.ranks[i].seconds * 1e3,
+                       100 * share(pass.ranks[i].wait_seconds, pass.ranks[i].seconds),
+                       internal::grouped(pass.ranks[i].received_bytes));
+}
+
 void write_verdicts(const HostReport& report, TextOut out) {
   fmt::format_to(
       out,
@@ -100,6 +123,10 @@ Json pass_json(const HostReport& report, const HostPassReport& pass) {
                      {"copy_seconds", pass.times.copy_seconds},
                      {"kernel_thread_seconds", pass.times.kernel_seconds},
                      {"useful_flops", report.useful_flops()}});
+  for (const HostRankPass& rank : pass.ranks)
+    json["ranks"].push_back({{"seconds", rank.seconds},
+                             {"wait_seconds", rank.wait_seconds},
+                             {"received_bytes", rank.received_bytes}});
   json["check"] = internal::verdict_json(pass.verdict);
   if (pass.self_check) json["self_check"] = internal::self_check_json(*pass.self_check);
   return json;
@@ -109,6 +136,13 @@ Json host_json(const HostReport& report) {
   Json json = internal::host_json({report.problem, report.cpu_model, report.cpu, report.threads});
   if (report.thread_peak_flops > 0) json["thread_peak_flops_per_second"] = report.thread_peak_flops;
   json.update(Json{{"values", report.values}, {"encode_seconds", report.encode_seconds}});
+  for (const HostRank& rank : report.ranks)
+    json["ranks"].push_back({{"first_row", rank.first_row},
+                             {"rows", rank.rows},
+                             {"values", rank.values},
+                             {"threads", rank.threads},
+                             {"cores", rank.cores},
+                             {"peak_bytes", rank.peak_bytes}});
   return json;
 }
 
@@ -151,6 +185,7 @@ std::string to_text(const HostReport& report) {
   internal::write_layer(report.source, report.problem, out);
   write_computer(report, out);
   write_passes(report, out);
+  write_ranks(report, out);
   if (report.has_run()) write_verdicts(report, out);
   if (report.verdict) internal::write_parts("verdict", verdict_parts(*report.verdict), out);
   return text;

@@ -16,6 +16,20 @@
 
 namespace tessera::report {
 
+// The part of one rank in a layer that is spread over several (distributed/layer.hpp).
+struct HostRank {
+  std::int64_t first_row = 0, rows = 0;  // of R
+  std::int64_t values = 0;
+  std::int64_t threads = 1, cores = 1;  // cores that its launcher has bound it to
+  std::int64_t peak_bytes = 0;          // of the process, so far
+};
+
+// What one rank did in the run of a pass whose time is the median.
+struct HostRankPass {
+  double seconds = 0, wait_seconds = 0;  // waiting for what others send
+  std::int64_t received_bytes = 0;
+};
+
 // The figures of one pass on this computer.
 struct HostPassReport {
   Pass pass = Pass::Fwd;
@@ -28,6 +42,7 @@ struct HostPassReport {
   double spread = 0;      // half the range of the middle half of the runs, divided by the median
   std::optional<verify::Verdict> verdict;
   std::optional<verify::Checksums> self_check;  // no value: not requested
+  std::vector<HostRankPass> ranks;              // by rank; empty: one process computes all
 };
 
 // All figures of a run of a layer on this computer, as data.
@@ -41,6 +56,7 @@ struct HostReport {
   std::int64_t values = 0;       // of all groups, with the zeros in stored blocks
   double encode_seconds = 0;     // time of one call of set_weights
   std::vector<HostPassReport> passes;
+  std::vector<HostRank> ranks;             // empty: one process computes all
   std::optional<DenseComparison> verdict;  // beside the dense layer; no value: not compared
 
   // Returns true if no checked pass is wrong.

@@ -52,10 +52,10 @@ struct DenseGradW::State {
   State(const planner::DenseGradWPlan& made, const device::Machine& machine,
         device::ExchangeMode mode, Executor& executor)
       : plan(made),
-        pass(plan.dense, plan.pass(), machine, mode, executor,
-             DensePass::State::Selection{
-                 .block = plan.block, .keep = plan.keep, .round_grain = plan.round_grain}) {
-    pass.seal();
+        own(plan.dense, plan.pass(), machine, mode, executor,
+            DensePass::State::Selection{
+                .block = plan.block, .keep = plan.keep, .round_grain = plan.round_grain}) {
+    own.seal();
     find_homes();
   }
 
@@ -77,7 +77,8 @@ struct DenseGradW::State {
               LargestGradients& found);
 
   planner::DenseGradWPlan plan;
-  DensePass::State pass;
+  DensePass::Own own;
+  DensePass::State& pass = own.state;
   std::vector<BlockHome> row_homes, column_homes;  // [block rows], [block columns]
   std::vector<std::byte> left, right;              // operands of the current run
   std::vector<ScoredPlace> candidates;
@@ -166,8 +167,8 @@ void DenseGradW::State::check_memory(const RunOptions& options) const {
 }
 
 bool DenseGradW::State::run(RunSeries& series, const RunOptions& options, LargestGradients& found) {
-  const bool finished = series.run([&](const RunOptions& own, device::Ledger& ledger) {
-    const bool all = pass.bound.run(pass.engine, own);
+  const bool finished = series.run([&](const RunOptions& own_options, device::Ledger& ledger) {
+    const bool all = pass.bound.run(pass.engine, own_options);
     ledger = pass.engine.ledger();
     return all;
   });

@@ -65,13 +65,14 @@ void check_size(const char* name, const ByteRows& array, std::int64_t rows,
 }  // namespace
 
 DensePass::State::State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-                        const device::Machine& machine, device::ExchangeMode mode,
-                        Executor& executor, std::optional<Selection> search)
+                        internal::BoundProgram& program, device::Engine& machine,
+                        std::optional<Selection> search, const internal::DenseHomes* homes)
     : plan(pass),
       selection(std::move(search)),
-      kernel(planner::dense_kernel(machine, layer.data_type, layer.partials_type)),
-      bound("dense " + to_string(pass.product.pass)),
-      engine(machine, mode, executor),
+      kernel(planner::dense_kernel(machine.machine(), layer.data_type, layer.partials_type)),
+      bound(program),
+      engine(machine),
+      shared(homes),
       map({layer.groups, pass.parts.rows, pass.parts.inner, pass.parts.columns},
           pass.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz),
       all(map.all()) {
@@ -79,19 +80,14 @@ DensePass::State::State(const planner::DensePlan& layer, const planner::DensePas
     for (std::int64_t columns = 0; columns < plan.rounds.columns; ++columns)
       rounds.emplace_back(rows, columns,
                           internal::Reduction(plan.parts.inner, kernel.partials_type, type()));
-  declare();
-  PassForm form = planner::dense_form(plan, layer, machine);
-  form.casts = form.casts || selection;  // the search takes the place of the cast
-  bound.check_steps(form);
-  bound.finish();
-  add_slots();
+  TESSERA_ASSERT(shared == nullptr || rounds.size() == 1);
 }
 
-void DensePass::State::seal() {
-  bound.seal(engine);
+void DensePass::State::prepare() {
   for (Round& round : rounds) {
     if (!selection) round.reduction.prepare(bound, engine);
-    round.exchange = engine.prepare(gathers(round));
+    round.exchange =
+        fetched ? engine.prepare_moves(fetched->prepare()) : engine.prepare(gathers(round));
     bound.set_moves(round.exchange_node, round.exchange.moved);
   }
 }
@@ -137,14 +133,20 @@ Range DensePass::State::range_of(ProductDim dim, const Round& round, Cell c) con
 }
 
 DenseSlice DensePass::State::slice_of(Side side, const Round& round, Cell c) const {
-  const planner::DenseOperand operand = planner::dense_operand(plan.product, plan.weights, side);
+  planner::DenseOperand operand = planner::dense_operand(plan.product, plan.weights, side);
+  const bool is_charged = operand.transposed;
+  if (shared != nullptr && plan.product.pass == Pass::GradW && side == Side::Left) {
+    std::swap(operand.lines, operand.across);
+    operand.transposed = false;
+  }
   return {.lines = range_of(operand.lines, round, c),
           .across = range_of(operand.across, round, c),
           .all_lines = extent(plan.product.size, operand.lines),
           .takers = extent(plan.parts, operand.absent),
           .taker = side == Side::Left ? c.z : c.x,
           .transposed = operand.transposed,
-          .reordered = operand.reordered};
+          .reordered = operand.reordered,
+          .charged_as_transposed = is_charged};
 }
 
 void DensePass::State::load() {
@@ -178,7 +180,7 @@ void DensePass::State::rearrange(const Round& round) {
       const auto t = std::size_t(tile.id().value);
       write_in_order(tile.view(slots.arrived[t]), slice, bytes(), tile.view(slots.ordered[t]).data);
       cycles += codelets::dense_reorder_cycles(kernel, slice.lines.size(), slice.across.size(),
-                                               slice.transposed);
+                                               slice.charged_as_transposed);
     };
     if (fetches(Side::Left, round)) reorder(round.left, slice_of(Side::Left, round, c));
     if (fetches(Side::Right, round)) reorder(round.right, slice_of(Side::Right, round, c));
@@ -229,38 +231,58 @@ void DensePass::State::collect_round(const Round& round) const {
   }
 }
 
+DensePass::Own::Own(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
+                    const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
+                    std::optional<State::Selection> search)
+    : bound("dense " + to_string(pass.product.pass)),
+      engine(machine, mode, executor),
+      state(layer, pass, bound, engine, std::move(search)) {
+  state.declare();
+  PassForm form = planner::dense_form(pass, layer, machine);
+  form.casts = form.casts || state.selection;  // the search takes the place of the cast
+  bound.check_steps(form);
+  bound.finish();
+  state.add_slots();
+}
+
+void DensePass::Own::seal() {
+  bound.seal(engine);
+  state.prepare();
+}
+
 DensePass::DensePass(const planner::DensePlan& plan, Pass pass, const device::Machine& machine,
                      device::ExchangeMode mode, Executor& executor)
-    : state_(std::make_unique<State>(plan, plan_of(plan, pass), machine, mode, executor)) {
-  state_->seal();
+    : own_(std::make_unique<Own>(plan, plan_of(plan, pass), machine, mode, executor)) {
+  own_->seal();
 }
 DensePass::~DensePass() = default;
 DensePass::DensePass(DensePass&&) noexcept = default;
 
-device::MemoryUse DensePass::memory() const { return state_->bound.memory(state_->engine); }
-const Program& DensePass::program() const { return state_->bound.program(); }
-const device::Damage& DensePass::damage() const { return state_->bound.damage(); }
+device::MemoryUse DensePass::memory() const { return own_->bound.memory(own_->engine); }
+const Program& DensePass::program() const { return own_->bound.program(); }
+const device::Damage& DensePass::damage() const { return own_->bound.damage(); }
 
 device::MemoryUse DensePass::memory_of(const planner::DensePlan& plan, Pass pass,
                                        const device::Machine& machine) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const State state(plan, plan_of(plan, pass), machine, device::ExchangeMode::Share, *executor);
-  return state.bound.memory(state.engine);
+  const Own own(plan, plan_of(plan, pass), machine, device::ExchangeMode::Share, *executor);
+  return own.bound.memory(own.engine);
 }
 
 bool DensePass::run(const DenseArrays& arrays, const RunOptions& options, device::Ledger& ledger) {
-  const planner::PassProduct& product = state_->plan.product;
+  State& state = own_->state;
+  const planner::PassProduct& product = state.plan.product;
   const auto [rows, inner, columns] = product.size;
-  const std::int64_t groups = state_->map.splits().g, bytes = state_->bytes();
+  const std::int64_t groups = state.map.splits().g, bytes = state.bytes();
   check_size("the left operand", arrays.left, groups * (product.left_transposed ? inner : rows),
              bytes * (product.left_transposed ? rows : inner));
   check_size("the right operand", arrays.right,
              groups * (product.right_transposed ? columns : inner),
              bytes * (product.right_transposed ? inner : columns));
   check_size("the result", arrays.out, groups * rows, bytes * columns);
-  state_->arrays = arrays;
-  const bool finished = state_->bound.run(state_->engine, options);
-  ledger = state_->engine.ledger();
+  state.arrays = arrays;
+  const bool finished = own_->bound.run(own_->engine, options);
+  ledger = own_->engine.ledger();
   return finished;
 }
 

@@ -46,10 +46,12 @@ class DensePass {
   // array does not have the size of the plan.
   bool run(const DenseArrays& arrays, const RunOptions& options, device::Ledger& ledger);
 
+  struct State;  // internal/dense_state.hpp
+
  private:
   friend class DenseGradW;  // another end of the same program
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Own;
+  std::unique_ptr<Own> own_;
 };
 
 }  // namespace tessera::runtime

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tessera/runtime/internal/dense_state.hpp"
 
 namespace tessera::runtime {
@@ -9,6 +11,7 @@ using internal::DenseSlice;
 using planner::Side;
 
 void DensePass::State::declare() {
+  if (shared != nullptr) return declare_round(rounds.front(), nullptr);
   left_home = bound.add_buffer("left share", /*resident=*/true);
   right_home = bound.add_buffer("right share", /*resident=*/true);
   internal::Uses loaded{{}, {left_home, right_home}};
@@ -31,13 +34,37 @@ void DensePass::State::declare() {
   bound.step(NodeKind::Collect, {}, results, [this] { collect(); });
 }
 
+// In a network the operands come from the tiles that hold them, wherever they are.
+void DensePass::State::declare_fetches(const Round& round) {
+  const auto slices = [&](Side side, const internal::TensorHome& from, BufferId buffer) {
+    internal::TensorHome home{from.rows, from.cols, buffer, {}};
+    for (const TileId tile : all) {
+      const DenseSlice slice = slice_of(side, round, map.cell(tile));
+      const std::int64_t width = std::max<std::int64_t>(slice.across.size(), 1);
+      const std::int64_t elements = slice.lines.size() * slice.across.size();
+      home.shares.push_back(
+          {tile, {}, slice.lines.begin, slice.across.begin, width, {0, elements}});
+    }
+    return home;
+  };
+  left_slices = slices(Side::Left, *shared->left, round.left.arrived_buffer);
+  right_slices = slices(Side::Right, *shared->right, round.right.arrived_buffer);
+  fetched.emplace(bound, engine, type());
+  fetched->add(*shared->left, left_slices, internal::Cleared::Rows);
+  fetched->add(*shared->right, right_slices, internal::Cleared::Rows);
+  if (shared->also_from != nullptr)
+    fetched->add(*shared->also_from, *shared->also_to, internal::Cleared::All);
+  fetched->declare_clear();
+}
+
 void DensePass::State::declare_round(Round& round, const Round* before) {
-  internal::Uses arrived{{left_home, right_home}, {}}, reordered, multiplied;
+  internal::Uses arrived, reordered, multiplied;
+  if (shared == nullptr) arrived.reads = {left_home, right_home};
   const auto use = [&](Side side, OperandSlots& slots, const OperandSlots* kept, const char* name) {
     const bool is_reordered = slice_of(side, round, {}).reordered;
     if (fetches(side, round)) {
       slots.arrived_buffer = bound.add_buffer(std::string(name) + " operand");
-      arrived.writes.push_back(slots.arrived_buffer);
+      if (shared == nullptr) arrived.writes.push_back(slots.arrived_buffer);
       if (is_reordered) {
         slots.ordered_buffer = bound.add_buffer(std::string(name) + " operand in order");
         reordered.reads.push_back(slots.arrived_buffer);
@@ -52,6 +79,10 @@ void DensePass::State::declare_round(Round& round, const Round* before) {
   use(Side::Right, round.right, before != nullptr ? &before->right : nullptr, "right");
   round.partial_buffer = bound.add_buffer("partial sums");
   multiplied.writes.push_back(round.partial_buffer);
+  if (shared != nullptr) {
+    declare_fetches(round);
+    fetched->add_uses(arrived);
+  }
   round.exchange_node = bound.step(NodeKind::Exchange, Phase::PreArrange, arrived, [this, &round] {
     engine.exchange(Phase::PreArrange, round.exchange);
   });
@@ -68,6 +99,15 @@ void DensePass::State::declare_round(Round& round, const Round* before) {
 }
 
 void DensePass::State::add_slots() {
+  if (shared != nullptr) {
+    Round& round = rounds.front();
+    add_round_slots(round, nullptr);
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      left_slices.shares[t].slot = round.left.arrived[t];
+      right_slices.shares[t].slot = round.right.arrived[t];
+    }
+    return;
+  }
   const auto add_homes = [this](BufferId buffer, auto& homes, std::int64_t ranges, auto slice_of) {
     for (std::int64_t i = 0; i < ranges; ++i) {
       std::vector<SlotId>& slots = homes.emplace_back();
@@ -113,7 +153,8 @@ void DensePass::State::add_operand_slots(OperandSlots& slots, const DenseSlice& 
                                          TileId tile) {
   const std::int64_t lines = slice.lines.size(), across = slice.across.size();
   slots.arrived.push_back(
-      engine.add_slot(bound.slot(slots.arrived_buffer, tile, lines, across * bytes())));
+      engine.add_slot(bound.slot(slots.arrived_buffer, tile, lines, across * bytes(),
+                                 shared != nullptr ? SlotKind::Owned : SlotKind::Landing)));
   if (!slice.reordered) return;
   const std::int64_t rows = slice.transposed ? across : lines;
   const std::int64_t row_bytes = (slice.transposed ? lines : across) * bytes();
@@ -137,6 +178,19 @@ std::vector<internal::ReductionColumn> DensePass::State::columns(const Round& ro
     result.push_back(std::move(column));
   }
   return result;
+}
+
+// Tiles that share a part of the result hold an equal run of its elements each.
+internal::TensorHome DensePass::State::result_home() const {
+  internal::TensorHome home{plan.product.size.rows, plan.product.size.columns, {}, {}};
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    const Range rows = rows_of(rounds.front(), c), columns = columns_of(rounds.front(), c);
+    const Range share = share_of(rows.size() * columns.size(), 1, plan.parts.inner, c.y);
+    if (share.size() > 0)
+      home.shares.push_back({tile, {}, rows.begin, columns.begin, columns.size(), share});
+  }
+  return home;
 }
 
 // The tiles that need a slice hold equal shares of it, but are charged as if the operand were

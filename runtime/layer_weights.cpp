@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <variant>
@@ -59,12 +60,13 @@ LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& 
     : problem_(problem), grid_(grid), executor_(executor) {}
 
 LayerWeights::Matrix LayerWeights::converted(const sparse::CheckedCsr<float>& weights) const {
-  Matrix matrix{weights, std::nullopt, {}};
+  Matrix matrix{weights, std::nullopt, 1, {}};
   if (weights->block == grid_.block && weights->rows == grid_.size.x &&
       weights->cols == grid_.size.y)
     return matrix;
   matrix.in_grid = in_grid(weights, grid_);
-  matrix.places = sparse::positions_on(*matrix.in_grid, weights);
+  matrix.run = std::gcd(weights->block.cols, grid_.block.cols);
+  matrix.places = sparse::positions_on(*matrix.in_grid, weights, matrix.run);
   return matrix;
 }
 
@@ -149,8 +151,11 @@ void LayerWeights::set_values(std::span<const float> values, std::int64_t group)
   std::copy(values.begin(), values.end(), matrix.given.mutable_values().begin());
   if (matrix.in_grid) {
     const std::span<float> in_grid = matrix.in_grid->mutable_values();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      in_grid[std::size_t(matrix.places[i])] = values[i];
+    const float* from = values.data();
+    for (const std::int64_t place : matrix.places) {
+      std::copy_n(from, matrix.run, in_grid.data() + place);
+      from += matrix.run;
+    }
   }
   refill(group);
 }
@@ -247,9 +252,10 @@ std::vector<std::int64_t> LayerWeights::bucket_positions(std::int64_t group) con
   }
   if (!matrix.in_grid) return in_pattern;
   std::vector<std::int64_t> positions;
-  positions.reserve(matrix.places.size());
+  positions.reserve(matrix.given->values.size());
   for (const std::int64_t place : matrix.places)
-    positions.push_back(in_pattern[std::size_t(place)]);
+    positions.insert(positions.end(), in_pattern.begin() + place,
+                     in_pattern.begin() + place + matrix.run);
   return positions;
 }
 
@@ -280,8 +286,9 @@ void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
   if (!matrix.in_grid) return spread(buckets_[g], of_group, result.values);
   in_pattern_.resize((*matrix.in_grid)->values.size());
   spread(buckets_[g], of_group, in_pattern_);
-  for (std::size_t i = 0; i < matrix.places.size(); ++i)
-    result.values[i] = in_pattern_[std::size_t(matrix.places[i])];
+  float* to = result.values.data();
+  for (const std::int64_t place : matrix.places)
+    to = std::copy_n(in_pattern_.data() + place, matrix.run, to);
 }
 
 void LayerWeights::check_group(std::int64_t group) const {

@@ -15,13 +15,20 @@ namespace {
   throw Error(ErrorCode::InvalidArgument, "network: " + message);
 }
 
-void check_plan(std::size_t layer, const planner::Plan& plan) {
+void check_plan(std::size_t number, const NetworkLayer& layer, const planner::Plan& plan) {
   const auto refuse_plan = [&](const char* reason, const char* remedy) {
-    refuse(fmt::format("the plan of layer {} {}; plan it with {}", layer + 1, reason, remedy));
+    refuse(fmt::format("the plan of layer {} {}; {}", number + 1, reason, remedy));
   };
-  if (plan.use_dense) refuse_plan("is dense", "planConstraints.useDense false");
+  if (layer.dense) {
+    if (!plan.dense)
+      refuse_plan("has buckets and the layer is dense",
+                  "plan it with planConstraints.useDense true, or make the layer sparse");
+    return;
+  }
+  if (plan.use_dense)
+    refuse_plan("is dense", "plan it with planConstraints.useDense false, or make the layer dense");
   if (plan.operand_placement != Placement::AtHome)
-    refuse_plan("spreads its operands", "operandPlacement \"at-home\"");
+    refuse_plan("spreads its operands", "plan it with operandPlacement \"at-home\"");
 }
 
 }  // namespace
@@ -46,7 +53,7 @@ Network::Network(const NetworkSpec& spec, std::span<const planner::Plan> plans,
   if (plans.size() != spec.layers.size())
     refuse(fmt::format("it has {} layers and {} plans; give a plan for each layer",
                        spec.layers.size(), plans.size()));
-  for (std::size_t l = 0; l < plans.size(); ++l) check_plan(l, plans[l]);
+  for (std::size_t l = 0; l < plans.size(); ++l) check_plan(l, spec.layers[l], plans[l]);
   state_ = std::make_unique<State>(spec, plans, machine, mode, executor);
 }
 Network::~Network() = default;
@@ -92,22 +99,59 @@ float Network::loss() const { return state_->loss ? state_->loss->loss() : 0; }
 const Matrix<float>& Network::outputs() const { return state_->outputs; }
 Bytes Network::pattern_bytes() const {
   Bytes sum;
-  for (const internal::NetworkLayerState& layer : state_->layers) sum += layer.pattern_bytes();
+  for (const auto& layer : state_->layers) sum += layer->pattern_bytes();
   return sum;
 }
 Bytes Network::value_bytes() const {
   Bytes sum;
-  for (const internal::NetworkLayerState& layer : state_->layers)
-    sum += Bytes(layer.updated().values_bytes());
+  for (const auto& layer : state_->layers) sum += layer->value_bytes();
   return sum;
 }
 Bytes Network::state_bytes() const {
-  std::int64_t sum = 0;
-  for (const internal::NetworkLayerState& layer : state_->layers)
-    sum += layer.updated().values_bytes() / layer.element() * std::ssize(layer.states) *
-           std::int64_t(sizeof(float));
-  return Bytes(sum);
+  Bytes sum;
+  for (const auto& layer : state_->layers) sum += layer->state_bytes();
+  return sum;
 }
+namespace {
+
+// The pass that a kind of work runs, if its multiplications depend on the pattern.
+std::optional<Pass> pass_of(NetworkWork work) {
+  switch (work) {
+    case NetworkWork::Fwd:
+    case NetworkWork::Recompute:
+      return Pass::Fwd;
+    case NetworkWork::GradA:
+      return Pass::GradA;
+    case NetworkWork::GradW:
+      return Pass::GradW;
+    case NetworkWork::Parameters:
+    case NetworkWork::Activate:
+    case NetworkWork::HandOver:
+    case NetworkWork::Loss:
+    case NetworkWork::Derivative:
+    case NetworkWork::Update:
+    case NetworkWork::UpdateBiases:
+    case NetworkWork::Rehome:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<planner::WorkCost> Network::planned_work(const planner::NetworkPlan& plan) const {
+  state_->check_weights();
+  if (plan.plans.size() != state_->layers.size())
+    refuse(fmt::format("the plan is for {} layers; this network has {}", plan.plans.size(),
+                       state_->layers.size()));
+  std::vector<planner::WorkCost> work = plan.work;
+  for (planner::WorkCost& part : work)
+    if (const std::optional<Pass> pass = pass_of(part.work))
+      part.cycles +=
+          state_->at(part.layer).multiply_excess(plan.plans[std::size_t(part.layer)], *pass);
+  return work;
+}
+
 const Program& Network::program() const { return state_->program.program(); }
 std::span<const NetworkPart> Network::parts() const { return state_->parts; }
 device::MemoryUse Network::memory() const { return state_->program.memory(state_->engine); }

@@ -12,6 +12,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/network.hpp"
 #include "tessera/planner/plan.hpp"
+#include "tessera/planner/plan_network.hpp"
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -47,6 +48,7 @@ void check_batch(const NetworkSpec& spec, const NetworkBatch& batch);
 struct NetworkCost {
   device::Ledger ledger;
   std::vector<int> part_of;  // [steps] index into Network::parts()
+  std::vector<int> node_of;  // [steps] Node::number of the step in Network::program()
 
   // Returns the cycles of the steps of one part, with their barriers and launches.
   Cycles of(int part) const;
@@ -67,18 +69,24 @@ struct NetworkCost {
 // order of the buckets, and each tile updates the values of its own bucket. If a layer has a second
 // layout for its backward passes, one exchange brings the new values to it. The gradients of all
 // biases are summed up together at the end, on tiles that own their rows, update them and send them
-// back.
+// back. The tiles of a dense layer update the weights whose gradients they add up, and its passes
+// fetch their slices of R from there.
+//
+// If a layer recomputes, its results are given up as soon as the next layer has fetched them, and
+// its forward pass runs a second time in front of the next layer's backward passes. Losses and
+// parameters have the same bits as without.
 //
 // Results and ledgers have the same bits for any number of threads and both exchange modes. One
 // thread at a time may use a network.
 class Network {
  public:
   // Builds the program. `plans` has a plan for each of problems_of(spec), as
-  // planner::plan_network makes them: with one layout or two, sparse (option
-  // planConstraints.useDense false) and with operands at home (operandPlacement "at-home"). The
-  // executor must outlive the network. Throws Error{InvalidArgument} for other plans, and
-  // Error{LimitExceeded}, which names tile, step and largest buffers, if the memory of a tile
-  // cannot hold the program. At first no layer has weights, and all biases are 0.
+  // planner::plan_network makes them. Plans of sparse layers have one layout or two, buckets
+  // (option planConstraints.useDense false) and operands at home (operandPlacement "at-home");
+  // those of dense layers are dense plans whose passes run in one round. The executor must outlive
+  // the network. Throws Error{InvalidArgument} for other plans, and Error{LimitExceeded}, which
+  // names tile, step and largest buffers, if the memory of a tile cannot hold the program. At first
+  // no layer has weights, and all biases are 0.
   Network(const NetworkSpec& spec, std::span<const planner::Plan> plans,
           const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
   ~Network();
@@ -86,7 +94,8 @@ class Network {
 
   const NetworkSpec& spec() const;
 
-  // Encodes the weights of a layer, [outputs][inputs] in its block, and sets the states of its
+  // Encodes the weights of a layer, [outputs][inputs] in its block (a dense layer takes what is not
+  // stored as 0), and sets the states of its
   // optimiser to 0. Returns a misfit if they do not fit the plan's buckets; the layer then keeps
   // the weights that it had.
   std::optional<partitioner::Misfit> set_weights(std::int64_t layer,
@@ -95,7 +104,8 @@ class Network {
   // Sets the bias of a layer that has one, [outputs].
   void set_bias(std::int64_t layer, std::span<const float> bias);
 
-  // Return the current parameters of a layer, after the updates of all runs so far.
+  // Return the current parameters of a layer, after the updates of all runs so far. The weights of
+  // a dense layer are all stored.
   sparse::Csr<float> weights(std::int64_t layer) const;
   std::span<const float> bias(std::int64_t layer) const;
 
@@ -115,7 +125,8 @@ class Network {
 
   // Returns the bytes that the host must send for new patterns of all layers: words and values of
   // their buckets in all layouts, the words that steer propagation, and the tables by which values
-  // move between two layouts. States of the optimiser begin at 0 and are not sent.
+  // move between two layouts. States of the optimiser begin at 0 and are not sent. Dense layers
+  // have no pattern.
   Bytes pattern_bytes() const;
 
   // Returns the bytes of the values of all weights in the layout that is updated, padding of the
@@ -123,6 +134,14 @@ class Network {
   // values and states of the other weights reads them, and sends the states back.
   Bytes value_bytes() const;
   Bytes state_bytes() const;
+
+  // Returns the planned work of a training step or of computing outputs with the weights that the
+  // network has. A plan knows densities only, and the slowest tile depends on where the weights
+  // are: in small cells one more block can cost a fourth of a pass. So the multiplications are
+  // counted from the words of all buckets, as an encoder can before anything runs. `plan` must be
+  // the one that this network was made of. Throws Error{InvalidArgument} before every layer has
+  // weights.
+  std::vector<planner::WorkCost> planned_work(const planner::NetworkPlan& plan) const;
 
   // The program, its parts in the order of Program::scopes, and the memory that it needs.
   const Program& program() const;

@@ -31,11 +31,11 @@ void for_each_owned_part(const HomeShare& share, std::int64_t all_rows, std::int
 
 }  // namespace
 
-NetworkBiases::NetworkBiases(std::deque<NetworkLayerState>& layers,
+NetworkBiases::NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
                              const codelets::UpdateRule& rule, const NetworkMachine& machine)
     : rule_(rule), machine_(machine) {
   for (std::size_t l = 0; l < layers.size(); ++l)
-    if (layers[l].layer.bias) layers_.push_back({&layers[l], l, {}, {}, {}, {}});
+    if (layers[l]->layer.bias) layers_.push_back({layers[l].get(), l, {}, {}, {}, {}});
 }
 
 NetworkBiases::Layer* NetworkBiases::find(std::size_t layer) {
@@ -48,7 +48,7 @@ void NetworkBiases::declare_resident(std::size_t number) {
   if (layer == nullptr) return;
   layer->bias = machine_.program.add_buffer("bias", /*resident=*/true);
   Uses uses{{}, {layer->bias}};
-  for (std::size_t s = 0; s < layer->state->states.size(); ++s) {
+  for (std::size_t s = 0; s < layer->state->state_buffers.size(); ++s) {
     layer->states.push_back(machine_.program.add_buffer(s == 0 ? "bias state" : "second bias state",
                                                         /*resident=*/true));
     uses.writes.push_back(layer->states.back());

@@ -16,58 +16,116 @@ Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans
                       const device::Machine& machine, device::ExchangeMode mode, Executor& executor)
     : spec(s), program(s.loss ? "training step" : "network"), engine(machine, mode, executor) {
   const internal::NetworkMachine shared{program, engine, executor};
-  const std::vector<Problem> problems = problems_of(spec);
-  const std::int64_t states = trains() ? codelets::states_of(spec.update.kind) : 0;
-  for (std::size_t l = 0; l < plans.size(); ++l) {
-    layers.emplace_back(spec.layers[l], problems[l], plans[l], shared, states);
-    if (trains()) updates.emplace_back(layers.back(), spec.update, shared);
-  }
+  make_layers(plans, shared);
   if (trains()) {
     biases.emplace(layers, spec.update, shared);
-    loss.emplace(*spec.loss, layers.back(), shared);
+    loss.emplace(*spec.loss, *layers.back(), shared);
   }
   connect();
   declare_loads();
   declare_forward();
   if (trains()) declare_backward();
-  for (NetworkLayerState& layer : layers) layer.complete_load();
+  for (const auto& layer : layers) layer->complete_load();
   program.finish();
-  for (NetworkLayerState& layer : layers) layer.add_slots();
-  for (internal::NetworkUpdate& update : updates) update.add_slots();
-  if (biases) biases->add_slots();
-  if (loss) loss->add_slots();
-  for (internal::HomeShare& share : inputs_.shares)
-    share.slot = engine.add_slot(
-        program.slot(inputs_.buffer, share.tile, share.elements.size() / share.width,
-                     share.width * layers.front().element(), device::SlotKind::Owned));
-  program.seal(engine);
-  for (NetworkLayerState& layer : layers) layer.prepare();
+  add_slots();
+  seal();
+  for (const auto& layer : layers) layer->prepare();
   for (internal::NetworkUpdate& update : updates) update.prepare();
   if (biases && !biases->empty()) biases->prepare();
   if (loss) loss->prepare();
   if (back_from_loss_) back_from_loss_->prepare();
+  for (OwnHomes& own : own_) {
+    if (own.bring_s) own.bring_s->prepare();
+    if (own.bring_dq) own.bring_dq->prepare();
+  }
+}
+
+// A network has a remedy of its own if a tile is too full.
+void Network::State::seal() {
+  try {
+    program.seal(engine);
+  } catch (const Error& error) {
+    const bool may_recompute = trains() && layers.size() > 1;
+    if (error.code() != ErrorCode::LimitExceeded || !may_recompute) throw;
+    throw Error(error.code(), fmt::format("{}; a layer can also compute its results again instead "
+                                          "of keeping them (\"recompute\": true, --recompute)",
+                                          error.what()));
+  }
+}
+
+void Network::State::make_layers(std::span<const planner::Plan> plans,
+                                 const internal::NetworkMachine& shared) {
+  const std::int64_t states = trains() ? codelets::states_of(spec.update.kind) : 0;
+  for (std::size_t l = 0; l < plans.size(); ++l) {
+    const NetworkLayer& layer = spec.layers[l];
+    const Problem problem = planner::problem_of(spec, std::int64_t(l));
+    if (layer.dense)
+      layers.push_back(
+          std::make_unique<internal::NetworkDenseLayer>(layer, problem, plans[l], shared, states));
+    else
+      layers.push_back(
+          std::make_unique<internal::NetworkSparseLayer>(layer, problem, plans[l], shared, states));
+    if (trains()) updates.emplace_back(*layers.back(), spec.update, shared);
+  }
+}
+
+void Network::State::add_slots() {
+  for (const auto& layer : layers) layer->add_slots();
+  if (biases) biases->add_slots();
+  if (loss) loss->add_slots();
+  const std::int64_t element = layers.front()->element();
+  const auto add = [&](internal::TensorHome& home) {
+    for (internal::HomeShare& share : home.shares)
+      share.slot = engine.add_slot(program.slot(home.buffer, share.tile, share.elements.size(),
+                                                element, device::SlotKind::Owned));
+  };
+  add(inputs_);
+  for (OwnHomes& own : own_) {
+    if (own.bring_s) add(own.s);
+    if (own.bring_dq) add(own.dq);
+  }
 }
 
 // Tells each layer where its operands are. The gradient of a result is where GradA of the next
 // layer adds it up, and what its derivative needs comes there with GradA's operand.
 void Network::State::connect() {
-  const NetworkLayerState& first = layers.front();
-  inputs_ = internal::operand_home(first.grid(), /*by_rows_of_r=*/false, first.problem.size.y,
-                                   spec.batch);
+  inputs_ = layers.front()->home_of_s();
+  own_.resize(layers.size());
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    NetworkLayerState& layer = layers[l];
-    layer.set_input(l == 0 ? inputs_ : layers[l - 1].out);
+    NetworkLayerState& layer = *layers[l];
+    if (layer.has_own_homes() && l > 0) own_[l].s = layer.home_of_s();
+    if (layer.has_own_homes() && trains()) own_[l].dq = layer.home_of_dq();
+    if (l == 0)
+      layer.set_input(inputs_, inputs_);
+    else if (layer.has_own_homes())
+      layer.set_input(own_[l].s, own_[l].s);
+    else
+      layer.set_input(layers[l - 1]->out, layers[l - 1]->out_in_backward());
     if (!trains()) continue;
-    const bool needs_sums = layer.layer.activation.kind != codelets::Activation::None;
-    if (l + 1 == layers.size()) {
-      layer.set_gradient(layer.has_derivative() ? layer.out_grad : loss->home(),
-                         needs_sums ? &layer.sums : nullptr);
-      continue;
-    }
-    NetworkLayerState& next = layers[l + 1];
-    layer.set_gradient(next.in_grad, needs_sums ? &next.kept_before : nullptr);
-    if (needs_sums) next.bring_with_grad_a(layer.sums, next.kept_before);
+    connect_gradient(l);
+    layer.set_dq(layer.has_own_homes() ? own_[l].dq : layer.gradient());
   }
+}
+
+void Network::State::connect_gradient(std::size_t l) {
+  NetworkLayerState& layer = *layers[l];
+  const bool needs_sums = layer.layer.activation.kind != codelets::Activation::None;
+  if (l + 1 == layers.size()) {
+    layer.set_gradient(layer.has_derivative() ? layer.out_grad : loss->home(),
+                       needs_sums ? &layer.sums : nullptr);
+    return;
+  }
+  NetworkLayerState& next = *layers[l + 1];
+  layer.set_gradient(next.in_grad, needs_sums ? &next.kept_before : nullptr);
+  if (needs_sums) next.bring_with_grad_a(layer.sums_in_backward(), next.kept_before);
+}
+
+// Brings an operand to the home that the layer asks for.
+void Network::State::hand_over(std::size_t l, const internal::TensorHome& from,
+                               internal::TensorHome& to, std::optional<internal::HandOver>& bring) {
+  begin(NetworkWork::HandOver, l);
+  to.buffer = program.add_buffer("operand at its home");
+  bring.emplace(program, engine, spec.data_type).declare(from, to);
 }
 
 void Network::State::begin(NetworkWork work, std::size_t layer) {
@@ -78,8 +136,8 @@ void Network::State::begin(NetworkWork work, std::size_t layer) {
 void Network::State::declare_loads() {
   for (std::size_t l = 0; l < layers.size(); ++l) {
     begin(NetworkWork::Parameters, l);
-    layers[l].declare_resident();
-    layers[l].declare_load();
+    layers[l]->declare_resident();
+    layers[l]->declare_load();
     if (biases) biases->declare_resident(l);
   }
   if (loss) loss->declare_load();
@@ -88,21 +146,32 @@ void Network::State::declare_loads() {
 }
 
 void Network::State::declare_forward() {
+  constexpr auto kFirst = NetworkLayerState::Turn::First;
   for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (l > 0 && layers[l]->has_own_homes())
+      hand_over(l, layers[l - 1]->out, own_[l].s, own_[l].bring_s);
     begin(NetworkWork::Fwd, l);
-    layers[l].declare_fwd();
-    if (layers[l].has_activation_step()) begin(NetworkWork::Activate, l);
-    layers[l].declare_activation();
+    layers[l]->declare_fwd(kFirst);
+    if (layers[l]->has_activation_step()) begin(NetworkWork::Activate, l);
+    layers[l]->declare_activation(kFirst);
   }
   if (trains()) return;
-  program.step(NodeKind::Collect, {}, {{layers.back().out.buffer}, {}},
+  program.step(NodeKind::Collect, {}, {{layers.back()->out.buffer}, {}},
                [this] { collect_outputs(); });
+}
+
+// The forward pass of a layer that recomputes runs again in front of GradA of the next layer, which
+// is the first that reads its result.
+void Network::State::declare_again(std::size_t l) {
+  begin(NetworkWork::Recompute, l);
+  layers[l]->declare_fwd(NetworkLayerState::Turn::Again);
+  layers[l]->declare_activation(NetworkLayerState::Turn::Again);
 }
 
 // If the last layer has a derivative, the gradient goes from the columns of the loss to the tiles
 // that hold the result.
 void Network::State::declare_loss() {
-  NetworkLayerState& last = layers.back();
+  NetworkLayerState& last = *layers.back();
   begin(NetworkWork::Loss, layers.size() - 1);
   loss->declare();
   loss->declare_collect();
@@ -115,27 +184,30 @@ void Network::State::declare_loss() {
 void Network::State::declare_backward() {
   declare_loss();
   for (std::size_t l = layers.size(); l-- > 0;) {
-    if (layers[l].has_derivative()) {
+    if (layers[l]->has_derivative()) {
       begin(NetworkWork::Derivative, l);
-      layers[l].declare_derivative();
+      layers[l]->declare_derivative();
     }
+    if (layers[l]->has_own_homes())
+      hand_over(l, layers[l]->gradient(), own_[l].dq, own_[l].bring_dq);
     if (l > 0) {
+      if (layers[l - 1]->recomputes()) declare_again(l - 1);
       begin(NetworkWork::GradA, l);
-      layers[l].declare_grad_a();
+      layers[l]->declare_grad_a();
     }
     begin(NetworkWork::GradW, l);
-    layers[l].declare_grad_w();
+    layers[l]->declare_grad_w();
     begin(NetworkWork::Update, l);
     updates[l].declare();
-    if (!layers[l].has_two_layouts()) continue;
+    if (!layers[l]->has_two_layouts()) continue;
     begin(NetworkWork::Rehome, l);
-    layers[l].declare_rehome();
+    layers[l]->declare_rehome();
   }
   if (!biases->empty()) {
     begin(NetworkWork::UpdateBiases, 0);
     biases->declare();
   }
-  for (NetworkLayerState& layer : layers) layer.declare_collect();
+  for (const auto& layer : layers) layer->declare_collect();
   biases->declare_collect();
 }
 
@@ -144,7 +216,7 @@ NetworkLayerState& Network::State::at(std::int64_t layer) {
     throw Error(
         ErrorCode::InvalidArgument,
         fmt::format("network: layer {} does not exist; legal: 0 to {}", layer, layers.size() - 1));
-  return layers[std::size_t(layer)];
+  return *layers[std::size_t(layer)];
 }
 
 std::optional<partitioner::Misfit> Network::State::set_weights(NetworkLayerState& layer,
@@ -183,32 +255,30 @@ void check_batch(const NetworkSpec& spec, const NetworkBatch& batch) {
 
 void Network::State::check_weights() const {
   for (std::size_t l = 0; l < layers.size(); ++l)
-    if (!layers[l].has_weights())
+    if (!layers[l]->has_weights())
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("network: layer {} has no weights; call set_weights first", l + 1));
 }
 
+// Each tile gets the elements of its share, padding included.
 void Network::State::load_inputs() {
-  const NetworkLayerState& first = layers.front();
-  const Dims& size = first.grid().size;
+  const NetworkLayerState& first = *layers.front();
   with_type(spec.data_type, [&](auto zero) {
     using T = decltype(zero);
-    input_bytes_.assign(std::size_t(size.y * size.z) * sizeof(T), std::byte(0));
-    auto* to = reinterpret_cast<T*>(input_bytes_.data());
-    for (std::int64_t row = 0; row < batch_->inputs.rows; ++row)
-      for (std::int64_t col = 0; col < batch_->inputs.cols; ++col)
-        to[row * size.z + col] = T(batch_->inputs(row, col));
+    for (const internal::HomeShare& share : inputs_.shares) {
+      input_bytes_.assign(std::size_t(share.elements.size()) * sizeof(T), std::byte(0));
+      auto* const to = reinterpret_cast<T*>(input_bytes_.data());
+      for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
+        if (share.row_of(e) < inputs_.rows && share.col_of(e) < inputs_.cols)
+          to[e - share.elements.begin] = T(batch_->inputs(share.row_of(e), share.col_of(e)));
+      engine.load(share.slot,
+                  {input_bytes_.data(), share.elements.size(), first.element(), first.element()});
+    }
   });
-  const std::int64_t row_bytes = size.z * first.element();
-  for (const internal::HomeShare& share : inputs_.shares)
-    engine.load(
-        share.slot,
-        {input_bytes_.data() + share.first_row * row_bytes + share.first_col * first.element(),
-         share.elements.size() / share.width, share.width * first.element(), row_bytes});
 }
 
 void Network::State::collect_outputs() {
-  const internal::TensorHome& home = layers.back().out;
+  const internal::TensorHome& home = layers.back()->out;
   outputs = Matrix<float>(home.rows, home.cols);
   with_type(spec.data_type, [&](auto zero) {
     using T = decltype(zero);
@@ -238,16 +308,17 @@ bool Network::State::run(const NetworkBatch& batch, const RunOptions& options, N
   batch_ = &batch;
   if (loss) loss->set_batch(batch);
   for (std::size_t l = 0; l < updates.size(); ++l)
-    updates[l].set_step(layers[l].parameters.steps + 1);
+    updates[l].set_step(layers[l]->parameters.steps + 1);
   const bool finished = program.run(engine, options);
   cost.ledger = engine.ledger();
+  cost.node_of = program.ran();
   cost.part_of.clear();
   for (const int node : program.ran()) cost.part_of.push_back(program.scope_of(node));
   if (!finished) return false;
   if (!trains()) return true;
-  for (NetworkLayerState& layer : layers) {
-    std::swap(layer.parameters, layer.after);
-    ++layer.parameters.steps;
+  for (const auto& layer : layers) {
+    std::swap(layer->parameters, layer->after);
+    ++layer->parameters.steps;
   }
   return true;
 }

@@ -101,6 +101,15 @@ TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles)
   return home;
 }
 
+TensorHome spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
+  TensorHome home{rows, cols, {}, {}};
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const Range own = share_of(rows * cols, 1, tiles, tile);
+    if (own.size() > 0) home.shares.push_back({TileId(tile), {}, 0, 0, cols, own});
+  }
+  return home;
+}
+
 namespace {
 
 // Adds a move, or lengthens the last one if both runs go on where it ends.

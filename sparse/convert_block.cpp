@@ -129,7 +129,9 @@ Csr<T> with_block_checked(const Csr<T>& matrix, BlockShape block, Incomplete inc
   const BlockShape small{std::min(matrix.block.rows, block.rows),
                          std::min(matrix.block.cols, block.cols)};
   if (small == matrix.block) return Merger<T>(matrix, block, incomplete).run();
-  return Merger<T>(split(matrix, small), block, incomplete).run();
+  Csr<T> parts = split(matrix, small);
+  if (small == block) return parts;
+  return Merger<T>(parts, block, incomplete).run();
 }
 
 }  // namespace

@@ -139,8 +139,9 @@ std::vector<std::int64_t> random_choice(std::int64_t places, std::int64_t count,
   return choose(places, count, random);
 }
 
-void fill_signs(Csr<float>& matrix, std::uint64_t seed) {
+void fill_signs(Csr<float>& matrix, std::uint64_t seed, std::int64_t first) {
   Random random(seed);
+  for (std::int64_t i = 0; i < first; ++i) random.sign();
   draw_signs(matrix, random);
 }
 

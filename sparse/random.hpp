@@ -26,7 +26,9 @@ std::vector<std::int64_t> random_choice(std::int64_t places, std::int64_t count,
                                         std::uint64_t seed);
 
 // Sets every value of the matrix to +1 or -1, drawn from the seed in storage order. `values` is
-// resized to blocks() * block.area() first, so a pattern without values may be passed.
-void fill_signs(Csr<float>& matrix, std::uint64_t seed);
+// resized to blocks() * block.area() first, so a pattern without values may be passed. Some rows of
+// a matrix get the values that they have in the whole one if `first` values stand before them;
+// these are drawn too, and passed over.
+void fill_signs(Csr<float>& matrix, std::uint64_t seed, std::int64_t first = 0);
 
 }  // namespace tessera::sparse

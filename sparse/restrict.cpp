@@ -53,18 +53,25 @@ class RowReader {
 }  // namespace
 
 template <class T>
-std::vector<std::int64_t> positions_on(const CheckedCsr<T>& matrix, const CheckedCsr<T>& on) {
+std::vector<std::int64_t> positions_on(const CheckedCsr<T>& matrix, const CheckedCsr<T>& on,
+                                       std::int64_t run) {
   const Csr<T>& pattern = *on;
-  std::vector<std::int64_t> positions(pattern.values.size());
-  RowReader<T> reader(*matrix);
   const BlockShape block = pattern.block;
+  if (run < 1 || block.cols % run != 0 || matrix->block.cols % run != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("positions_on: a run of {} values does not divide blocks of {} and {} "
+                            "columns",
+                            run, block.cols, matrix->block.cols));
+  std::vector<std::int64_t> positions(pattern.values.size() / std::size_t(run));
+  RowReader<T> reader(*matrix);
   for (std::int64_t row = 0; row < pattern.rows; ++row) {
     reader.go_to(row);
     const auto block_row = std::size_t(row / block.rows);
     for (std::int64_t k = pattern.row_begin[block_row]; k < pattern.row_begin[block_row + 1]; ++k) {
-      std::int64_t* to = positions.data() + k * block.area() + row % block.rows * block.cols;
+      std::int64_t* to =
+          positions.data() + (k * block.area() + row % block.rows * block.cols) / run;
       const std::int64_t first = pattern.col[std::size_t(k)] * block.cols;
-      for (std::int64_t c = 0; c < block.cols; ++c) to[c] = reader.position(first + c);
+      for (std::int64_t c = 0; c < block.cols; c += run) *to++ = reader.position(first + c);
     }
   }
   return positions;
@@ -108,9 +115,10 @@ CheckedCsr<T> cropped(const CheckedCsr<T>& elements, std::int64_t rows, std::int
   return internal::proven(cropped_checked(*elements, rows, cols));
 }
 
-template std::vector<std::int64_t> positions_on(const CheckedCsr<float>&, const CheckedCsr<float>&);
+template std::vector<std::int64_t> positions_on(const CheckedCsr<float>&, const CheckedCsr<float>&,
+                                                std::int64_t);
 template std::vector<std::int64_t> positions_on(const CheckedCsr<double>&,
-                                                const CheckedCsr<double>&);
+                                                const CheckedCsr<double>&, std::int64_t);
 template CheckedCsr<float> cropped(const CheckedCsr<float>&, std::int64_t, std::int64_t);
 template CheckedCsr<double> cropped(const CheckedCsr<double>&, std::int64_t, std::int64_t);
 template Csr<float> cropped(const Csr<float>&, std::int64_t, std::int64_t);

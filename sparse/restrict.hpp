@@ -11,10 +11,14 @@ namespace tessera::sparse {
 // Returns, for each value of `pattern`, the position of the same element in matrix.values, or -1 if
 // `matrix` does not store it or ends before it. The two may have different sizes and blocks. Both
 // are checked by the rules of check.hpp (Error{BadInput}).
-// O(values of the pattern + blocks of the matrix).
-// Example: the elements of a pattern in a matrix of dense 16 x 16 blocks that covers it.
+// With a `run` above 1 the result has one position for each run of so many values of the pattern,
+// which are neighbours in one row of a block, that of the first value; the others follow it in
+// both. Throws Error{InvalidArgument} unless the run divides the columns of both blocks. O(values
+// of the pattern / run + blocks of the matrix). Example: the elements of a pattern in a matrix of
+// dense 16 x 16 blocks that covers it.
 template <class T>
-std::vector<std::int64_t> positions_on(const CheckedCsr<T>& matrix, const CheckedCsr<T>& pattern);
+std::vector<std::int64_t> positions_on(const CheckedCsr<T>& matrix, const CheckedCsr<T>& pattern,
+                                       std::int64_t run = 1);
 
 // Returns the stored elements in the first `rows` rows and the first `cols` columns. Throws
 // Error{InvalidArgument} unless `elements` is an element matrix of at least that size. O(elements).

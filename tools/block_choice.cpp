@@ -39,6 +39,7 @@ std::vector<Candidate> forecast(const LayerArguments& a,
   std::vector<Candidate> candidates;
   for (const std::int64_t side : kBlockSides) {
     Problem problem = problem_of(a);
+    problem.size.g = 1;  // every group takes as long
     problem.block = {side, side};
     const Dims size = problem.size_in_blocks();
     const auto blocks_as = [&](BlockShape block) {

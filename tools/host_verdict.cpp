@@ -80,21 +80,24 @@ bool is_small(const Problem& problem) {
 // Adds the dense costs; returns their spread as a share of them.
 double add_dense(const LayerArguments& layer, const report::HostReport& report,
                  report::DenseComparison& c) {
+  const auto groups = double(report.problem.size.g);
   if (is_small(report.problem)) {
     LayerArguments a = layer;
     a.output_size = report.problem.size.x;
     a.input_size = report.problem.size.y;
     a.batch_size = report.problem.size.z;
+    a.groups = 1;  // of which each takes as long
     const MeasuredLayer dense = HostStudy(a, report.threads).fastest_dense();
     c.dense_name = dense.kernel;
-    for (std::size_t i = 0; i < c.passes.size(); ++i) c.passes[i].dense = dense.passes[i].seconds;
+    for (std::size_t i = 0; i < c.passes.size(); ++i)
+      c.passes[i].dense = groups * dense.passes[i].seconds;
     return dense.spread();
   }
   const report::HostPlan plan = host_plan(report.problem, [](BlockShape) { return 1.0; });
   const report::HostWay& dense = *best_of(plan).dense;
   c.dense_name = dense_name(plan) + ", forecast";
   for (std::size_t i = 0; i < c.passes.size(); ++i)
-    c.passes[i].dense = dense.passes[i].second.seconds();
+    c.passes[i].dense = groups * dense.passes[i].second.seconds();
   return 0;
 }
 
@@ -149,9 +152,12 @@ std::optional<report::DenseComparison> host_run_verdict(const LayerArguments& la
     spread += pass.spread * pass.times.seconds;
   }
   const double dense_spread = add_dense(layer, report, c);
+  if (report.problem.size.g > 1)
+    c.dense_name += fmt::format(", {} times one group", report.problem.size.g);
   c.how = fmt::format("measured, +-{:.0f} %, dense +-{:.0f} %; other layers are forecast",
                       100 * spread / c.sparse_cost(), 100 * dense_spread);
-  const double scale = forecast > 0 ? c.sparse_cost() / forecast : 1;
+  const auto groups = double(report.problem.size.g);  // forecasts of other layers are of one
+  const double scale = groups * (forecast > 0 ? c.sparse_cost() / forecast : 1);
   c.outlook = outlook_of(c, report.problem, report.problem.block, blocks_as, scale);
   return c;
 }

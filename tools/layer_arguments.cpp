@@ -20,7 +20,7 @@ device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const st
 }
 
 Problem problem_of(const LayerArguments& a) {
-  return {.size = {1, a.output_size, a.input_size, a.batch_size},
+  return {.size = {a.groups, a.output_size, a.input_size, a.batch_size},
           .block = a.block,
           .density = a.density,
           .data_type = a.data_type,

@@ -31,8 +31,9 @@ constexpr PhaseChoice phase_of(bool grad_a, bool grad_w) {
 // The arguments of every program that plans a layer, checked as far as is possible without reading
 // a file.
 struct LayerArguments {
-  std::string matrix;  // path; empty: a random pattern of the sizes below
-  std::int64_t input_size = 0, output_size = 0;
+  std::string matrix;                            // path; empty: a random pattern of the sizes below
+  std::int64_t input_size = 0, output_size = 0;  // of each group
+  std::int64_t groups = 1;                       // each has a pattern of its own
   double density = 0;
   std::int64_t batch_size = 1;
   BlockShape block;
@@ -53,7 +54,7 @@ struct LayerArguments {
   bool grad_w() const { return phase == PhaseChoice::All || phase == PhaseChoice::Wu; }
 };
 
-// Returns the problem of one group with the sizes, block and density of the arguments. Commands
+// Returns the problem with the groups, sizes, block and density of the arguments. Commands
 // that read these from a file, or vary them, assign to the members of the result.
 Problem problem_of(const LayerArguments& arguments);
 

@@ -58,18 +58,19 @@ const std::string& date_of_today() {
   return date;
 }
 
-std::string tiles_json(const partitioner::Buckets& buckets, bool is_transposed) {
-  const partitioner::TileGrid& grid = buckets.grid;
-  const runtime::TileMap map({1, grid.splits.x, grid.splits.y, grid.splits.z},
+std::string tiles_json(std::span<const partitioner::Buckets* const> groups, bool is_transposed) {
+  const partitioner::TileGrid& grid = groups.front()->grid;
+  const runtime::TileMap map({std::ssize(groups), grid.splits.x, grid.splits.y, grid.splits.z},
                              runtime::TileOrder::Yzx);
   Json tiles = Json::array();
   for (const TileId tile : map.all()) {
     const runtime::Cell cell = map.cell(tile);
-    const auto first =
-        buckets.source.begin() + grid.bucket_index(cell.x, cell.y, cell.z) * grid.blocks;
+    const auto first = groups[std::size_t(cell.g)]->source.begin() +
+                       grid.bucket_index(cell.x, cell.y, cell.z) * grid.blocks;
     const std::int64_t held =
         std::count_if(first, first + grid.blocks, [](std::int32_t block) { return block >= 0; });
     tiles.push_back({{"tile", tile.value},
+                     {"g", cell.g},
                      {"x", is_transposed ? cell.y : cell.x},
                      {"y", is_transposed ? cell.x : cell.y},
                      {"z", cell.z},

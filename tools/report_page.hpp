@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "tessera/partitioner/buckets.hpp"
@@ -21,8 +22,10 @@ struct PageExtras {
 const std::string& date_of_today();
 
 // Returns, as JSON, the number of values in each tile's bucket and the share of its capacity that
-// they fill. The buckets may be those of transpose(R); x and y are always axes of R.
-std::string tiles_json(const partitioner::Buckets& buckets, bool is_transposed = false);
+// they fill, for the buckets of every group. They may be those of transpose(R); x and y are always
+// axes of R.
+std::string tiles_json(std::span<const partitioner::Buckets* const> groups,
+                       bool is_transposed = false);
 
 // Returns a report, the JSON of report::to_json, as one HTML page that needs no other file and no
 // network. It has charts, and under each chart a table of the same figures. Throws

@@ -47,6 +47,11 @@ requires Layer<L, T> NetworkOnLayers<L, T>::NetworkOnLayers(
   if (spec_.data_type != data_type_of<T>())
     refuse(fmt::format("it is of {}; this network computes in {}", to_string(spec_.data_type),
                        to_string(data_type_of<T>())));
+  for (std::size_t l = 0; l < spec_.layers.size(); ++l)
+    if (spec_.layers[l].recompute || spec_.layers[l].operands != Placement::AsLeft)
+      refuse(fmt::format("layer {} {}, which modelled machines do; leave it out here", l + 1,
+                         spec_.layers[l].recompute ? "recomputes its results"
+                                                   : "has homes of its own for operands"));
   const std::size_t states =
       spec_.loss ? std::size_t(codelets::states_of(spec_.update.kind)) : std::size_t(0);
   for (const Problem& problem : problems_of(spec_)) {
@@ -80,6 +85,10 @@ template <class L, class T>
 requires Layer<L, T> std::optional<partitioner::Misfit> NetworkOnLayers<L, T>::set_weights(
     std::int64_t l, const sparse::Csr<float>& weights) {
   LayerState& state = at(l);
+  const std::int64_t all = described(l).outputs * described(l).inputs;
+  if (described(l).dense && std::ssize(weights.values) != all)
+    refuse(fmt::format("layer {} is dense and has {} weights; {} were given", l + 1, all,
+                       weights.values.size()));
   if (auto misfit = state.layer.set_weights(weights)) return misfit;
   const auto encoded = state.layer.template encoded_values<T>(0);
   state.values.assign(encoded.begin(), encoded.end());

@@ -25,7 +25,8 @@ struct WorkSeconds {
 // A network as runtime::Network describes and runs it, on layers of type L (layer.hpp) with
 // operands of type T: the same layers, biases, activations, loss and optimiser, so the same values
 // within the rounding of sums in another order. Work between the passes runs on this computer, with
-// the functions that the tiles of a modelled machine run. Instantiated for host::HostLayer and
+// the functions that the tiles of a modelled machine run. A dense layer is one that stores all
+// weights, of density 1, so set_weights() takes all of them. Instantiated for host::HostLayer and
 // runtime::FullyConnected, and float, Half and BFloat16. One thread at a time may use a network.
 //
 // Example: NetworkOnLayers<host::HostLayer, float> network(spec, host_layers(*executor),
@@ -35,8 +36,9 @@ requires Layer<L, T>
 class NetworkOnLayers {
  public:
   // Makes a layer for each of problems_of(spec). The executor must outlive the network. Throws
-  // Error{InvalidArgument} if the spec is illegal or its type is not T, and the errors of the
-  // layers. At first no layer has weights, and all biases are 0.
+  // Error{InvalidArgument} if the spec is illegal, recomputes, asks for homes of operands or its
+  // type is not T, and the errors of the layers. At first no layer has weights, and all biases are
+  // 0.
   NetworkOnLayers(const runtime::NetworkSpec& spec,
                   const std::function<L(const Problem&)>& make_layer, Executor& executor);
 

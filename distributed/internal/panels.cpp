@@ -1,14 +1,26 @@
 #include "tessera/distributed/internal/panels.hpp"
 
+#include <fmt/format.h>
+#include <zlib.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <utility>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
 
 namespace tessera::distributed::internal {
+namespace {
+
+std::uint64_t checksum(std::span<const std::byte> bytes) {
+  return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+}
+
+}  // namespace
 
 std::vector<Range> panel_ranges(std::int64_t z, std::int64_t width, std::int64_t most) {
   std::vector<Range> panels;
@@ -29,7 +41,7 @@ template <class T>
 GatheredPanels<T>::GatheredPanels(Communicator& ranks, Executor& executor, const RowCut& cut,
                                   std::array<AlignedVector<T>, 2>& memory, std::string_view what,
                                   MatrixView<const T> own, std::vector<Range> panels,
-                                  std::int64_t row_stride)
+                                  std::int64_t row_stride, bool is_checked)
     : ranks_(ranks),
       executor_(executor),
       cut_(cut),
@@ -41,6 +53,8 @@ GatheredPanels<T>::GatheredPanels(Communicator& ranks, Executor& executor, const
   const auto elements = std::size_t(cut.rows() * stride_);
   for (std::size_t i = 0; i < std::min(memory_.size(), panels_.size()); ++i)
     if (memory_[i].size() < elements) memory_[i].resize(elements);
+  if (is_checked)
+    for (auto& sums : sums_) sums.resize(std::size_t(ranks.size()));
   if (count() > 0) start(0);
 }
 
@@ -69,26 +83,47 @@ void GatheredPanels<T>::copy_own(std::int64_t panel, T* to) const {
 }
 
 template <class T>
+std::span<T> GatheredPanels<T>::rows_of(std::int64_t panel, int rank) const {
+  const Range rows = cut_.of(rank);
+  const std::int64_t stride = row_stride(panel);
+  return std::span(memory_[std::size_t(panel % 2)].data() + rows.begin * stride,
+                   std::size_t(rows.size() * stride));
+}
+
+template <class T>
 void GatheredPanels<T>::start(std::int64_t panel) {
   const auto slot = std::size_t(panel % 2);
   transfers_[slot].wait();  // the panel before the last one was sent from this memory
-  T* const base = memory_[slot].data();
-  const std::int64_t stride = row_stride(panel);
-  const auto rows_of = [&](int rank) {
-    const Range rows = cut_.of(rank);
-    return std::span(base + rows.begin * stride, std::size_t(rows.size() * stride));
-  };
-  copy_own(panel, rows_of(ranks_.rank()).data());
+  const int own = ranks_.rank();
+  copy_own(panel, rows_of(panel, own).data());
   std::vector<SendPiece> sends;
   std::vector<ReceivePiece> receives;
+  const auto own_bytes = std::as_bytes(rows_of(panel, own));
+  std::vector<std::uint64_t>& sums = sums_[slot];
+  if (!sums.empty()) sums[std::size_t(own)] = checksum(own_bytes);
   // Everybody begins with another rank, so that no rank is asked by all at once.
   for (int step = 1; step < ranks_.size(); ++step) {
-    const int to = (ranks_.rank() + step) % ranks_.size();
-    const int from = (ranks_.rank() + ranks_.size() - step) % ranks_.size();
-    sends.push_back({to, std::as_bytes(rows_of(ranks_.rank()))});
-    receives.push_back({from, std::as_writable_bytes(rows_of(from))});
+    const int to = (own + step) % ranks_.size();
+    const int from = (own + ranks_.size() - step) % ranks_.size();
+    sends.push_back({to, own_bytes});
+    receives.push_back({from, std::as_writable_bytes(rows_of(panel, from))});
+    if (sums.empty()) continue;
+    sends.push_back({to, std::as_bytes(std::span(&sums[std::size_t(own)], 1))});
+    receives.push_back({from, std::as_writable_bytes(std::span(&sums[std::size_t(from)], 1))});
   }
   transfers_[slot] = ranks_.start(what_, sends, receives);
+}
+
+template <class T>
+void GatheredPanels<T>::check_sums(std::int64_t panel) const {
+  const std::vector<std::uint64_t>& sums = sums_[std::size_t(panel % 2)];
+  for (int rank = 0; rank < int(sums.size()); ++rank)
+    if (checksum(std::as_bytes(rows_of(panel, rank))) != sums[std::size_t(rank)])
+      throw Error(
+          ErrorCode::CheckFailed,
+          fmt::format("{}: columns {} to {} have changed on their way from rank {} to "
+                      "rank {}",
+                      what_, columns(panel).begin, columns(panel).end, rank, ranks_.rank()));
 }
 
 template <class T>
@@ -97,6 +132,7 @@ MatrixView<const T> GatheredPanels<T>::next() {
   const auto slot = std::size_t(panel % 2);
   if (next_ < count()) start(next_);
   transfers_[slot].wait_received();
+  check_sums(panel);
   return {memory_[slot].data(), cut_.rows(), columns(panel).size(), row_stride(panel), 1};
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,10 +29,13 @@ template <class T>
 class GatheredPanels {
  public:
   // Begins a pass over the panels; `own` are the rows of this rank, row_stride is that of panels.
-  // `what` is the text of the transfers. Allocates if no pass has had as large panels.
+  // `what` is the text of the transfers. If `is_checked`, a checksum travels with the rows of each
+  // rank, and next() throws Error{CheckFailed}, which names both ranks, for rows that have changed
+  // on their way. Allocates if no pass has had as large panels.
   GatheredPanels(Communicator& ranks, Executor& executor, const RowCut& cut,
                  std::array<AlignedVector<T>, 2>& memory, std::string_view what,
-                 MatrixView<const T> own, std::vector<Range> panels, std::int64_t row_stride);
+                 MatrixView<const T> own, std::vector<Range> panels, std::int64_t row_stride,
+                 bool is_checked);
 
   std::int64_t count() const { return std::int64_t(panels_.size()); }
   Range columns(std::int64_t panel) const { return panels_[std::size_t(panel)]; }
@@ -51,6 +55,8 @@ class GatheredPanels {
   }
   void start(std::int64_t panel);
   void copy_own(std::int64_t panel, T* to) const;
+  std::span<T> rows_of(std::int64_t panel, int rank) const;
+  void check_sums(std::int64_t panel) const;
 
   Communicator& ranks_;
   Executor& executor_;
@@ -61,6 +67,7 @@ class GatheredPanels {
   std::vector<Range> panels_;
   std::int64_t stride_, next_ = 0;
   std::array<Transfer, 2> transfers_;
+  std::array<std::vector<std::uint64_t>, 2> sums_;  // by rank, of the rows of a panel; empty: none
 };
 
 }  // namespace tessera::distributed::internal

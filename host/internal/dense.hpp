@@ -45,7 +45,8 @@ class HostDense {
                               PassControl& control, HostTimes& times);
 
   std::int64_t bytes() const {  // without scratch
-    return list_bytes(at_) + list_bytes(dense_) + own_product_.bytes() + own_gradient_.bytes();
+    return list_bytes(at_) + list_bytes(dense_) + own_product_.bytes() +
+           list_bytes(all_blocks_.row_begin) + list_bytes(all_blocks_.col);
   }
 
  private:
@@ -68,6 +69,7 @@ class HostDense {
   AlignedVector<float> in_, in_s_, out_;  // operands in float, if the caller's are not
   HostProduct<T> own_product_;
   HostGradient<T> own_gradient_;
+  sparse::Csr<float> all_blocks_;  // without values, for own_gradient_
 };
 
 }  // namespace tessera::host::internal

@@ -48,12 +48,12 @@ struct GroupSetting {
 
 // The prepared changes of the cells of each pass.
 struct GroupEdits {
-  std::optional<partitioner::CellEdits> fwd, grad_a, grad_w;
+  std::optional<partitioner::CellEdits> fwd, grad_a;
 };
 
 // The weights of one group in the form that each pass of the problem reads: cells of R for Fwd,
-// cells of transpose(R) for GradA, cells of R with another cut for GradW, R with its zeros, or, for
-// Fwd, packed rows.
+// cells of transpose(R) for GradA, R with its zeros, or, for Fwd, packed rows. GradW reads the
+// positions of the matrix itself.
 template <class T>
 class HostGroup {
  public:
@@ -78,12 +78,12 @@ class HostGroup {
   void change_values(sparse::Csr<float>& weights, const ChangePart& change);
 
   // The passes of HostLayer. They add their times to `times` and return false when the caller
-  // stopped them.
+  // stopped them. `weights` are the group's matrix.
   [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const Epilogue<T>& after,
                              PassControl& control, HostTimes& times);
   [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                             const Epilogue<T>& after, PassControl& control, HostTimes& times);
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+  [[nodiscard]] bool grad_w(const sparse::Csr<float>& weights, const DotOperands<T>& batch,
                             std::span<float> gradients, Accumulate accumulate, PassControl& control,
                             HostTimes& times);
 
@@ -100,7 +100,8 @@ class HostGroup {
   // Returns the bytes of all forms, without scratch.
   std::int64_t bytes() const {
     const auto of = [](const auto& form) { return form.bytes(); };
-    return std::visit(of, fwd_) + std::visit(of, grad_a_) + std::visit(of, grad_w_);
+    const auto* const dense = std::get_if<HostDense<T>>(&grad_w_);
+    return std::visit(of, fwd_) + std::visit(of, grad_a_) + (dense ? dense->bytes() : 0);
   }
 
   // Takes gradients in the pattern's order and returns them in the order of
@@ -117,7 +118,6 @@ class HostGroup {
   template <class Form, class Pattern>
   void set_product(Form& product, const Pattern& pattern, PassForm chosen,
                    std::span<const float> values);
-  void set_gradient(const sparse::Csr<float>& matrix, bool dense);
 
   // The parts in which values change: those of the cell rows of Fwd, or, where it has no cells, so
   // many of about the same number of rows. Rows are elements.

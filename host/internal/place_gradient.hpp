@@ -19,7 +19,8 @@
 // The gradient dQ * transpose(S) at lists of places (gradient_places.hpp, sddmm.hpp).
 namespace tessera::host::internal {
 
-inline constexpr std::int64_t kRowsAtOnce = 64;  // block rows that a thread takes at once
+inline constexpr std::int64_t kVectorBytes = 64;  // of the widest vectors, and of a cache line
+inline constexpr std::int64_t kRowsAtOnce = 64;   // block rows that a thread takes at once
 
 // Calls run(thread, rows) for all block rows, in parts that threads take from a counter. `sums` is
 // the work of all, as in share_units().
@@ -42,8 +43,9 @@ class PlaceRows {
       : row_begin_(row_begin), col_(col), rows_(rows) {}
 
   Range rows() const { return rows_; }
-  std::span<const Index> columns(Range places) const {
-    return col_.subspan(std::size_t(places.begin), std::size_t(places.size()));
+  // Returns the columns of all places from this one on.
+  std::span<const Index> columns_from(std::int64_t place) const {
+    return col_.subspan(std::size_t(place));
   }
   void start() {
     for (std::int64_t r = 0; r < rows_.size(); ++r)
@@ -55,6 +57,10 @@ class PlaceRows {
     const std::int64_t first = next, last = row_begin_[std::size_t(row) + 1];
     while (next < last && std::int64_t(col_[std::size_t(next)]) < end) ++next;
     return {first, next};
+  }
+  // Returns the places of a row that are left.
+  Range rest(std::int64_t row) {
+    return {next_[std::size_t(row - rows_.begin)], row_begin_[std::size_t(row) + 1]};
   }
 
  private:
@@ -70,28 +76,41 @@ struct DotOperands {
   MatrixView<const T> q_grad, s;
 };
 
-// The operands in panels of the batch, and the slices of S that stay in a second-level cache. T is
-// the type of the operands and Index that of the columns; gradients are floats.
+// The operands in panels of the batch, and the slices of S that stay in a near cache. T is the type
+// of the operands and Index that of the columns; gradients are floats.
 template <class T, class Index>
 class PlaceGradient {
  public:
+  PlaceGradient() = default;
+
+  // Takes operands for a pattern of so many blocks, cut for this computer.
   PlaceGradient(BlockShape block, std::int64_t places, const DotOperands<T>& batch,
-                Executor& executor)
-      : block_(block) {
+                Executor& executor) {
     static const HostCpu cpu = read_host_cpu();
     const std::int64_t x = round_up(batch.q_grad.rows, block.rows);
     const std::int64_t y = round_up(batch.s.rows, block.cols), z = batch.s.cols;
-    const HostCells cells = gradient_cells({{1, x, y, z}, block, places, data_type_of<T>()}, cpu);
-    slice_ = std::max<std::int64_t>(cells.y / block.cols, 1);
-    HostColumns columns = gradient_columns(cells, z);
-    s_.set_rows(y);
+    const HostProblem problem{{1, x, y, z}, block, places, data_type_of<T>()};
+    begin(problem, gradient_cells(problem, cpu), batch, executor);
+  }
+
+  // Takes the operands of a call, and copies them in panels where they have to be copied. The size
+  // of the problem is that of the padded matrix. Allocates if the copies need more memory than
+  // those of all calls before.
+  void begin(const HostProblem& problem, const HostCells& cells, const DotOperands<T>& batch,
+             Executor& executor) {
+    block_ = problem.block;
+    block_cols_ = problem.size.y / block_.cols;
+    slice_ = std::max<std::int64_t>(cells.y / block_.cols, 1);
+    HostColumns columns = gradient_columns(cells, batch.s.cols);
+    columns.stride = round_up(columns.width, kVectorBytes / std::int64_t{sizeof(T)});
+    columns.pack |= is_cheaper_copied(problem, batch.s);
+    s_.set_rows(problem.size.y);
     s_.begin(batch.s, columns);
     columns.pack = false;
-    q_grad_.set_rows(x);
+    q_grad_.set_rows(problem.size.x);
     q_grad_.begin(batch.q_grad, columns);
     q_grad_.read({0, q_grad_.count()}, executor);
     s_.read({0, s_.count()}, executor);
-    block_cols_ = y / block.cols;
   }
 
   std::int64_t panels() const { return s_.count(); }
@@ -102,24 +121,49 @@ class PlaceGradient {
   void run(PlaceRows<Index, Position, kMostRows> next, std::span<float> gradients,
            std::int64_t origin = 0, bool adds = false, std::int64_t first_row = 0) const {
     const Range rows = next.rows();
+    std::array<codelets::RowPlaces, std::size_t(kMostRows)> list;
     for (std::int64_t panel = 0; panel < panels(); ++panel) {
       next.start();
-      for (std::int64_t col = 0; col < block_cols_; col += slice_)
+      for (std::int64_t col = 0; col < block_cols_; col += slice_) {
+        std::size_t count = 0;
         for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-          const Range places = next.below(row, std::min(col + slice_, block_cols_));
-          add(panel, first_row + row, next.columns(places),
-              gradients.data() + (places.begin - origin) * block_.area(), adds || panel > 0);
+          const Range places =
+              col + slice_ < block_cols_ ? next.below(row, col + slice_) : next.rest(row);
+          if (places.size() > 0)
+            list[count++] = {first_row + row, places.begin - origin, places.size()};
         }
+        compute(panel, {list.data(), count}, next.columns_from(origin), gradients.data(),
+                adds || panel > 0);
+      }
     }
   }
 
   // Does the same for the places of one block row and one panel.
   void add(std::int64_t panel, std::int64_t row, std::span<const Index> columns, float* gradients,
            bool adds) const {
-    const codelets::Operand q_grad =
-        q_grad_.panel(panel, {row * block_.rows, (row + 1) * block_.rows});
+    const codelets::RowPlaces places{row, 0, std::ssize(columns)};
+    compute(panel, {&places, 1}, columns, gradients, adds);
+  }
+
+ private:
+  // Returns true if the rows of S are not at the boundaries of vectors, as those of NumPy's arrays
+  // are not. Half of the loads from them cross two cache lines, which took GradW of elements 1.8
+  // times as long on Sapphire Rapids; a copy costs about as much as a few uses of each row.
+  static bool is_cheaper_copied(const HostProblem& problem, MatrixView<const T> s) {
+    constexpr std::int64_t kFewestUses = 4;
+    constexpr std::int64_t kElements = kVectorBytes / std::int64_t{sizeof(T)};
+    const bool starts_aligned = reinterpret_cast<std::uintptr_t>(s.data) % kVectorBytes == 0;
+    const bool aligned = starts_aligned && s.row_stride % kElements == 0;
+    const std::int64_t block_cols = problem.size.y / problem.block.cols;
+    return !aligned && s.cols >= kElements &&
+           problem.blocks * problem.block.rows >= kFewestUses * block_cols;
+  }
+  void compute(std::int64_t panel, std::span<const codelets::RowPlaces> rows,
+               std::span<const Index> columns, float* gradients, bool adds) const {
+    const codelets::Operand q_grad = q_grad_.panel(panel, {0, 0});
     const codelets::Operand s = s_.panel(panel, {0, block_cols_ * block_.cols});
     codelets::place_dots(codelets::PlaceDots<T, Index>{.block = block_,
+                                                       .rows = rows,
                                                        .columns = columns,
                                                        .q_grad = static_cast<const T*>(q_grad.data),
                                                        .q_grad_stride = q_grad.row_stride,
@@ -130,7 +174,6 @@ class PlaceGradient {
                                                        .replaces = !adds});
   }
 
- private:
   BlockShape block_;
   std::int64_t slice_ = 1, block_cols_ = 0;  // block columns
   HostPanels<T> q_grad_{HostPanels<T>::Kept::All};

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <system_error>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/io/internal/text.hpp"
@@ -31,9 +35,14 @@ namespace {
 
 struct Archive::State {};
 Archive::Archive(std::string_view, std::string_view) { refuse(); }
+Archive::Archive(const std::string&) { refuse(); }
 Archive::~Archive() = default;
 bool Archive::has(const std::string&) const { refuse(); }
 std::string Archive::read(const std::string&) { refuse(); }
+struct Unpacking::State {};
+Unpacking::Unpacking(Archive&, const std::string&) { refuse(); }
+Unpacking::~Unpacking() = default;
+std::string Unpacking::next(std::size_t) { refuse(); }
 std::string pack(const Members&) { refuse(); }
 
 #else
@@ -52,6 +61,7 @@ struct Close {
   void operator()(zip_file_t* file) const { zip_fclose(file); }
 };
 using Handle = std::unique_ptr<zip_t, Close>;
+using File = std::unique_ptr<zip_file_t, Close>;
 
 }  // namespace
 
@@ -67,16 +77,20 @@ struct Archive::State {
   [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
     throw Error(code, fmt::format("{}: {}", name, message));
   }
-  void open(std::string_view bytes);
+  template <class MakeSource>
+  void open(zip_uint64_t bytes, const MakeSource& make_source);
+  File open_member(const std::string& member, zip_stat_t& stat) const;
   void list();
   void check(zip_uint64_t size, const std::string& member) const;
 };
 
-void Archive::State::open(std::string_view bytes) {
-  most = std::min(kMostBytes, std::max(kAlwaysAllowed, kMostRatio * zip_uint64_t(bytes.size())));
+// `make_source` returns where the bytes of the archive are.
+template <class MakeSource>
+void Archive::State::open(zip_uint64_t bytes, const MakeSource& make_source) {
+  most = std::min(kMostBytes, std::max(kAlwaysAllowed, kMostRatio * bytes));
   zip_error_t error;
   zip_error_init(&error);
-  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  zip_source_t* source = make_source(&error);
   handle.reset(source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error) : nullptr);
   if (handle == nullptr && source != nullptr) zip_source_free(source);
   const std::string why = zip_error_strerror(&error);
@@ -104,7 +118,20 @@ void Archive::State::check(zip_uint64_t size, const std::string& member) const {
 Archive::Archive(std::string_view bytes, std::string_view name)
     : state_(std::make_unique<State>()) {
   state_->name = name;
-  state_->open(bytes);
+  state_->open(bytes.size(), [bytes](zip_error_t* error) {
+    return zip_source_buffer_create(bytes.data(), bytes.size(), 0, error);
+  });
+  state_->list();
+}
+
+Archive::Archive(const std::string& path) : state_(std::make_unique<State>()) {
+  state_->name = path;
+  std::error_code failure;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, failure);
+  if (failure) state_->fail("the file cannot be read");
+  state_->open(bytes, [&path](zip_error_t* error) {
+    return zip_source_file_create(path.c_str(), 0, -1, error);
+  });
   state_->list();
 }
 
@@ -112,16 +139,21 @@ Archive::~Archive() = default;
 
 bool Archive::has(const std::string& member) const { return state_->index_of.count(member) != 0; }
 
+File Archive::State::open_member(const std::string& member, zip_stat_t& stat) const {
+  const auto found = index_of.find(member);
+  if (found == index_of.end() || zip_stat_index(handle.get(), found->second, 0, &stat) != 0)
+    fail("the archive has no file " + internal::quoted(member));
+  File file(zip_fopen_index(handle.get(), found->second, 0));
+  if (file == nullptr)
+    fail(fmt::format("{}: {}", internal::quoted(member), zip_strerror(handle.get())));
+  return file;
+}
+
 std::string Archive::read(const std::string& member) {
   State& s = *state_;
-  const auto found = s.index_of.find(member);
   zip_stat_t stat;
-  if (found == s.index_of.end() || zip_stat_index(s.handle.get(), found->second, 0, &stat) != 0)
-    s.fail("the archive has no file " + internal::quoted(member));
+  const File file = s.open_member(member, stat);
   s.check(stat.size, member);
-  const std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(s.handle.get(), found->second, 0));
-  if (file == nullptr)
-    s.fail(fmt::format("{}: {}", internal::quoted(member), zip_strerror(s.handle.get())));
   std::string text;
   for (;;) {
     const std::size_t before = text.size();
@@ -135,6 +167,33 @@ std::string Archive::read(const std::string& member) {
   if (text.size() != stat.size) s.fail(internal::quoted(member) + " is cut short");
   s.total += text.size();
   return text;
+}
+
+struct Unpacking::State {
+  const Archive::State& archive;
+  std::string member;
+  File file;
+};
+
+Unpacking::Unpacking(Archive& archive, const std::string& member) {
+  zip_stat_t stat;
+  File file = archive.state_->open_member(member, stat);
+  state_.reset(new State{*archive.state_, member, std::move(file)});
+}
+
+Unpacking::~Unpacking() = default;
+
+std::string Unpacking::next(std::size_t most) {
+  std::string bytes(most, '\0');
+  std::size_t size = 0;
+  while (size < most) {
+    const zip_int64_t read = zip_fread(state_->file.get(), bytes.data() + size, most - size);
+    if (read < 0) state_->archive.fail(internal::quoted(state_->member) + " is damaged");
+    if (read == 0) break;
+    size += std::size_t(read);
+  }
+  bytes.resize(size);
+  return bytes;
 }
 
 std::string pack(const Members& members) {

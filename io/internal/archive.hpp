@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ class Archive {
  public:
   // Throws Error{BadInput} "<name>: ..." if the bytes are no archive or contain a name twice.
   Archive(std::string_view bytes, std::string_view name);
+
+  // Opens a file, of which only the parts that are asked for are read. Throws as the constructor
+  // above, and Error{BadInput} if the file cannot be read. The path must outlive the object.
+  explicit Archive(const std::string& path);
   ~Archive();
 
   Archive(const Archive&) = delete;
@@ -30,6 +35,25 @@ class Archive {
   // length that a header declares. Throws Error{BadInput} if the file is missing, damaged or
   // encrypted, and Error{LimitExceeded} if it unpacks to more than the limit.
   std::string read(const std::string& member);
+
+ private:
+  friend class Unpacking;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A file of an archive that is unpacked from front to back, a piece at a time, so that no more of
+// it than a piece is ever in memory. The limit on all bytes of an archive does not count it.
+class Unpacking {
+ public:
+  // Throws Error{BadInput} if the file is missing, damaged or encrypted. The archive must outlive
+  // the object, and is used by nobody else meanwhile.
+  Unpacking(Archive& archive, const std::string& member);
+  ~Unpacking();
+
+  // Returns the next bytes of the file: `most`, or fewer at its end. Throws Error{BadInput} if they
+  // are damaged.
+  std::string next(std::size_t most);
 
  private:
   struct State;

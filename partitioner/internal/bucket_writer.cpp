@@ -81,15 +81,11 @@ bool BucketWriter<Word>::add(const RecordRows& record) {
   return true;
 }
 
-// Writes to a scratch list first: the number of rows, and so the length of the record, is known
-// only at the end.
 template <class Word>
 bool BucketWriter<Word>::add_grad_a(const RecordRows& record) {
-  scratch_.resize(static_cast<std::size_t>(writer_.grad_a_room(record)));
-  const Word* begin = scratch_.data();
-  const Word* end = writer_.write_grad_a(record, scratch_.data());
-  if (end - begin + codelets::kEndMarkerWords > grad_a_words_.free()) return false;
-  grad_a_words_.advance_to(std::copy(begin, end, grad_a_words_.next()));
+  if (writer_.prepare_grad_a(record) + codelets::kEndMarkerWords > grad_a_words_.free())
+    return false;
+  grad_a_words_.advance_to(writer_.write_grad_a(grad_a_words_.next()));
   return true;
 }
 

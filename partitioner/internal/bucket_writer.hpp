@@ -63,7 +63,6 @@ class BucketWriter {
   std::int64_t bucket_ = 0;
   Capacity<Word> words_, grad_a_words_;
   Capacity<std::int32_t> source_;
-  std::vector<Word> scratch_;
   SpillStats stats_;
 };
 

@@ -39,7 +39,14 @@ void name_cell(const Pieces& pieces, std::int64_t cell, RecordRows& record) {
 void home_record(const Pieces& pieces, std::int64_t bucket, std::int64_t cell, RecordRows& record) {
   name_cell(pieces, cell, record);
   record.runs = pieces.runs_of(bucket);
-  list_rows(record);
+  record.rows.resize(record.runs.size());
+  std::int32_t first = 0;
+  for (std::size_t r = 0; r < record.runs.size(); ++r) {
+    const Run& run = record.runs[r];
+    record.rows[r] = {run.row, first, run.count};
+    first += run.count;
+  }
+  record.blocks = first;
 }
 
 void Gatherer::collect(const Holdings& holdings, std::int64_t bucket, std::int32_t cell) {

@@ -1,6 +1,9 @@
 #include "tessera/partitioner/internal/holdings.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/partitioner/internal/index.hpp"
@@ -167,6 +170,46 @@ Capacity Holdings::alone(const std::vector<Run>& runs) const {
   return room;
 }
 
+namespace {
+
+// Counts the columns in which a piece has blocks.
+class ColumnCounter {
+ public:
+  ColumnCounter(const Pieces& pieces, const TileGrid& grid)
+      : col_(pieces.pattern.col), mark_(index(grid.size.y / grid.block.cols)) {}
+
+  std::int64_t count(std::span<const Run> runs) {
+    ++piece_;
+    std::int64_t columns = 0;
+    for (const Run& run : runs)
+      for (std::int32_t i = run.begin; i < run.begin + run.count; ++i)
+        columns += std::exchange(mark_[index(col_[index(i)])], piece_) != piece_;
+    return columns;
+  }
+
+ private:
+  std::span<const std::int32_t> col_;
+  std::vector<std::int64_t> mark_;
+  std::int64_t piece_ = 0;
+};
+
+// Columns are counted only for pieces that might not fit if every block or column had its own.
+bool grad_a_fits_at_home(const Pieces& pieces, const TileGrid& grid) {
+  const std::int64_t words =
+      grid.grad_a_words - codelets::kEndMarkerWords - header_room(grid).grad_a_words;
+  std::optional<ColumnCounter> counter;
+  for (std::int64_t b = 0; b < grid.buckets(); ++b) {
+    const std::int64_t blocks = pieces.blocks_of(b);
+    const std::int64_t for_columns = words - kGradAWordsPerBlock * blocks;
+    if (blocks == 0 || kRowWords * std::min(blocks, pieces.y_step) <= for_columns) continue;
+    if (!counter) counter.emplace(pieces, grid);
+    if (kRowWords * counter->count(pieces.runs_of(b)) > for_columns) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool fits_at_home(const Pieces& pieces, const TileGrid& grid) {
   const std::int64_t words = grid.meta_words - codelets::kEndMarkerWords - header_room(grid).words;
   for (const Pieces::Part& part : pieces.parts)
@@ -175,7 +218,7 @@ bool fits_at_home(const Pieces& pieces, const TileGrid& grid) {
       if (part.blocks[b] > grid.blocks) return false;
       if (rows > 0 && kRowWords * rows + part.blocks[b] > words) return false;
     }
-  return true;
+  return !grid.separate_grad_a || grad_a_fits_at_home(pieces, grid);
 }
 
 }  // namespace tessera::partitioner::internal

@@ -127,7 +127,7 @@ class Holdings {
   std::vector<std::int64_t> row_mark_, col_mark_;
 };
 
-// True if every piece fits at home, all workers counted. Separate GradA buckets are not checked.
+// True if every piece fits at home, all workers counted.
 bool fits_at_home(const Pieces& pieces, const TileGrid& grid);
 
 }  // namespace tessera::partitioner::internal

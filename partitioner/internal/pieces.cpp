@@ -38,96 +38,133 @@ class PartCutter {
   bool cut(std::int64_t x, Pieces::Part& part) {
     first_row_ = x * x_step_;
     rows_ = std::min(x_step_, std::ssize(pattern_.row_begin) - 1 - first_row_);
-    border_.resize(static_cast<std::size_t>((splits_.y + 1) * rows_));
+    border_.assign(static_cast<std::size_t>((splits_.y + 1) * rows_), 0);
     for (std::int64_t row = 0; row < rows_; ++row)
       if (!cut_row(row)) return false;
+    carry_borders();
+    part.run_begin.reserve(static_cast<std::size_t>(splits_.y * splits_.z) + 1);
     part.run_begin.assign(1, 0);
+    const std::int64_t blocks =
+        pattern_.row_begin[first_row_ + rows_] - pattern_.row_begin[first_row_];
+    part.runs.reserve(static_cast<std::size_t>(std::min(blocks, splits_.y * (rows_ + splits_.z))));
+    part.blocks.reserve(static_cast<std::size_t>(splits_.y * splits_.z));
     for (std::int64_t y = 0; y < splits_.y; ++y) add_cell(y, part);
     return true;
   }
 
  private:
-  // The position where partition y begins in the row.
-  std::int32_t& border(std::int64_t y, std::int64_t row) {
-    return border_[static_cast<std::size_t>(y * rows_ + row)];
-  }
+  // The borders where partition y begins in each row.
+  std::int32_t* borders(std::int64_t y) { return border_.data() + y * rows_; }
 
   bool cut_row(std::int64_t row) {
     const auto begin = pattern_.row_begin[first_row_ + row];
     const auto end = pattern_.row_begin[first_row_ + row + 1];
     if (!sparse::is_legal_row(pattern_.col.subspan(begin, end - begin), cols_)) return false;
-    border(0, row) = static_cast<std::int32_t>(begin);
-    border(splits_.y, row) = static_cast<std::int32_t>(end);
-    // With fewer than about eight blocks for each border, walking along the row is cheaper than
+    borders(0)[row] = static_cast<std::int32_t>(begin);
+    borders(splits_.y)[row] = static_cast<std::int32_t>(end);
+    // With fewer than about 40 blocks for each border, looking at every block is cheaper than
     // searching.
-    const bool search = end - begin > 8 * splits_.y;
-    const std::int32_t* col = pattern_.col.data();
+    if (end - begin > 40 * (splits_.y - 1))
+      search_row(row, begin, end);
+    else
+      mark_row(row, begin, end);
+    return true;
+  }
+
+  void search_row(std::int64_t row, std::int64_t begin, std::int64_t end) {
     std::int64_t at = begin;
     for (std::int64_t y = 1; y < splits_.y; ++y) {
-      if (search)
-        at = first_not_below(col, begin, end, y * y_step_);
-      else
-        while (at < end && col[at] < y * y_step_) ++at;
-      border(y, row) = static_cast<std::int32_t>(at);
+      at = first_not_below(pattern_.col.data(), at, end, y * y_step_);
+      borders(y)[row] = static_cast<std::int32_t>(at);
     }
-    return true;
+  }
+
+  // Every block moves the border behind its partition to behind itself, and the last one in the
+  // partition decides. There is no branch that depends on the pattern. Borders of partitions
+  // without blocks in the row remain 0 for carry_borders(). Adding a half makes the quotient exact:
+  // it is further from the next integer than the rounding of the product.
+  void mark_row(std::int64_t row, std::int64_t begin, std::int64_t end) {
+    const double per_column = 1.0 / static_cast<double>(y_step_);
+    const std::int32_t* col = pattern_.col.data();
+    std::int32_t* const after = borders(1) + row;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto y = static_cast<std::int32_t>((col[i] + 0.5) * per_column);
+      after[y * rows_] = static_cast<std::int32_t>(i + 1);
+    }
+  }
+
+  // Gives partitions without blocks the border of the partition before them.
+  void carry_borders() {
+    for (std::int64_t y = 1; y < splits_.y; ++y) {
+      const std::int32_t* const before = borders(y - 1);
+      std::int32_t* const border = borders(y);
+      for (std::int64_t row = 0; row < rows_; ++row)
+        border[row] = std::max(border[row], before[row]);
+    }
+  }
+
+  // Lists the runs of a cell in order of rows, and returns its number of blocks.
+  std::int64_t list_runs(std::int64_t y) {
+    const std::int32_t* const begin = borders(y);
+    const std::int32_t* const end = borders(y + 1);
+    cell_.resize(static_cast<std::size_t>(rows_) + 1);
+    Run* to = cell_.data();
+    std::int64_t count = 0;
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      *to = {begin[row], end[row] - begin[row], static_cast<std::int32_t>(row)};
+      count += to->count;
+      to += to->count > 0;
+    }
+    return count;
   }
 
   // Cuts a cell into equal stretches, as many as are needed to keep each at or below ceil(count / z
   // splits). The last buckets of a cell may be empty.
   void add_cell(std::int64_t y, Pieces::Part& part) {
-    std::int64_t count = 0;
-    for (std::int64_t row = 0; row < rows_; ++row) count += border(y + 1, row) - border(y, row);
+    const std::int64_t count = list_runs(y);
     const std::int64_t stretches = count == 0 ? 1 : ceil_div(count, ceil_div(count, splits_.z));
-    std::int64_t row = 0, placed = 0;
-    Run rest = row_run(y, row);
+    std::int64_t placed = 0;
+    Run* first = cell_.data();
     for (std::int64_t z = 1; z <= splits_.z; ++z) {
       const std::int64_t end = std::min(z, stretches) * count / stretches;
       part.blocks.push_back(end - placed);
-      const std::size_t first = part.runs.size();
-      while (placed < end) {
-        while (rest.count == 0) rest = row_run(y, ++row);
-        const auto n = static_cast<std::int32_t>(std::min<std::int64_t>(rest.count, end - placed));
-        part.runs.push_back(rest.prefix(n));
-        rest = rest.without_prefix(n);
-        placed += n;
-      }
-      part.cut_rows += placed < count && rest.count > 0;
-      sort_longer_first(part.runs, first);
+      Run* last = first;
+      while (placed < end) placed += last++->count;
+      // The last run may belong to this stretch in part only.
+      const auto surplus = static_cast<std::int32_t>(placed - end);
+      if (surplus > 0) last[-1].count -= surplus;
+      add_longer_first({first, last}, part.runs);
       part.run_begin.push_back(std::ssize(part.runs));
+      part.cut_rows += surplus > 0;
+      first = last;
+      placed = end;
+      if (surplus == 0) continue;
+      --first;
+      *first = {first->begin + first->count, surplus, first->row};
     }
   }
 
-  Run row_run(std::int64_t y, std::int64_t row) {
-    const std::int32_t begin = border(y, row);
-    return {begin, border(y + 1, row) - begin, static_cast<std::int32_t>(row)};
-  }
-
-  // Sorts the runs from `first` on, which are in order of rows, by longer_row_first. Uses a
+  // Adds the runs of a piece, which are in order of rows, to `runs` by longer_row_first. Uses a
   // counting sort if there are few enough lengths, which random patterns always have: a comparison
   // sort mispredicts its branches.
-  void sort_longer_first(std::vector<Run>& runs, std::size_t first) {
-    const std::span<Run> piece = std::span(runs).subspan(first);
-    if (piece.size() < 2) return;
-    std::int32_t longest = 0, shortest = piece.front().count;
-    for (const Run& run : piece) {
-      longest = std::max(longest, run.count);
-      shortest = std::min(shortest, run.count);
-    }
-    if (static_cast<std::size_t>(longest - shortest) > 4 * piece.size() + 64) {
-      std::sort(piece.begin(), piece.end(), longer_row_first);
+  void add_longer_first(std::span<const Run> piece, std::vector<Run>& runs) {
+    const std::size_t first = runs.size();
+    std::int32_t longest = 0;
+    for (const Run& run : piece) longest = std::max(longest, run.count);
+    if (static_cast<std::size_t>(longest) > 4 * piece.size() + 64) {
+      runs.insert(runs.end(), piece.begin(), piece.end());
+      std::sort(runs.begin() + static_cast<std::ptrdiff_t>(first), runs.end(), longer_row_first);
       return;
     }
+    runs.resize(first + piece.size());
     const auto place = [longest](const Run& run) {
       return static_cast<std::size_t>(longest - run.count);
     };
-    next_.assign(static_cast<std::size_t>(longest - shortest) + 1, 0);
+    next_.assign(static_cast<std::size_t>(longest) + 1, 0);
     for (const Run& run : piece) ++next_[place(run)];
     std::int32_t before = 0;
     for (std::int32_t& next : next_) before += std::exchange(next, before);
-    sorted_.resize(piece.size());
-    for (const Run& run : piece) sorted_[static_cast<std::size_t>(next_[place(run)]++)] = run;
-    std::copy(sorted_.begin(), sorted_.end(), piece.begin());
+    for (const Run& run : piece) runs[first + static_cast<std::size_t>(next_[place(run)]++)] = run;
   }
 
   Pattern pattern_;
@@ -135,7 +172,7 @@ class PartCutter {
   Dims splits_;
   std::int64_t first_row_ = 0, rows_ = 0;
   std::vector<std::int32_t> border_, next_;
-  std::vector<Run> sorted_;
+  std::vector<Run> cell_;  // of the cell that is being added
 };
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -31,11 +31,16 @@ std::int64_t words_before(const std::vector<Row>& rows, std::size_t row, std::in
          per_block * rows[row].first;
 }
 
-// The row that block `i` of the record belongs to.
+// The row that block `i` of the record belongs to: the last one that begins at or before it.
+// Without branches, because the answer is different in every record.
 std::size_t row_of_block(const std::vector<Row>& rows, std::int64_t i) {
-  const auto after = std::upper_bound(rows.begin(), rows.end(), i,
-                                      [](std::int64_t v, const Row& row) { return v < row.first; });
-  return static_cast<std::size_t>(after - rows.begin()) - 1;
+  const Row* at = rows.data();
+  for (std::size_t n = rows.size(); n > 1;) {
+    const std::size_t half = n / 2;
+    at += at[half].first <= i ? half : 0;
+    n -= half;
+  }
+  return static_cast<std::size_t>(at - rows.data());
 }
 
 }  // namespace
@@ -46,8 +51,7 @@ std::int64_t column_scale(const TileGrid& grid) {
 }
 
 template <class Word>
-std::int32_t RecordWriter<Word>::field(std::int64_t value, const char* name) const {
-  if (value <= kLargestWord<Word>) return static_cast<std::int32_t>(value);
+void RecordWriter<Word>::reject(std::int64_t value, const char* name) const {
   throw Error(
       ErrorCode::LimitExceeded,
       fmt::format("cell (x {}, y {}): {} is {}, but a {}-bit word holds at most {}; cut the "
@@ -56,7 +60,13 @@ std::int32_t RecordWriter<Word>::field(std::int64_t value, const char* name) con
 }
 
 template <class Word>
-void RecordWriter<Word>::put_word(std::int64_t value, const char* name) {
+inline std::int32_t RecordWriter<Word>::field(std::int64_t value, const char* name) const {
+  if (value > kLargestWord<Word>) reject(value, name);
+  return static_cast<std::int32_t>(value);
+}
+
+template <class Word>
+inline void RecordWriter<Word>::put_word(std::int64_t value, const char* name) {
   *to_++ = static_cast<Word>(field(value, name));
 }
 
@@ -70,13 +80,6 @@ template <class Word>
 std::int64_t RecordWriter<Word>::forward_room(const RecordRows& record) const {
   const codelets::RecordShape shape{grid_.block.is_element(), grid_.grad_w, grid_.workers};
   return codelets::record_words(shape, std::ssize(record.rows), record.blocks);
-}
-
-// In the worst case every block is in a different row.
-template <class Word>
-std::int64_t RecordWriter<Word>::grad_a_room(const RecordRows& record) const {
-  return codelets::fixed_record_words({true, false, grid_.workers}) +
-         (kWords<codelets::OutputEntry> + kGradAEntryWords) * record.blocks;
 }
 
 template <class Word>
@@ -229,7 +232,7 @@ template <class Word>
 void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, std::int64_t scale) {
   const auto columns = record.columns(run);
   const std::int32_t first_col = record.first_col;
-  if ((columns.back() - first_col) * scale > kLargestWord<Word>)
+  if ((std::int64_t{columns.back()} - first_col) * scale > kLargestWord<Word>)
     for (const std::int32_t col : columns)
       field((col - first_col) * scale,
             grid_.block.is_element() ? "the byte offset of a column" : "a column");
@@ -244,31 +247,97 @@ void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, s
   to_ += run.count;
 }
 
-// The rows of the result are the columns of the record, in the row order of any record.
-// Lists the columns that have non-zeros as rows of the transposed record, those with the most first
-// and equal ones in ascending order. O(columns of a cell + rows of a cell).
+// Lists the record's rows by their number in `by_row_`. Every row of a piece at home is one run,
+// and the rows of a piece are neighbours, so a table of the rows between the first and the last is
+// cheaper than a sort.
+template <class Word>
+void RecordWriter<Word>::list_rows(const RecordRows& record) {
+  std::int32_t least = std::numeric_limits<std::int32_t>::max(), most = 0;
+  for (const Row& row : record.rows) {
+    least = std::min(least, row.row);
+    most = std::max(most, row.row);
+  }
+  last_row_ = most;
+  at_row_.assign(static_cast<std::size_t>(most - least) + 1, {});
+  std::int32_t first = 0;
+  for (std::size_t r = 0; r < record.runs.size(); ++r) {
+    const Run& run = record.runs[r];
+    RowRuns& row = at_row_[static_cast<std::size_t>(run.row - least)];
+    if (row.runs == 0) row = {static_cast<std::int32_t>(r), 0, first};
+    ++row.runs;
+    first += run.count;
+  }
+  by_row_.resize(record.rows.size() + 1);
+  RowRuns* to = by_row_.data();
+  for (const RowRuns& row : at_row_) {
+    *to = row;
+    to += row.runs > 0;
+  }
+  by_row_.pop_back();
+}
+
+// Lists column and entry of every non-zero in order of rows. Runs are short, so whole vectors are
+// written for each, of which the next run overwrites the surplus; the loops that follow have no run
+// borders, which a processor would mispredict.
+template <class Word>
+void RecordWriter<Word>::list_entries(const RecordRows& record) {
+  const auto factor = static_cast<Word>(codelets::type_factor(grid_.data_type));
+  const auto scale = static_cast<Word>(factor * grid_.z_per_tile());
+  const auto size = static_cast<std::size_t>(record.blocks + kChunk);
+  if (entries_.size() < size) {
+    entries_.resize(size);
+    columns_.resize(size);
+  }
+  std::int32_t* column = columns_.data();
+  Entry* entry = entries_.data();
+  for (const RowRuns& row : by_row_) {
+    std::int32_t first = row.first_value;
+    for (std::int32_t r = row.first_run; r < row.first_run + row.runs; ++r) {
+      const Run& run = record.runs[static_cast<std::size_t>(r)];
+      const std::int32_t* const from = record.columns(run).data();
+      const auto words = static_cast<Word>(std::uint32_t{static_cast<Word>(run.row)} * scale);
+      const std::int64_t count =
+          whole_chunks(run.count, record.col.data() + record.col.size() - from);
+      for (std::int64_t i = 0; i < count; ++i) {
+        column[i] = from[i] - record.first_col;
+        entry[i] = {static_cast<Word>(std::uint32_t{static_cast<Word>(first + i)} * factor), words};
+      }
+      column += run.count;
+      entry += run.count;
+      first += run.count;
+    }
+  }
+}
+
+// Counts the non-zeros of every column, and lists the columns that have some as rows of the
+// transposed record, those with the most first and equal ones in ascending order. O(columns of a
+// cell + non-zeros).
 template <class Word>
 void RecordWriter<Word>::list_columns(const RecordRows& record) {
   col_count_.assign(static_cast<std::size_t>(grid_.y_range(0).size()), 0);
-  std::int32_t most = 0;
-  for (const Run& run : record.runs)
-    for (const std::int32_t col : record.columns(run))
-      most = std::max(most, ++col_count_[static_cast<std::size_t>(col - record.first_col)]);
-  // next_[n]: the place of the next column with n non-zeros.
-  next_.assign(static_cast<std::size_t>(most) + 1, 0);
-  std::int32_t columns = 0;
-  for (const std::int32_t count : col_count_) {
-    ++next_[static_cast<std::size_t>(count)];
-    columns += count > 0;
+  for (std::int64_t i = 0; i < record.blocks; ++i)
+    ++col_count_[static_cast<std::size_t>(columns_[static_cast<std::size_t>(i)])];
+  found_.resize(col_count_.size() + 1);
+  std::size_t found = 0;
+  for (std::size_t col = 0; col < col_count_.size(); ++col) {
+    found_[found] = static_cast<std::int32_t>(col);
+    found += col_count_[col] > 0;
   }
+  found_.resize(found);
+  const auto count_of = [this](std::int32_t col) {
+    return static_cast<std::size_t>(col_count_[static_cast<std::size_t>(col)]);
+  };
+  std::size_t most = 0;
+  for (const std::int32_t col : found_) most = std::max(most, count_of(col));
+  // next_[n]: the place of the next column with n non-zeros.
+  next_.assign(most + 1, 0);
+  for (const std::int32_t col : found_) ++next_[count_of(col)];
   std::int32_t before = 0;
-  for (std::int32_t n = most; n > 0; --n)
-    before += std::exchange(next_[static_cast<std::size_t>(n)], before);
-  transposed_.rows.resize(static_cast<std::size_t>(columns));
-  for (std::size_t col = 0; col < col_count_.size(); ++col)
-    if (const std::int32_t count = col_count_[col]; count > 0)
-      transposed_.rows[static_cast<std::size_t>(next_[static_cast<std::size_t>(count)]++)] = {
-          static_cast<std::int32_t>(col), 0, count};
+  for (std::size_t n = most; n > 0; --n) before += std::exchange(next_[n], before);
+  transposed_.rows.resize(found);
+  for (const std::int32_t col : found_)
+    transposed_.rows[static_cast<std::size_t>(next_[count_of(col)]++)] = {
+        col, 0, static_cast<std::int32_t>(count_of(col))};
   std::int32_t first = 0;
   for (Row& row : transposed_.rows) {
     row.first = first;
@@ -276,69 +345,66 @@ void RecordWriter<Word>::list_columns(const RecordRows& record) {
   }
 }
 
-// Within a column, non-zeros are in ascending order of their rows.
 template <class Word>
-void RecordWriter<Word>::transpose(const RecordRows& record) {
+std::int64_t RecordWriter<Word>::prepare_grad_a(const RecordRows& record) {
+  record_ = &record;
   transposed_.x = record.y;
   transposed_.y = record.x;
+  transposed_.blocks = record.blocks;
+  list_rows(record);
+  list_entries(record);
   list_columns(record);
-  for (const Row& row : transposed_.rows) col_count_[static_cast<std::size_t>(row.row)] = row.first;
-  by_row_.clear();
-  std::int32_t first = 0;  // position of a run's first value in the forward record
-  for (std::size_t r = 0; r < record.runs.size(); ++r) {
-    by_row_.push_back({record.runs[r].row, static_cast<std::int32_t>(r), first});
-    first += record.runs[r].count;
-  }
-  std::sort(by_row_.begin(), by_row_.end(), [](const RunAt& a, const RunAt& b) {
-    return std::tuple(a.row, a.run) < std::tuple(b.row, b.run);
-  });
-  entries_.resize(static_cast<std::size_t>(first));
-  for (const RunAt& at : by_row_) {
-    std::int32_t value = at.first;
-    for (const std::int32_t col : record.columns(record.runs[static_cast<std::size_t>(at.run)])) {
-      std::int32_t& place = col_count_[static_cast<std::size_t>(col - record.first_col)];
-      entries_[static_cast<std::size_t>(place++)] = {at.row, value++};
-    }
-  }
+  split_rows(transposed_.rows);
+  return grad_a_first_output() + kWords<codelets::OutputEntry> * std::ssize(transposed_.rows) +
+         kGradAEntryWords * record.blocks;
 }
 
 template <class Word>
-Word* RecordWriter<Word>::write_grad_a(const RecordRows& record, Word* to) {
-  record_ = &record;
+std::int64_t RecordWriter<Word>::grad_a_first_output() const {
+  return kWords<codelets::ElementHeader> + kWords<codelets::WorkerEntry> * std::ssize(shares_);
+}
+
+template <class Word>
+Word* RecordWriter<Word>::write_grad_a(Word* to) {
   to_ = to;
-  transpose(record);
-  split_rows(transposed_.rows);
-  const std::int64_t first_output =
-      kWords<codelets::ElementHeader> + kWords<codelets::WorkerEntry> * std::ssize(shares_);
+  const std::int64_t first_output = grad_a_first_output();
   const std::int64_t length = first_output +
                               kWords<codelets::OutputEntry> * std::ssize(transposed_.rows) +
-                              kGradAEntryWords * record.blocks;
-  put_element_header(transposed_, {record.blocks, length, first_output});
+                              kGradAEntryWords * transposed_.blocks;
+  put_element_header(transposed_, {transposed_.blocks, length, first_output});
   put_workers(transposed_.rows, kGradAEntryWords, first_output);
+  check_grad_a_words();
   put_grad_a_rows();
-  return to_;
+  return to + length;
 }
 
-// Checks the largest value and the largest row of the record instead of every word.
+// Checks the largest value, row and column of the record instead of every word.
+template <class Word>
+void RecordWriter<Word>::check_grad_a_words() const {
+  const std::int64_t factor = codelets::type_factor(grid_.data_type);
+  field((transposed_.blocks - 1) * factor, "the byte offset of a GradA value");
+  field(last_row_ * factor * grid_.z_per_tile(), "the byte offset of a GradA row");
+  field(found_.back(), "a GradA row");
+  field(transposed_.rows.front().count, "the non-zeros of a GradA row");
+}
+
+// Within a column, non-zeros are in ascending order of their rows.
 template <class Word>
 void RecordWriter<Word>::put_grad_a_rows() {
-  const std::int64_t factor = codelets::type_factor(grid_.data_type);
-  const std::int64_t scale = factor * grid_.z_per_tile();
-  std::int32_t last_value = 0, last_row = 0;
-  for (const Entry& entry : entries_) {
-    last_value = std::max(last_value, entry.value);
-    last_row = std::max(last_row, entry.row);
-  }
-  static_cast<void>(field(last_value * factor, "the byte offset of a GradA value"));
-  static_cast<void>(field(last_row * scale, "the byte offset of a GradA row"));
+  static_assert(kWords<codelets::OutputEntry> == kGradAEntryWords);
+  Word* const to = to_;
+  const auto put = [to](std::int32_t place, const Entry& entry) {
+    std::memcpy(to + kGradAEntryWords * place, &entry, sizeof entry);
+  };
+  std::int32_t place = 0;
   for (const Row& row : transposed_.rows) {
-    put_word(row.row, "a GradA row");
-    put_word(row.count, "the non-zeros of a GradA row");
-    for (std::int32_t i = row.first; i < row.first + row.count; ++i) {
-      const Entry& entry = entries_[static_cast<std::size_t>(i)];
-      *to_++ = static_cast<Word>(entry.value * factor);
-      *to_++ = static_cast<Word>(entry.row * scale);
-    }
+    put(place, {static_cast<Word>(row.row), static_cast<Word>(row.count)});
+    col_count_[static_cast<std::size_t>(row.row)] = place + 1;
+    place += 1 + row.count;
+  }
+  for (std::int64_t i = 0; i < transposed_.blocks; ++i) {
+    const auto col = static_cast<std::size_t>(columns_[static_cast<std::size_t>(i)]);
+    put(col_count_[col]++, entries_[static_cast<std::size_t>(i)]);
   }
 }
 

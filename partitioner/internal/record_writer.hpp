@@ -29,10 +29,13 @@ class RecordWriter {
   // Writes only the part before the rows: header and worker tables.
   Word* write_frame(const RecordRows& record, Word* to);
 
-  // Writes the record of a separate GradA bucket, which has at most grad_a_room() words.
-  Word* write_grad_a(const RecordRows& record, Word* to);
+  // Returns the words of the record in a separate GradA bucket, which write_grad_a() writes.
+  std::int64_t prepare_grad_a(const RecordRows& record);
+
+  // Writes the record that prepare_grad_a() was called for last, which must still exist. Returns
+  // the end.
+  Word* write_grad_a(Word* to);
   std::int64_t forward_room(const RecordRows& record) const;
-  std::int64_t grad_a_room(const RecordRows& record) const;
 
  private:
   struct Sizes {
@@ -40,6 +43,7 @@ class RecordWriter {
   };
 
   std::int32_t field(std::int64_t value, const char* name) const;
+  [[noreturn]] void reject(std::int64_t value, const char* name) const;
   void put_word(std::int64_t value, const char* name);
   template <class Part>
   void put(const Part& part);
@@ -52,8 +56,11 @@ class RecordWriter {
   void put_workers(const std::vector<RecordRows::Row>& rows, std::int64_t words_per_block,
                    std::int64_t first_output);
   void put_grad_w_workers(const RecordRows& record, std::int64_t table, std::int64_t first_output);
+  void list_rows(const RecordRows& record);
+  void list_entries(const RecordRows& record);
   void list_columns(const RecordRows& record);
-  void transpose(const RecordRows& record);
+  std::int64_t grad_a_first_output() const;
+  void check_grad_a_words() const;
   void put_grad_a_rows();
 
   TileGrid grid_;
@@ -63,18 +70,24 @@ class RecordWriter {
   std::vector<std::int64_t> weights_;
   std::vector<codelets::WorkShare> shares_, grad_w_shares_;
 
-  // A non-zero of a GradA record; `value` is its position in the forward record.
+  // The two words of a non-zero in a GradA record: the offsets of its value in the forward record
+  // and of its row.
   struct Entry {
-    std::int32_t row, value;
+    Word value, row;
   };
-  // A run of the forward record; `first` is the position of its first value.
-  struct RunAt {
-    std::int32_t row, run, first;
+  // A row of the forward record: its runs, which are consecutive, and the position of its first
+  // value.
+  struct RowRuns {
+    std::int32_t first_run, runs, first_value;
   };
-  std::vector<Entry> entries_;  // column after column
-  std::vector<RunAt> by_row_;
+  std::vector<RowRuns> at_row_, by_row_;
+  std::vector<std::int32_t> columns_;           // of the non-zeros, row after row
+  std::vector<Entry> entries_;                  // likewise
   std::vector<std::int32_t> col_count_, next_;  // col_count_: [columns of a cell]
-  RecordRows transposed_;  // only rows are set; `first` is a position in entries_
+  std::vector<std::int32_t> found_;             // columns with non-zeros, in ascending order
+  std::int64_t last_row_ = 0;                   // the largest row of the record
+  RecordRows
+      transposed_;  // rows, blocks and the cell are set; `first` is a position in column order
 };
 
 }  // namespace tessera::partitioner::internal

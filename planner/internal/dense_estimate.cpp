@@ -259,9 +259,7 @@ DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const Prod
   return {exchange + rounds * multiply.value, left + right + partials};
 }
 
-namespace {
-
-// Returns the least cycles of a multiply-add. The kernel is called for the longest field, because
+// The kernel is called for the longest field, because
 // longer fields take fewer cycles for each row; a group of weights takes less in the first depth or
 // in the later ones, whichever the kernel has it.
 double cycles_of_multiply_add(const DenseCase& c) {
@@ -278,6 +276,8 @@ double cycles_of_multiply_add(const DenseCase& c) {
   const std::int64_t later = of_group(2 * kernel.depth()) - first;
   return double(std::min(first, later)) / double(field * kernel.depth() * kernel.units);
 }
+
+namespace {
 
 // Returns the least bytes that a tile receives if the inner dimension has this many parts: of both
 // operands, where all tiles of a bus share the cheaper half, and of the others' sums. The product

@@ -70,6 +70,9 @@ struct DenseBound {
 // sizes are `tile`.
 DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile);
 
+// Returns the least cycles of a multiply-add: no tile multiplies faster, whatever its slices are.
+double cycles_of_multiply_add(const DenseCase& c);
+
 // Returns a lower bound of the cycles of all cuts, without looking at any: the multiplication at
 // the rate of the longest field, and the least bytes that a tile can receive. O(tiles).
 std::int64_t dense_floor(const DenseCase& c);

@@ -31,7 +31,10 @@ std::vector<Count> share_counts(std::int64_t size, std::int64_t grain, std::int6
 class PartSearch {
  public:
   PartSearch(const DenseCase& c, const DenseLimits& limits, bool bounded)
-      : case_(c), limits_(limits), bounded_(bounded) {
+      : case_(c),
+        limits_(limits),
+        bounded_(bounded),
+        per_multiply_add_(cycles_of_multiply_add(c) * (1 - 1e-9)) {
     result_.least_bytes = std::numeric_limits<std::int64_t>::max();
   }
 
@@ -62,6 +65,7 @@ class PartSearch {
         if (r.parts * i.parts > tiles) break;
         for (const Count& c : columns) {
           if (r.parts * i.parts * c.parts > tiles) break;
+          if (bounded_ && multiplies_too_long(rounds, {r.first, i.first, c.first})) continue;
           DenseCut cut{rounds, {r.parts, i.parts, c.parts}, weights};
           if (bounded_ && cannot_win(cut, {r.first, i.first, c.first})) continue;
           for (const Side neighbours : {Side::Left, Side::Right}) {
@@ -70,6 +74,15 @@ class PartSearch {
           }
         }
       }
+  }
+
+  // The kernel at its highest rate rules out most cuts, those that leave many tiles idle, in the
+  // time of three products.
+  bool multiplies_too_long(const ProductShape& rounds, const ProductShape& tile) const {
+    if (!any_fits_) return false;
+    const std::int64_t most =
+        std::min(result_.best ? result_.best->estimate.cycles : kUnbounded, limits_.fewer_than);
+    return per_multiply_add_ * double(rounds.product()) * double(tile.product()) > double(most);
   }
 
   // A cut with as many cycles as the best one can still win by less memory. The number of rounds
@@ -95,6 +108,7 @@ class PartSearch {
   const DenseCase& case_;
   const DenseLimits& limits_;
   const bool bounded_;
+  const double per_multiply_add_;  // the least cycles of the kernel
   bool any_fits_ = false;
   DenseSearch result_;
 };

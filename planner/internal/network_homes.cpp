@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/network_cycles.hpp"
@@ -147,6 +148,78 @@ Home Homes::slices(bool by_rows_of_r, Order order) const {
               [](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t) {
                 return HomePiece{slice.begin, first_col, width, {0, slice.size() * width}};
               });
+}
+
+namespace {
+
+// The rectangle of rows and columns, of which one tile has the elements `own`.
+HomePiece piece_of(const Range& rows, const Range& columns, const Range& own) {
+  return {rows.begin, columns.begin, std::max<std::int64_t>(columns.size(), 1), own};
+}
+
+// The lines and columns of an operand as networks keep it.
+DenseOperand operand_of(const DensePassPlan& plan, Side side) {
+  DenseOperand operand = dense_operand(plan.product, plan.weights, side);
+  if (plan.product.pass == Pass::GradW && side == Side::Left)
+    std::swap(operand.lines, operand.across);
+  return operand;
+}
+
+}  // namespace
+
+// As runtime::TileMap numbers the cells of a dense pass.
+DenseHomes::Cell DenseHomes::cell(std::int64_t tile) const {
+  const ProductShape& parts = plan_.parts;
+  if (plan_.neighbours == Side::Right)
+    return {tile % parts.rows, tile / (parts.rows * parts.columns),
+            tile / parts.rows % parts.columns};
+  return {tile / (parts.columns * parts.inner), tile / parts.columns % parts.inner,
+          tile % parts.columns};
+}
+
+Range DenseHomes::range(ProductDim dim, const Cell& c) const {
+  const ProductShape at{c.rows, c.inner, c.columns};
+  return share_of(extent(plan_.product.size, dim), extent(plan_.grain, dim),
+                  extent(plan_.parts, dim), extent(at, dim));
+}
+
+Home DenseHomes::slices(Side side) const {
+  const DenseOperand operand = operand_of(plan_, side);
+  const ProductShape& size = plan_.product.size;
+  Home home{extent(size, operand.lines), extent(size, operand.across), {}, {}};
+  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
+    const Range lines = range(operand.lines, cell(tile)),
+                across = range(operand.across, cell(tile));
+    home.add(piece_of(lines, across, {0, lines.size() * across.size()}));
+  }
+  return home;
+}
+
+Home DenseHomes::shares(Side side) const {
+  const DenseOperand operand = operand_of(plan_, side);
+  const ProductShape& size = plan_.product.size;
+  Home home{extent(size, operand.lines), extent(size, operand.across), {}, {}};
+  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
+    const Cell c = cell(tile);
+    const Range lines = range(operand.lines, c), across = range(operand.across, c);
+    const Range own = share_of(lines.size(), 1, extent(plan_.parts, operand.absent),
+                               side == Side::Left ? c.columns : c.rows);
+    home.add(piece_of({lines.begin + own.begin, lines.begin + own.end}, across,
+                      {0, own.size() * across.size()}));
+  }
+  return home;
+}
+
+Home DenseHomes::result() const {
+  const ProductShape& size = plan_.product.size;
+  Home home{size.rows, size.columns, {}, {}};
+  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
+    const Cell c = cell(tile);
+    const Range rows = range(ProductDim::Rows, c), columns = range(ProductDim::Columns, c);
+    home.add(piece_of(rows, columns,
+                      share_of(rows.size() * columns.size(), 1, plan_.parts.inner, c.inner)));
+  }
+  return home;
 }
 
 Home column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {

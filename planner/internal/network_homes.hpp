@@ -6,6 +6,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/planner/dense_operand.hpp"
 #include "tessera/planner/plan.hpp"
 
 namespace tessera::planner::internal {
@@ -60,6 +61,29 @@ class Homes {
 
   Dims size_, parts_, padded_;
   BlockShape block_;
+};
+
+// The homes of the tensors of a dense pass: the slices of its operands that the tiles need, and its
+// result after it. A pass in one round.
+class DenseHomes {
+ public:
+  explicit DenseHomes(const DensePassPlan& plan) : plan_(plan) {}
+
+  // The left operand of GradW is dQ as networks keep it, whose rows are those of R.
+  Home slices(Side side) const;
+  Home result() const;
+  // The equal shares of the slices, on the tiles that need them.
+  Home shares(Side side) const;
+
+ private:
+  struct Cell {
+    std::int64_t rows = 0, inner = 0, columns = 0;
+  };
+  std::int64_t tiles() const { return plan_.parts.product(); }
+  Cell cell(std::int64_t tile) const;
+  Range range(ProductDim dim, const Cell& c) const;
+
+  const DensePassPlan& plan_;
 };
 
 // Returns the home of a tensor whose columns are cut equally over the tiles of the machine.

@@ -17,15 +17,17 @@ inline FullestShare fullest(const internal::Home& home) {
   return {home.most_elements(), home.most_rows()};
 }
 
-// The layouts of the plan, and where the layer's tensors are and are needed. If there are two
-// layouts, that of transpose(R) runs GradA. The optimiser updates the layout that runs GradW, and
-// the new values move to the other one.
+// The layouts of the plan, and where the layer's tensors are and are needed. A dense plan has no
+// layout. If there are two layouts, that of transpose(R) runs GradA. The optimiser updates the
+// layout that runs GradW, and the new values move to the other one.
 struct PricedLayer::State {
   State(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
         const device::Machine& machine);
 
   const NetworkLayer& layer() const { return spec.layers[std::size_t(l)]; }
   bool is_last() const { return l + 1 == std::ssize(spec.layers); }
+  bool is_dense() const { return plan.dense.has_value(); }
+  bool recomputes() const { return trains() && layer().recompute; }
   bool trains() const { return spec.loss.has_value(); }
   std::int64_t element() const { return bytes_of(problem.data_type); }
 
@@ -43,6 +45,30 @@ struct PricedLayer::State {
   const PassCost& grad_a_cost() const;
   Cycles rehome() const;
 
+  // True: S and dQ are brought to homes of their own.
+  bool has_own_homes() const { return layer().operands != Placement::AsLeft; }
+
+  // The homes that the layer asks for, of S also if it comes from the host; and the operands of a
+  // program of the layer alone.
+  internal::Home home_of_s() const;
+  internal::Home home_of_dq() const;
+  internal::Home operand_s() const;
+  internal::Home operand_dq() const;
+
+  // The values of the fullest tile that the optimiser changes, and whether their gradients are
+  // computed on other tiles.
+  std::int64_t most_updated_values() const;
+  bool gradients_move() const;
+
+  // What the first exchange of a pass brings of R: the other buckets of a cell, words, or the
+  // slices of a dense R.
+  Cycles weights_fetch(Pass pass) const;
+
+  std::int64_t weight_bytes() const;
+
+  // The elements of results that a layer which recomputes has in front of the next layer's passes.
+  std::int64_t recomputed_elements() const;
+
   // The fetch of an operand in GradW: nothing if it is kept.
   WorkCost grad_w_fetch(const internal::Home& from, bool is_s) const;
 
@@ -51,24 +77,32 @@ struct PricedLayer::State {
   Cycles loss() const;
   Cycles derivative(const internal::Home& at) const;
   Cycles update_weights() const;
-  // The bias alone, without barriers and launches; `gradient` is where sums over rows are taken.
+  // The update of the bias without its launch; `gradient` is where sums over rows are taken. The
+  // first one has the barriers of a program of the layer alone, the second one those of a network.
+  Cycles bias_alone(const internal::Home& gradient) const;
   Cycles bias(const internal::Home& gradient) const;
+  bool bias_stays(const internal::Home& home) const;
 
   const NetworkSpec& spec;
   const std::int64_t l;
   const Plan& plan;
   const device::Machine& machine;
   const Problem problem;
-  const internal::Homes forward;
-  std::optional<internal::Homes> transposed_form;
+  std::optional<internal::Homes> forward, transposed_form;  // none if the plan is dense
   const bool updates_transposed;
   // The homes of results: Q of Fwd, dS of GradA, and whole columns for the loss.
   internal::Home result, input_gradient, columns;
+  // Of a dense layer: R between the passes, and the slices of it that Fwd and GradA need.
+  internal::Home weights, fwd_r, grad_a_r;
   // True: GradW finds S, or dQ, in the slices that Fwd or GradA fetched to the same tile, because
   // no other tile needs them.
   bool keeps_s = false, keeps_dq = false;
   // The slices that tiles need: of S in Fwd, of dQ in GradA, and of both in GradW.
   internal::Home fwd_s, grad_a_dq, grad_w_s, grad_w_dq;
+
+ private:
+  void set_sparse_homes();
+  void set_dense_homes();
 };
 
 }  // namespace tessera::planner

@@ -11,6 +11,7 @@
 #include "tessera/planner/dense_operand.hpp"
 #include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
@@ -40,15 +41,27 @@ struct DenseSlice {
                taker = 0;   // tiles that need the slice, and the tile's number among them
   bool transposed = false;  // the caller's array is the transposed operand
   bool reordered = false;   // the tile writes the slice again, in the kernel's order
+  // True: the machine is charged a transposition. In a network the rows of dQ are stored as the
+  // kernel of GradW reads them here, but the plan charges what a layer alone takes.
+  bool charged_as_transposed = false;
 
   bool empty() const { return lines.size() == 0 || across.size() == 0; }
 };
 
+// The homes from which a dense pass of a network fetches its operands, and a tensor that the same
+// exchange brings to another home (null: none). Such a pass neither loads nor collects. The homes
+// must be set before the pass declares its steps.
+struct DenseHomes {
+  const TensorHome *left = nullptr, *right = nullptr;
+  const TensorHome *also_from = nullptr, *also_to = nullptr;
+};
+
 }  // namespace internal
 
-// A dense pass on its machine. The constructor declares the program and adds the slots; seal()
-// checks the memory and prepares the exchanges. A cell's x, y and z are its parts of rows, of the
-// inner dimension and of columns.
+// A dense pass as a part of a program: a program of its own (DensePass::Own), or a part of a
+// network's, which has one round. The functions are called in this order: declare(), then
+// add_slots() when all parts of the program are declared, then prepare() when the memory is
+// allocated. A cell's x, y and z are its parts of rows, of the inner dimension and of columns.
 struct DensePass::State {
   // One operand of one round on all tiles.
   struct OperandSlots {
@@ -85,10 +98,15 @@ struct DensePass::State {
     std::vector<internal::SelectionRequest> requests;     // [tiles]
   };
 
+  // The program and the engine must outlive the state, as `homes` must if it is not null.
   State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-        const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
-        std::optional<Selection> search = std::nullopt);
-  void seal();
+        internal::BoundProgram& program, device::Engine& machine,
+        std::optional<Selection> search = std::nullopt,
+        const internal::DenseHomes* homes = nullptr);
+  void prepare();
+
+  // Returns the home of the result in a network, without slots: [rows][columns] of the product.
+  internal::TensorHome result_home() const;
 
   DataType type() const { return kernel.data_type; }
   std::int64_t bytes() const { return bytes_of(kernel.data_type); }
@@ -108,6 +126,7 @@ struct DensePass::State {
 
   // These declare buffers, nodes and slots (dense_program.cpp).
   void declare();
+  void declare_fetches(const Round& round);
   void declare_round(Round& round, const Round* before);
   void add_slots();
   void add_round_slots(Round& round, const Round* before);
@@ -135,14 +154,31 @@ struct DensePass::State {
   planner::DensePassPlan plan;
   std::optional<Selection> selection;
   codelets::DenseKernel kernel;
-  internal::BoundProgram bound;
-  device::Engine engine;
+  internal::BoundProgram& bound;
+  device::Engine& engine;
+  const internal::DenseHomes* shared;  // null: the pass has homes of its own
+  // In a network: the slices of the operands, and the fetches of the first exchange.
+  internal::TensorHome left_slices, right_slices;
+  std::optional<internal::Fetches> fetched;
   TileMap map;
   std::vector<TileId> all;
   std::deque<Round> rounds;  // nodes refer to their rounds
   BufferId left_home, right_home;
   std::vector<std::vector<device::SlotId>> left_homes, right_homes;  // [range][tiles]
   DenseArrays arrays;                                                // of the current run
+};
+
+// A pass with a program and a machine of its own. seal() checks the memory and prepares the
+// exchanges.
+struct DensePass::Own {
+  Own(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
+      const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
+      std::optional<State::Selection> search = std::nullopt);
+  void seal();
+
+  internal::BoundProgram bound;
+  device::Engine engine;
+  State state;
 };
 
 }  // namespace tessera::runtime

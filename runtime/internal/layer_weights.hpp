@@ -121,7 +121,11 @@ class LayerWeights {
   struct Matrix {
     sparse::CheckedCsr<float> given;
     std::optional<sparse::CheckedCsr<float>> in_grid;  // if block or size are not the grid's
-    std::vector<std::int64_t> places;  // position of each value in in_grid; empty without in_grid
+
+    // The position in in_grid of each run of so many values, which are neighbours in both; empty
+    // without in_grid.
+    std::int64_t run = 1;
+    std::vector<std::int64_t> places;
   };
   using Kept = std::vector<Matrix>;
   Matrix converted(const sparse::CheckedCsr<float>& weights) const;

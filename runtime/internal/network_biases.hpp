@@ -1,6 +1,7 @@
 #pragma once
 
-#include <deque>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "tessera/runtime/internal/network_layer.hpp"
@@ -14,8 +15,8 @@ namespace tessera::runtime::internal {
 class NetworkBiases {
  public:
   // The layers must outlive this object.
-  NetworkBiases(std::deque<NetworkLayerState>& layers, const codelets::UpdateRule& rule,
-                const NetworkMachine& machine);
+  NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
+                const codelets::UpdateRule& rule, const NetworkMachine& machine);
 
   bool empty() const { return layers_.empty(); }
 

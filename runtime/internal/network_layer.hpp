@@ -1,24 +1,20 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
-#include "tessera/base/aligned_vector.hpp"
-#include "tessera/runtime/internal/grad_w_base.hpp"
-#include "tessera/runtime/internal/network_layout.hpp"
-#include "tessera/runtime/internal/pass_homes.hpp"
-#include "tessera/runtime/internal/rehome_state.hpp"
-#include "tessera/runtime/internal/spmm_state.hpp"
+#include "tessera/partitioner/buckets.hpp"
+#include "tessera/runtime/internal/network_machine.hpp"
+#include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/tensor_home.hpp"
 #include "tessera/runtime/network.hpp"
+#include "tessera/sparse/checked.hpp"
 
 namespace tessera::runtime::internal {
 
 // The parameters of a layer as they are between two runs.
-//   values   of the layout that is updated, [buckets][values_per_bucket] in the layer's type
+//   values   in the layer's type, one UpdatedPart after the other in the order of the buckets
 //   copy     the same values in the other layout, if there are two
 //   states   of the optimiser: arrays of as many floats as there are in `values`
 //   bias     [outputs], and its states
@@ -33,117 +29,154 @@ struct Parameters {
   friend bool operator==(const Parameters&, const Parameters&) = default;
 };
 
-// A layer of a network with its passes: its buckets in one layout or two, the homes of its results,
-// and its bias and activation. Steps are declared in the order in which they run; then slots are
-// added, and exchanges prepared. Passes fetch their operands from the results of other layers.
+// The weights that one tile updates: elements `values` of Parameters::values.
+struct UpdatedPart {
+  TileId tile;
+  Range values;
+  device::SlotId weights, gradients;
+  std::vector<device::SlotId> states;
+};
+
+// A layer of a network with its passes: the homes of its results, its bias and its activation. The
+// kinds of layers (network_sparse_layer.hpp, network_dense_layer.hpp) have weights and passes.
+// Steps are declared in the order in which they run; then slots are added, and exchanges prepared.
+// Passes fetch their operands from the results of other layers.
 //
-// With two layouts, that of transpose(R) runs GradA. The optimiser updates the layout that runs
-// GradW, and the new values then move to the other one.
+// A layer that recomputes has a second forward pass, which runs in front of the backward passes of
+// the next layer. Its result, and not that of the first one, is what backward passes read.
 class NetworkLayerState {
  public:
-  NetworkLayerState(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
+  NetworkLayerState(const NetworkLayer& layer, const Problem& problem,
                     const NetworkMachine& machine, std::int64_t states);
   NetworkLayerState(const NetworkLayerState&) = delete;
   NetworkLayerState& operator=(const NetworkLayerState&) = delete;
+  virtual ~NetworkLayerState() = default;
 
-  // Sets the home of the operand S, and in a training step the homes of the gradient of the result
-  // before and after its derivative has been taken there (dQ), and of what the derivative needs
-  // from the forward pass; null: nothing. The homes must outlive the layer.
-  // GradW takes S or dQ from the slices that Fwd or GradA has fetched in the same layout, if each
-  // of them is needed by one tile only, which is the one that needs it in GradW too.
-  void set_input(const TensorHome& input);
+  // Whether a forward pass is the one before the loss or the one that recomputes.
+  enum class Turn { First, Again };
+
+  // Return the shares of S and dQ on the tiles that need their slices, without slots.
+  virtual TensorHome shares_of_s() const = 0;
+  virtual TensorHome shares_of_dq() const = 0;
+
+  // Returns the home of S, or dQ, that the layer asks for (NetworkLayer::operands), without slots.
+  TensorHome home_of_s() const;
+  TensorHome home_of_dq() const;
+  bool has_own_homes() const { return layer.operands != Placement::AsLeft; }
+
+  // Set the home of the operand S in the forward pass and in the backward passes, and in a training
+  // step the homes of the gradient of the result before and after its derivative has been taken
+  // there, and of what the derivative needs from the forward pass (null: nothing); and the home
+  // from which the passes fetch dQ. The homes must outlive the layer.
+  virtual void set_input(const TensorHome& input, const TensorHome& in_backward) = 0;
   void set_gradient(const TensorHome& gradient, const TensorHome* kept);
+  virtual void set_dq(const TensorHome& dq) = 0;
 
   // GradA's first exchange also brings a tensor of the layer before to the home of GradA's result.
-  void bring_with_grad_a(const TensorHome& from, const TensorHome& to);
+  virtual void bring_with_grad_a(const TensorHome& from, const TensorHome& to) = 0;
 
   // These declare buffers and steps.
   void declare_resident();
-  void declare_load();
+  virtual void declare_load();
   // Adds the travel words, which passes declare, to the buffers that the load writes.
-  void complete_load();
-  void declare_fwd() { fwd_.declare(); }
-  void declare_activation();
+  virtual void complete_load() {}
+  virtual void declare_fwd(Turn turn) = 0;
+  void declare_activation(Turn turn);
   void declare_derivative();
-  void declare_grad_a();
-  void declare_rehome() { rehome_->declare(); }
-  void declare_grad_w() { grad_w_->declare(); }
-  void declare_collect();
+  virtual void declare_grad_a() = 0;
+  virtual void declare_grad_w() = 0;
+  // Brings the gradients to the tiles of the values, if they are not there. Returns their buffer.
+  virtual BufferId declare_gradients_at_home() = 0;
+  virtual void declare_rehome() {}
+  virtual void declare_collect() = 0;
 
-  void add_slots();
-  void prepare();
+  virtual void add_slots() = 0;
+  virtual void prepare() = 0;
 
-  // Encodes weights for all layouts and sets the states of the optimiser to 0. After a misfit or an
-  // exception the layer has the weights it had before.
-  std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given);
-  Bytes pattern_bytes() const;
-  bool has_weights() const { return !forward_.weights.empty(); }
-  // Returns the current weights in the given pattern.
-  sparse::Csr<float> current_weights();
+  // Encodes weights and sets the states of the optimiser to 0. After a misfit or an exception the
+  // layer has the weights it had before.
+  virtual std::optional<partitioner::Misfit> set_weights(
+      const sparse::CheckedCsr<float>& given) = 0;
+  virtual bool has_weights() const = 0;
+  // Returns the current weights in the given pattern; those of a dense layer are all stored.
+  virtual sparse::Csr<float> current_weights() = 0;
+
+  // What the host sends for a new pattern: words, values and tables (pattern), and the values and
+  // states that it reads; 0 if the layer is dense.
+  virtual Bytes pattern_bytes() const = 0;
+  virtual Bytes value_bytes() const = 0;
+  Bytes state_bytes() const;
+
+  // Returns by how much the multiplications of a pass with the current weights, counted from the
+  // words of all buckets without running anything, exceed those that `plan` expects.
+  virtual Cycles multiply_excess(const planner::Plan& plan, Pass pass) const;
 
   // Loads the parameters, and gives them back after a run.
-  void load();
-  void collect();
+  virtual void load();
+  virtual void collect();
 
   // True: the gradient of the result needs a step of its own on the tiles of the result.
   bool has_derivative() const { return layer.has_activation_step(); }
   bool has_activation_step() const { return has_derivative(); }
   std::int64_t element() const { return bytes_of(problem.data_type); }
-  const partitioner::TileGrid& grid() const { return forward_.grid; }
-
-  // The layout that the optimiser updates, and the other one if there are two.
-  NetworkLayout& updated() { return updates_transposed() ? *transposed_ : forward_; }
-  const NetworkLayout& updated() const { return updates_transposed() ? *transposed_ : forward_; }
-  bool has_two_layouts() const { return transposed_.has_value(); }
+  virtual bool has_two_layouts() const { return false; }
+  bool recomputes() const { return layer.recompute; }
 
   const NetworkLayer layer;
   const Problem problem;
   Parameters parameters, after;  // before and after the current run
 
-  // Homes of the dense tensors: the result before and after its activation; its gradient there,
-  // which only the last layer has; the result dS of GradA; and there the sums or results of the
-  // layer before, for its derivative.
-  TensorHome sums, out, out_grad, in_grad, kept_before;
-  // The home of dQ, where the derivative is taken.
+  // Homes of the dense tensors: the result before and after its activation, of both forward passes;
+  // its gradient there, which only the last layer has; the result dS of GradA; and there the sums
+  // or results of the layer before, for its derivative.
+  TensorHome sums, out, sums_again, out_again, out_grad, in_grad, kept_before;
+  // The result that backward passes read.
+  const TensorHome& sums_in_backward() const { return recomputes() ? sums_again : sums; }
+  const TensorHome& out_in_backward() const { return recomputes() ? out_again : out; }
+  // The home of the gradient of the result, where the derivative is taken.
   const TensorHome& gradient() const { return *gradient_; }
 
   // Slots and buffers of the parameters.
-  std::vector<std::vector<device::SlotId>> states;  // [state][tile of updated()]
+  std::vector<UpdatedPart> parts;  // by tile; a part without values has no slots
   BufferId bias_buffer, row_sums_buffer;
   std::vector<BufferId> state_buffers;
   // The bias of the rows of each share of the result, and the sums of the rows of each share of dQ.
   std::vector<device::SlotId> bias, row_sums;
-  const GradWPass::Base& grad_w() const { return *grad_w_; }
+  virtual BufferId weights_buffer() const = 0;
+
+ protected:
+  // The parts of declare_resident() and declare_load() that the kinds of layers add.
+  virtual void declare_weights() = 0;
+  virtual void add_loaded(Uses& uses) const = 0;
+
+  // Sets the homes of the results, which must not have slots yet. `in_gradient` is that of dS.
+  void set_result_homes(const TensorHome& result, const TensorHome* in_gradient);
+  // Sets the buffers and slots of sums and of dS from their reductions.
+  TensorHome& sums_of(Turn turn) { return turn == Turn::First ? sums : sums_again; }
+  static void take_slots(TensorHome& home, const Reduction& reduction);
+  // Adds the slots of results, states and bias, when those of sums, dS and weights are set.
+  void add_result_slots();
+  void add_state_slots();
+  // Sets the states of the optimiser to 0, for this number of values.
+  void reset_states(std::int64_t values);
+
+  NetworkMachine machine_;
+  std::size_t state_count_;
+  int load_node_ = 0;
+  const TensorHome *gradient_ = nullptr, *kept_ = nullptr;
+  bool brings_kept_before_ = false;
 
  private:
-  bool updates_transposed() const { return transposed_ && transposed_->problem.grad_w; }
-  const NetworkLayout& other() const { return updates_transposed() ? forward_ : *transposed_; }
-  void make_passes();
-  void make_homes();
-  void set_parameters();
-  void add_parameter_slots();
-  void take_result_slots();
+  TensorHome& out_of(Turn turn) { return turn == Turn::First ? out : out_again; }
   void load_bias();
-  void add_result_slots(TensorHome& home);
+  void add_slots_of(TensorHome& home);
   void add_bias_slots();
-  void activate();
+  void activate(Turn turn);
   void differentiate();
   codelets::ElementRun run_of(const HomeShare& share) const {
     return {share.elements.begin, share.elements.end, share.width};
   }
 
-  NetworkMachine machine_;
-  NetworkLayout forward_;
-  std::optional<NetworkLayout> transposed_;  // of transpose(R)
-  PassHomes fwd_homes_, grad_a_homes_, grad_w_homes_;
-  SpmmPass::State fwd_;
-  std::optional<SpmmPass::State> grad_a_;
-  std::unique_ptr<GradWPass::Base> grad_w_;
-  RehomeHomes rehome_homes_;
-  std::optional<RehomePass::State> rehome_;  // with two layouts
-  std::vector<std::int64_t> places_;         // with two: position of each value in transpose(R)
-  int load_node_ = 0;
-  const TensorHome *gradient_ = nullptr, *kept_ = nullptr;
   SharesByTile out_shares_, gradient_shares_;
 };
 

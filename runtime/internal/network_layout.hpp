@@ -4,23 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "tessera/base/executor.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
+#include "tessera/runtime/internal/network_machine.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime::internal {
-
-// The parts of a network's program that are the same for all layers.
-struct NetworkMachine {
-  BoundProgram& program;
-  device::Engine& engine;
-  Executor& executor;
-};
 
 // One layout of a layer's weights in a network: the encoded weights and the buckets on their tiles,
 // which all passes of the layout share.

@@ -3,14 +3,16 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/one_caller.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/network_biases.hpp"
-#include "tessera/runtime/internal/network_layer.hpp"
+#include "tessera/runtime/internal/network_dense_layer.hpp"
 #include "tessera/runtime/internal/network_loss.hpp"
+#include "tessera/runtime/internal/network_sparse_layer.hpp"
 #include "tessera/runtime/internal/network_update.hpp"
 
 namespace tessera::runtime {
@@ -36,7 +38,7 @@ struct Network::State {
   NetworkSpec spec;
   internal::BoundProgram program;
   device::Engine engine;
-  std::deque<internal::NetworkLayerState> layers;
+  std::vector<std::unique_ptr<internal::NetworkLayerState>> layers;
   std::deque<internal::NetworkUpdate> updates;    // of a training step, by layer
   std::optional<internal::NetworkBiases> biases;  // of a training step
   std::optional<internal::NetworkLoss> loss;
@@ -44,10 +46,22 @@ struct Network::State {
   Matrix<float> outputs;
 
  private:
+  // The homes of the operands of a layer that asks for its own, and the exchanges that bring them.
+  struct OwnHomes {
+    internal::TensorHome s, dq;
+    std::optional<internal::HandOver> bring_s, bring_dq;
+  };
+  void hand_over(std::size_t layer, const internal::TensorHome& from, internal::TensorHome& to,
+                 std::optional<internal::HandOver>& bring);
+  void make_layers(std::span<const planner::Plan> plans, const internal::NetworkMachine& shared);
+  void add_slots();
+  void seal();
   void begin(NetworkWork work, std::size_t layer);
   void connect();
+  void connect_gradient(std::size_t layer);
   void declare_loads();
   void declare_forward();
+  void declare_again(std::size_t layer);
   void declare_backward();
   void declare_loss();
   void load_inputs();
@@ -56,7 +70,8 @@ struct Network::State {
 
   std::optional<internal::HandOver> back_from_loss_;
   internal::TensorHome inputs_;         // equal shares on the tiles that need a slice
-  std::vector<std::byte> input_bytes_;  // [inputs][batch] in the sizes of the first layer's grid
+  std::vector<std::byte> input_bytes_;  // of one tile
+  std::vector<OwnHomes> own_;           // by layer
   const NetworkBatch* batch_ = nullptr;
   OneCaller caller_;
 };

@@ -12,8 +12,8 @@ inline constexpr std::size_t kMostStates = 2;
 inline float* floats(const device::ByteRows& rows) { return reinterpret_cast<float*>(rows.data); }
 
 // The step of the optimiser for the weights of one layer. If a tile computed gradients of another
-// tile's bucket, one exchange brings them home. Each tile then changes the values of its bucket.
-// One compute step.
+// tile's bucket, one exchange brings them home. Each tile then changes the values that it has. One
+// compute step.
 class NetworkUpdate {
  public:
   // The layer must outlive this object.
@@ -21,7 +21,8 @@ class NetworkUpdate {
                 const NetworkMachine& machine);
 
   void declare();
-  void add_slots();
+
+  // Lists the tiles that have values, when the layer has its slots.
   void prepare();
 
   // Sets the number of the step, counted from 1.
@@ -29,16 +30,13 @@ class NetworkUpdate {
 
  private:
   void update_weights();
-  bool gradients_move() const;
 
   NetworkLayerState& layer_;
   codelets::UpdateRule rule_;
   NetworkMachine machine_;
   std::int64_t step_ = 0;
-  BufferId gradients_buffer_;
-  std::vector<device::SlotId> gradients_;  // of the bucket at home, by tile
-  device::Exchange bring_gradients_;
-  int gradients_node_ = -1;
+  std::vector<TileId> tiles_;
+  int update_node_ = -1;
 };
 
 }  // namespace tessera::runtime::internal

@@ -68,6 +68,10 @@ TensorHome slices_home(const partitioner::TileGrid& grid, const TileMap& map, bo
 // slots.
 TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);
 
+// Returns the home of a tensor whose elements are spread over all tiles in equal runs, without
+// slots.
+TensorHome spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);
+
 // Returns the moves that bring a tensor from one home to another, with slots whose rows are
 // adjacent in memory. Padding stays where it is.
 std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome& to,

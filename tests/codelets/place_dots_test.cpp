@@ -35,7 +35,9 @@ void expect_dots(BlockShape block, std::int64_t z, bool replaces) {
                  s[std::size_t((column * block.cols + c) * stride + i)];
         expected.push_back(sum);
       }
+  const RowPlaces all{.count = kColumns};
   place_dots(PlaceDots<float>{.block = block,
+                              .rows = {&all, 1},
                               .columns = columns,
                               .q_grad = q_grad.data(),
                               .q_grad_stride = stride,
@@ -55,6 +57,44 @@ TEST(PlaceDots, TakeColumnsInAnyOrderOnEveryTarget) {
     for (const BlockShape block : {BlockShape{1, 1}, {1, 3}, {4, 4}, {3, 5}, {16, 16}})
       for (const std::int64_t z : {1, 3, 5, 16, 33, 64, 256})
         for (const bool replaces : {true, false}) expect_dots(block, z, replaces);
+  }
+}
+
+// Rows of all lengths up to some vectors, of which every second place is asked for in one call.
+TEST(PlaceDots, ComputeOnlyTheGivenPartsOfManyRows) {
+  constexpr std::int64_t kRows = 150, kColumns = 40, kZ = 64;
+  const auto q_grad = whole_numbers(kRows * kZ, 3), s = whole_numbers(kColumns * kZ, 4);
+  std::vector<std::int32_t> columns;
+  std::vector<RowPlaces> parts;
+  std::vector<float> expected;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    const std::int64_t length = row % 37, first = std::ssize(columns);
+    parts.push_back({row, first + length / 4, length / 2});
+    for (std::int64_t i = 0; i < length; ++i) {
+      columns.push_back(std::int32_t((11 * i + row) % kColumns));
+      float sum = 7;
+      for (std::int64_t k = 0; k < kZ; ++k)
+        sum += q_grad[std::size_t(row * kZ + k)] * s[std::size_t(columns.back() * kZ + k)];
+      const bool is_given = i >= length / 4 && i < length / 4 + length / 2;
+      expected.push_back(is_given ? sum : 7);
+    }
+  }
+  for (const internal::SimdTarget& target : internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    SCOPED_TRACE(target.name);
+    const internal::UseSimdTarget use(target);
+    std::vector<float> gradients(columns.size(), 7.0f);
+    place_dots(PlaceDots<float>{.block = {1, 1},
+                                .rows = parts,
+                                .columns = columns,
+                                .q_grad = q_grad.data(),
+                                .q_grad_stride = kZ,
+                                .s = s.data(),
+                                .s_stride = kZ,
+                                .z = kZ,
+                                .gradients = gradients.data(),
+                                .replaces = false});
+    EXPECT_EQ(gradients, expected);
   }
 }
 

@@ -29,7 +29,7 @@ TEST(ReadOwnRows, GivesEachRankItsRowsInBlocks) {
           const auto blocks = sparse::with_block(
               sparse::with_shape(whole, block.rows == 1 ? 50 : 52, block.cols == 1 ? 30 : 32),
               block);
-          const FileRows own = read_own_rows(ranks, path, block);
+          const FileRows<float> own = read_own_rows(ranks, path, block);
           EXPECT_EQ(own.rows, rows_of(blocks, own.outputs.of(ranks.rank())));
           EXPECT_EQ(own.outputs.rows(), 50);
           EXPECT_EQ(own.cols, 30);

@@ -1,4 +1,4 @@
-// A forward pass with replicas: its bits depend on their number alone.
+// Passes with replicas: their bits depend on the number of replicas alone.
 
 #include "tessera/distributed/replicated_layer.hpp"
 
@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/distributed/sub_ranks.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
+#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/verify/verify.hpp"
@@ -21,61 +24,150 @@ namespace {
 const host::HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
 
 struct Outcome {
-  Matrix<float> q;
-  std::int64_t most_bytes = 0;  // that a rank received in the pass
+  Matrix<float> q, s_grad;
+  Matrix<float> gradients;                 // at their places in R, else 0
+  std::int64_t most_bytes[3] = {0, 0, 0};  // that a rank received in Fwd, GradA, GradW
 };
 
+Problem problem_of(Dims size, BlockShape block) {
+  return {.size = size,
+          .block = block,
+          .density = 0.3,
+          .data_type = DataType::Float,
+          .grad_a = true,
+          .grad_w = true};
+}
+
+// Puts the gradients of a rank to their places.
+void place(const ReplicatedLayer& layer, const std::vector<float>& values, Matrix<float>& all) {
+  const sparse::Csr<float>& own = layer.weights();
+  const BlockShape block = own.block;
+  for (std::int64_t row = 0; row < own.block_rows(); ++row)
+    for (std::int64_t i = own.row_begin[std::size_t(row)]; i < own.row_begin[std::size_t(row) + 1];
+         ++i)
+      for (std::int64_t e = 0; e < block.area(); ++e) {
+        const std::int64_t r = layer.rows().begin + row * block.rows + e / block.cols;
+        const std::int64_t c =
+            layer.columns().begin + own.col[std::size_t(i)] * block.cols + e % block.cols;
+        all(r, c) = values[std::size_t(i * block.area() + e)];
+      }
+}
+
+// Runs three passes with the weights, which are set as values after other ones.
 Outcome run(const Problem& problem, const sparse::Csr<float>& weights, int count, int replicas) {
   const Dims size = problem.size;
   const auto s = random_matrix<float>(size.y, size.z, 5);
-  Outcome outcome{Matrix<float>(size.x, size.z)};
+  const auto q_grad = random_matrix<float>(size.x, size.z, 6);
+  Outcome outcome{Matrix<float>(size.x, size.z), Matrix<float>(size.y, size.z),
+                  Matrix<float>(weights.rows, weights.cols)};
+  sparse::Csr<float> other = weights;
+  for (float& value : other.values) value = 3;
   std::mutex mutex;
   run_ranks(count, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
     ReplicatedLayer layer(problem, kTiny, *executor, ranks, replicas);
     layer.set_weights(weights);
-    const std::int64_t before = ranks.traffic().received_bytes;
-    layer.forward(s.view().sub(layer.inputs(), {0, size.z}),
-                  outcome.q.view().sub(layer.outputs(), {0, size.z}));
+    const std::vector<float> values = layer.weights().values;
+    layer.set_weights(other);
+    layer.set_values(values);
+    const auto own = [&](const Matrix<float>& m, Range rows) {
+      return m.view().sub(rows, {0, size.z});
+    };
+    std::vector<float> gradients(values.size());
+    std::int64_t received[3];
+    const auto pass = [&](int p, const auto& body) {
+      const std::int64_t before = ranks.traffic().received_bytes;
+      body();
+      received[p] = ranks.traffic().received_bytes - before;
+    };
+    pass(0, [&] {
+      layer.forward(own(s, layer.inputs()), outcome.q.view().sub(layer.outputs(), {0, size.z}));
+    });
+    pass(1, [&] {
+      layer.grad_a(own(q_grad, layer.outputs()),
+                   outcome.s_grad.view().sub(layer.inputs(), {0, size.z}));
+    });
+    pass(2, [&] { layer.grad_w(own(q_grad, layer.outputs()), own(s, layer.inputs()), gradients); });
     const std::lock_guard lock(mutex);
-    outcome.most_bytes = std::max(outcome.most_bytes, ranks.traffic().received_bytes - before);
+    place(layer, gradients, outcome.gradients);
+    for (int p = 0; p < 3; ++p)
+      outcome.most_bytes[p] = std::max(outcome.most_bytes[p], received[p]);
   });
   return outcome;
 }
 
+// Takes the gradients at the places of the weights.
+sparse::Csr<float> gradient_of(const sparse::Csr<float>& weights, const Matrix<float>& all) {
+  sparse::Csr<float> gradient = sparse::with_block(weights, BlockShape{1, 1});
+  for (std::int64_t r = 0; r < gradient.rows; ++r)
+    for (std::int64_t i = gradient.row_begin[std::size_t(r)];
+         i < gradient.row_begin[std::size_t(r) + 1]; ++i)
+      gradient.values[std::size_t(i)] = all(r, gradient.col[std::size_t(i)]);
+  return gradient;
+}
+
 TEST(ReplicatedLayer, IsRightAndHasTheSameBitsForEveryNumberOfRanks) {
+  const verify::Rounding rounding{DataType::Float, DataType::Float, 90};
   for (const BlockShape block : {BlockShape{1, 1}, {4, 2}}) {
-    const Problem problem{
-        .size = {1, 88, 60, 70}, .block = block, .density = 0.3, .data_type = DataType::Float};
-    const auto weights = sparse::random_pattern(88, 60, block, 0.3, 1);
-    const auto s = random_matrix<float>(60, 70, 5);
+    const Problem problem = problem_of({1, 88, 60, 70}, block);
+    auto weights = sparse::random_pattern(88, 60, block, 0.3, 1);
+    Random random(4);
+    for (float& v : weights.values) v = float(2 * random.unit() - 1);
+    const auto s = random_matrix<float>(60, 70, 5), q_grad = random_matrix<float>(88, 70, 6);
     for (const int replicas : {1, 2, 3}) {
       const Outcome first = run(problem, weights, replicas, replicas);
-      const auto verdict = verify::verify_product<float>(
-          weights, s.view(), std::as_const(first.q).view(), {DataType::Float, DataType::Float, 60});
-      EXPECT_TRUE(verdict.ok()) << to_string(verdict);
-      for (const int runs : {2, 3, 5})
-        EXPECT_EQ(run(problem, weights, runs * replicas, replicas).q, first.q)
-            << replicas << " replicas, " << runs << " runs";
+      const auto fwd =
+          verify::verify_product<float>(weights, s.view(), std::as_const(first.q).view(), rounding);
+      EXPECT_TRUE(fwd.ok()) << to_string(fwd);
+      const auto grad_a = verify::verify_product<float>(
+          sparse::transpose(weights), q_grad.view(), std::as_const(first.s_grad).view(), rounding);
+      EXPECT_TRUE(grad_a.ok()) << to_string(grad_a);
+      const auto elements = sparse::with_block(weights, BlockShape{1, 1});
+      const auto grad_w = verify::verify_gradient<float>(
+          elements, gradient_of(weights, first.gradients), q_grad.view(), s.view(), rounding);
+      EXPECT_TRUE(grad_w.ok()) << to_string(grad_w);
+      for (const int runs : {2, 3, 5}) {
+        SCOPED_TRACE(testing::Message() << replicas << " replicas, " << runs << " runs");
+        const Outcome more = run(problem, weights, runs * replicas, replicas);
+        EXPECT_EQ(more.q, first.q);
+        EXPECT_EQ(more.s_grad, first.s_grad);
+        EXPECT_EQ(more.gradients, first.gradients);
+      }
     }
   }
 }
 
 TEST(ReplicatedLayer, ReceivesNoMoreThanTheBound) {
-  const Problem problem{.size = {1, 256, 256, 40}, .density = 0.5, .data_type = DataType::Float};
+  const Problem problem = problem_of({1, 256, 256, 40}, {1, 1});
   const auto weights = sparse::random_pattern(256, 256, {1, 1}, 0.5, 1);
+  const Pass passes[] = {Pass::Fwd, Pass::GradA, Pass::GradW};
   for (const int replicas : {1, 2, 4, 8}) {
-    const double bytes = 4 * received_values(problem.size, 16, replicas);
-    EXPECT_LE(double(run(problem, weights, 16, replicas).most_bytes), 1.1 * bytes)
-        << replicas << " replicas";  // runs have about as many non-zeros, not as many rows
+    const Outcome outcome = run(problem, weights, 16, replicas);
+    for (int p = 0; p < 3; ++p) {
+      const double bytes = 4 * received_values(problem.size, 16, replicas, passes[p]);
+      EXPECT_LE(double(outcome.most_bytes[p]), 1.1 * bytes)
+          << replicas << " replicas, pass " << p;  // runs have as many non-zeros, not rows
+    }
   }
 }
 
 TEST(CheapestReplicas, AreTheRootOfTheRanksForSquareLayers) {
-  EXPECT_EQ(cheapest_replicas({1, 4096, 4096, 64}, 16), 4);
-  EXPECT_EQ(cheapest_replicas({1, 4096, 4096, 64}, 64), 8);
-  EXPECT_EQ(cheapest_replicas({1, 4096, 4096, 64}, 7), 1);
-  EXPECT_EQ(cheapest_replicas({1, 1, 1 << 20, 64}, 16), 16);  // sums of a single row
+  const auto of = [](Dims size, int ranks) {
+    return cheapest_replicas({.size = size, .density = 0.1}, ranks);
+  };
+  EXPECT_EQ(of({1, 4096, 4096, 64}, 16), 4);
+  EXPECT_EQ(of({1, 4096, 4096, 64}, 64), 8);
+  EXPECT_EQ(of({1, 4096, 4096, 64}, 7), 1);
+  EXPECT_EQ(of({1, 1, 1 << 20, 64}, 16), 16);  // sums of a single row
+  EXPECT_EQ(cheapest_replicas(problem_of({1, 4096, 4096, 64}, {1, 1}), 16), 4);
+}
+
+TEST(ReplicatedLayer, ChoosesTheCheapestNumberItself) {
+  const Problem problem = problem_of({1, 64, 64, 8}, {1, 1});
+  run_ranks(4, [&](Communicator& ranks) {
+    const auto executor = make_executor(1);
+    EXPECT_EQ(ReplicatedLayer(problem, kTiny, *executor, ranks).replicas(), 2);
+  });
 }
 
 TEST(ReplicatedLayer, RefusesWhatItDoesNotCompute) {
@@ -92,8 +184,8 @@ TEST(ReplicatedLayer, RefusesWhatItDoesNotCompute) {
   EXPECT_NE(make(problem, 3).find("3 replicas do not divide 4 ranks"), std::string::npos);
   EXPECT_NE(make(problem, 2).find("another size"), std::string::npos);
   Problem other = problem;
-  other.grad_w = true;
-  EXPECT_NE(make(other, 2).find("the forward pass in float"), std::string::npos);
+  other.data_type = DataType::Half;
+  EXPECT_NE(make(other, 2).find("one group in float"), std::string::npos);
   other = problem;
   other.size.y = 2;
   EXPECT_NE(make(other, 4).find("is empty"), std::string::npos);

@@ -2,11 +2,17 @@
 
 #include "tessera/io/row_file.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tessera/io/array.hpp"
+#include "tessera/io/internal/archive.hpp"
+#include "tessera/io/npz.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -28,7 +34,7 @@ void expect_rows_of_the_whole(const std::string& path) {
   EXPECT_EQ(index.row_begin, whole.row_begin);
   for (const Range rows : {Range{0, whole.rows}, Range{0, 0}, Range{0, whole.rows / 2},
                            Range{whole.rows / 2, whole.rows}, Range{whole.rows, whole.rows}}) {
-    const sparse::Csr<float> part = read_rows(path, index, rows);
+    const sparse::Csr<float> part = read_rows<float>(path, index, rows);
     const auto first = whole.row_begin[std::size_t(rows.begin)];
     const auto end = whole.row_begin[std::size_t(rows.end)];
     EXPECT_EQ(part.rows, rows.size());
@@ -46,6 +52,54 @@ TEST(RowFile, RowsAreThoseOfTheWholeFile) {
   for (std::size_t i = 0; i < matrix.values.size(); ++i) matrix.values[i] = float(i) / 7 - 100;
   expect_rows_of_the_whole(folder.write("a.smtx", write_smtx(matrix)));
   expect_rows_of_the_whole(folder.write("a.mtx", write_mtx(matrix)));
+}
+
+TEST(RowFile, RowsOfAnNpzFileAreThoseOfTheWhole) {
+  if (!can_read_npz()) GTEST_SKIP() << "built without libzip";
+  const TemporaryFolder folder;
+  // 175,000 entries: more than one piece of the unpacked arrays.
+  auto matrix = sparse::random_pattern(250, 1400, {1, 1}, 0.5, 3);
+  for (std::size_t i = 0; i < matrix.values.size(); ++i) matrix.values[i] = float(i % 977) / 7;
+  expect_rows_of_the_whole(folder.write("a.npz", write_npz(matrix)));
+  expect_rows_of_the_whole(folder.write(
+      "b.npz", write_npz(sparse::Csr<float>{.rows = 3, .cols = 4, .row_begin = {0, 0, 0, 0}})));
+}
+
+TEST(RowFile, RowsOfAnNpzFileThatAreNotSortedAreSorted) {
+  if (!can_read_npz()) GTEST_SKIP() << "built without libzip";
+  const TemporaryFolder folder;
+  const std::string other = write_npz(sparse::random_pattern(4, 4, {1, 1}, 0.5, 1));
+  const std::string csr = internal::Archive(other, "other").read("format.npy");
+  const auto file = [&](const std::vector<std::int32_t>& columns) {
+    return folder.write(
+        fmt::format("{}.npz", fmt::join(columns, "-")),
+        internal::pack({{"format.npy", csr},
+                        {"shape.npy", write_npy(std::vector<std::int64_t>{2, 5})},
+                        {"indptr.npy", write_npy(std::vector<std::int64_t>{0, 1, 4})},
+                        {"indices.npy", write_npy(columns)},
+                        {"data.npy", write_npy(std::vector<double>{1, 2, 3, 4})}}));
+  };
+  const std::string path = file({2, 4, 0, 1});
+  const auto row = read_rows<double>(path, index_rows(path), {1, 2});
+  EXPECT_EQ(row.col, (std::vector<std::int32_t>{0, 1, 4}));
+  EXPECT_EQ(row.values, (std::vector<double>{3, 4, 2}));
+  const std::string twice = file({2, 4, 0, 4});
+  EXPECT_NE(message_of([&] {
+              read_rows<float>(twice, index_rows(twice), {1, 2});
+            }).find("row 1 has a column twice"),
+            std::string::npos);
+  const std::string outside = file({2, 5, 0, 4});
+  message_of([&] { read_rows<float>(outside, index_rows(outside), {1, 2}); });
+}
+
+TEST(RowFile, ADamagedNpzFileIsRefused) {
+  if (!can_read_npz()) GTEST_SKIP() << "built without libzip";
+  const TemporaryFolder folder;
+  const std::string whole = write_npz(sparse::random_pattern(20, 30, {1, 1}, 0.3, 1));
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 13)
+    message_of([&] { index_rows(folder.write("a.npz", whole.substr(0, bytes))); });
+  const auto blocks = sparse::random_pattern(8, 8, {2, 2}, 0.5, 1);  // a bsr file
+  EXPECT_THROW(index_rows(folder.write("b.npz", write_npz(blocks))), NotByRows);
 }
 
 TEST(RowFile, EmptyRowsCommentsAndCommasAreRead) {
@@ -88,17 +142,17 @@ TEST(RowFile, FaultsOfARowAreFoundByWhoReadsIt) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.smtx", "2 5 4\n0 2 4\n1 3 4 4\n");
   const RowIndex index = index_rows(path);
-  EXPECT_EQ(read_rows(path, index, {0, 1}).col, (std::vector<std::int32_t>{1, 3}));
+  EXPECT_EQ(read_rows<float>(path, index, {0, 1}).col, (std::vector<std::int32_t>{1, 3}));
   EXPECT_NE(message_of([&] {
-              read_rows(path, index, {1, 2});
+              read_rows<float>(path, index, {1, 2});
             }).find("byte 18: column"),
             std::string::npos);
   folder.write("a.smtx", "2 5 4\n0 2 4\n1 ");
   EXPECT_NE(message_of([&] {
-              read_rows(path, index, {0, 1});
+              read_rows<float>(path, index, {0, 1});
             }).find("shorter than it was"),
             std::string::npos);
-  test::refusal([&] { read_rows(path, index, {1, 3}); });
+  test::refusal([&] { read_rows<float>(path, index, {1, 3}); });
 }
 
 TEST(RowFile, MoreRowsThanTheFileMayDeclareAreRefused) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -36,14 +37,23 @@ NetworkSpec forward() {
           .data_type = DataType::Float};
 }
 
+// A training step with dense layers beside sparse ones, and results that are computed again.
+NetworkSpec dense_and_recomputed() {
+  NetworkSpec spec = training_step();
+  spec.layers[1].dense = true;
+  spec.layers[1].density = 1;
+  spec.layers[1].recompute = true;
+  spec.layers.push_back({32, 64, {}, 1, true, {}, true});
+  return spec;
+}
+
 std::map<Work, Cycles> ran(Network& network, const NetworkSpec& spec) {
   for (std::size_t l = 0; l < spec.layers.size(); ++l) {
     const NetworkLayer& layer = spec.layers[l];
-    EXPECT_FALSE(
-        network
-            .set_weights(std::int64_t(l), sparse::random_pattern(layer.outputs, layer.inputs,
-                                                                 layer.block, layer.density, 3 + l))
-            .has_value());
+    const Dims size = planner::problem_of(spec, std::int64_t(l)).size_in_blocks();
+    const sparse::Csr<float> weights =
+        sparse::random_pattern(size.x, size.y, layer.block, layer.density, 3 + l);
+    EXPECT_FALSE(network.set_weights(std::int64_t(l), weights).has_value());
   }
   const Matrix<float> inputs = random_matrix<float>(spec.layers[0].inputs, spec.batch, 9);
   const std::vector<std::int32_t> labels(std::size_t(spec.batch), 1);
@@ -61,7 +71,8 @@ void expect_planned(const NetworkSpec& spec, const device::Machine& machine) {
   Network network(spec, plan.plans, machine, device::ExchangeMode::Share, *executor);
   const std::map<Work, Cycles> sums = ran(network, spec);
   std::map<Work, Cycles> planned;
-  for (const planner::WorkCost& work : plan.work) planned[{work.work, work.layer}] += work.cycles;
+  for (const planner::WorkCost& work : network.planned_work(plan))
+    planned[{work.work, work.layer}] += work.cycles;
   Cycles total;
   for (const auto& [work, cycles] : sums) {
     total += cycles;
@@ -77,10 +88,61 @@ void expect_planned(const NetworkSpec& spec, const device::Machine& machine) {
   EXPECT_LE(plan.memory.value, 2 * network.high_water().value);
 }
 
+// A training step or a computation of outputs with layers of every kind: sides that no plan divides
+// evenly, densities that users have, blocks, dense layers, results that are computed again.
+NetworkSpec drawn_network(std::uint64_t seed) {
+  Random random(seed);
+  const auto one_of = [&](auto... values) {
+    const std::array all{values...};
+    return all[random.below(all.size())];
+  };
+  NetworkSpec spec{.batch = one_of(24, 32, 61, 64, 100, 128),
+                   .data_type = one_of(DataType::Half, DataType::Half, DataType::Float)};
+  const bool trains = random.below(4) > 0;
+  if (trains) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
+  spec.update = {.kind = one_of(codelets::Update::Adam, codelets::Update::Sgd)};
+  const std::int64_t layers = 2 + std::int64_t(random.below(4));
+  std::int64_t inputs = one_of(128, 200, 256, 384, 512);
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const bool is_last = l + 1 == layers;
+    NetworkLayer layer;
+    layer.inputs = inputs;
+    layer.outputs = is_last ? one_of(10, 64, 100) : one_of(128, 200, 256, 300, 512);
+    layer.density = one_of(0.05, 0.1, 0.2);
+    layer.dense = random.below(6) == 0;
+    if (layer.dense) layer.density = 1;
+    if (!layer.dense && random.below(5) == 0) layer.block = {4, 4};
+    layer.bias = random.below(5) > 0;
+    layer.activation.kind = is_last ? codelets::Activation::None
+                                    : one_of(codelets::Activation::Relu, codelets::Activation::Gelu,
+                                             codelets::Activation::None);
+    layer.recompute = trains && !is_last && random.below(4) == 0 &&
+                      (spec.layers.empty() || !spec.layers.back().recompute);
+    if (random.below(5) == 0 && (spec.layers.empty() || !spec.layers.back().recompute))
+      layer.operands = one_of(Placement::AtHome, Placement::EvenSpread);
+    spec.layers.push_back(layer);
+    inputs = layer.outputs;
+  }
+  return spec;
+}
+
+// Of these networks, the work of every kind of every layer is planned within 10 % of the run.
+TEST(NetworkCost, IsPlannedWithinTenPercentForRandomNetworks) {
+  device::Machine machine = device::machine_preset("gc200");
+  // Most of these have a pass whose slowest tile takes more than 10 % longer, or shorter, than a
+  // plan can expect that knows densities only. Seeds 1 to 150 pass.
+  for (const int seed : {3, 11, 13, 24, 29, 36, 40, 44, 54, 55}) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    machine.tiles = 40 + 17 * (seed % 9);
+    expect_planned(drawn_network(std::uint64_t(seed)), machine);
+  }
+}
+
 TEST(NetworkCost, IsPlannedWithinTenPercentForEveryWorkOfEveryLayer) {
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 160;
   expect_planned(training_step(), machine);
+  expect_planned(dense_and_recomputed(), machine);
   for (const char* name : {"gc200", "mk1"}) {
     SCOPED_TRACE(name);
     machine = device::machine_preset(name);

@@ -12,6 +12,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/layouts.hpp"
+#include "tessera/planner/plan_network.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/runtime/network_twin.hpp"
 
@@ -177,6 +178,81 @@ TEST(Network, ComputesOutputsWithoutALoss) {
   }
 }
 
+// Dense layers before, between and behind sparse ones.
+NetworkSpec with_dense_layers(Loss loss = Loss::SoftmaxCrossEntropy) {
+  NetworkSpec spec = perceptron(loss);
+  for (const std::size_t l : {std::size_t{0}, std::size_t{2}}) {
+    spec.layers[l].dense = true;
+    spec.layers[l].density = 1;
+  }
+  return spec;
+}
+
+TEST(Network, TrainsDenseLayersAsPlainLoopsDo) {
+  const auto executor = make_executor(2);
+  for (const Update kind : {Update::Sgd, Update::Momentum, Update::AdaGrad, Update::Adam})
+    for (const std::int64_t tiles : {1, 24}) {
+      SCOPED_TRACE(std::string(to_string(kind)) + " on " + std::to_string(tiles));
+      NetworkSpec spec =
+          with_dense_layers(tiles == 1 ? Loss::MeanSquaredError : Loss::SoftmaxCrossEntropy);
+      if (kind == Update::Sgd) {  // the gradient of a dense layer goes on without a derivative
+        spec.layers[1].dense = true;
+        spec.layers[1].density = 1;
+        spec.layers[1].bias = false;
+        spec.layers[1].activation = {};
+      }
+      spec.update.kind = kind;
+      const device::Machine machine = machine_of(tiles);
+      Network network(spec, planner::plan_network(spec, machine).plans, machine,
+                      device::ExchangeMode::Share, *executor);
+      Twin twin(spec);
+      twin.give(network);
+      for (int t = 1; t <= 10; ++t) {
+        network.run(twin.batch());
+        const double loss = twin.step(t);
+        ASSERT_NEAR(network.loss(), loss, 1e-4 * (1 + loss)) << "step " << t;
+      }
+      expect_parameters(network, twin, 2e-3 * spec.update.rate + 1e-5);
+    }
+}
+
+TEST(Network, ComputesOutputsOfDenseLayersWithoutALoss) {
+  const auto executor = make_executor(1);
+  NetworkSpec spec = with_dense_layers();
+  spec.loss.reset();
+  const device::Machine machine = machine_of(24);
+  Network network(spec, planner::plan_network(spec, machine).plans, machine,
+                  device::ExchangeMode::Isolate, *executor);
+  Twin twin(spec);
+  twin.give(network);
+  for (int run = 0; run < 2; ++run) {
+    network.run(twin.batch());
+    twin.forward();
+    for (std::int64_t r = 0; r < 10; ++r)
+      for (std::int64_t c = 0; c < spec.batch; ++c)
+        ASSERT_NEAR(network.outputs()(r, c), twin.results.back()[std::size_t(r)][std::size_t(c)],
+                    1e-4);
+  }
+  EXPECT_EQ(network.weights(0), twin.weights[0]);
+}
+
+// A dense layer keeps what its weights leave out as zeros, and trains them.
+TEST(Network, StoresAllWeightsOfADenseLayer) {
+  const auto executor = make_executor(1);
+  const NetworkSpec spec = with_dense_layers();
+  const device::Machine machine = machine_of(24);
+  Network network(spec, planner::plan_network(spec, machine).plans, machine,
+                  device::ExchangeMode::Share, *executor);
+  const Twin twin(spec);
+  twin.give(network);
+  ASSERT_FALSE(network.set_weights(0, sparse::random_pattern(37, 29, {1, 1}, 0.1, 3)).has_value());
+  EXPECT_EQ(network.weights(0).blocks(), 37 * 29);
+  EXPECT_EQ(std::ranges::count(network.weights(0).values, 0.0f), 37 * 29 - 107);
+  network.run(twin.batch());
+  EXPECT_LT(std::ranges::count(network.weights(0).values, 0.0f), 37 * 29 - 107);
+  EXPECT_THROW(static_cast<void>(network.set_weights(2, twin.weights[0])), Error);
+}
+
 // The parameters, losses and ledgers of three training steps.
 struct Trained {
   std::vector<sparse::Csr<float>> weights;
@@ -218,6 +294,86 @@ TEST(Network, HasTheSameBitsAndLedgerInBothModesAndOnAnyNumberOfThreads) {
   }
 }
 
+TEST(Network, HasTheSameBitsOfDenseLayersInBothModesAndOnAnyNumberOfThreads) {
+  for (const DataType type : {DataType::Float, DataType::Half}) {
+    NetworkSpec spec = with_dense_layers();
+    spec.data_type = type;
+    const auto plans = planner::plan_network(spec, machine_of(24)).plans;
+    const Trained share = trained(spec, plans, device::ExchangeMode::Share, 1);
+    EXPECT_EQ(share, trained(spec, plans, device::ExchangeMode::Isolate, 1)) << to_string(type);
+    EXPECT_EQ(share, trained(spec, plans, device::ExchangeMode::Isolate, 3)) << to_string(type);
+  }
+}
+
+// Computing results again takes cycles and changes no bit, for sparse layers in one layout or two,
+// which may run GradW, and for dense ones.
+TEST(Network, HasTheSameBitsIfLayersRecompute) {
+  const auto expect_same = [](NetworkSpec spec, const std::vector<planner::Plan>& plans) {
+    const Trained kept = trained(spec, plans, device::ExchangeMode::Share, 1);
+    for (const std::size_t l : {std::size_t{0}, std::size_t{1}}) {
+      NetworkSpec again = spec;
+      again.layers[l].recompute = true;
+      const Trained recomputed = trained(again, plans, device::ExchangeMode::Isolate, 2);
+      EXPECT_EQ(kept.weights, recomputed.weights) << "layer " << l + 1;
+      EXPECT_EQ(kept.biases, recomputed.biases) << "layer " << l + 1;
+      EXPECT_EQ(kept.losses, recomputed.losses) << "layer " << l + 1;
+      EXPECT_LT(kept.ledgers[0].total(), recomputed.ledgers[0].total());
+      EXPECT_EQ(recomputed, trained(again, plans, device::ExchangeMode::Share, 1));
+    }
+  };
+  const NetworkSpec spec = perceptron();
+  const device::Machine machine = machine_of(24);
+  expect_same(spec, plans_of(spec, machine));
+  expect_same(spec, plans_with_two_layouts(spec, machine, false, /*tight=*/true));
+  expect_same(spec, plans_with_two_layouts(spec, machine, true));
+  expect_same(with_dense_layers(), planner::plan_network(with_dense_layers(), machine).plans);
+}
+
+// Homes of operands move data and change no bit.
+TEST(Network, HasTheSameBitsWithHomesOfItsOwnForOperands) {
+  const device::Machine machine = machine_of(24);
+  const auto expect_same = [](NetworkSpec spec, const std::vector<planner::Plan>& plans) {
+    const Trained left = trained(spec, plans, device::ExchangeMode::Share, 1);
+    for (const Placement placement : {Placement::AtHome, Placement::EvenSpread}) {
+      for (NetworkLayer& layer : spec.layers) layer.operands = placement;
+      const Trained home = trained(spec, plans, device::ExchangeMode::Isolate, 2);
+      EXPECT_EQ(left.weights, home.weights) << to_string(placement);
+      EXPECT_EQ(left.biases, home.biases) << to_string(placement);
+      EXPECT_EQ(left.losses, home.losses) << to_string(placement);
+      EXPECT_LT(left.ledgers[0].total(), home.ledgers[0].total());
+      EXPECT_EQ(home, trained(spec, plans, device::ExchangeMode::Share, 1));
+    }
+  };
+  const NetworkSpec spec = perceptron();
+  expect_same(spec, plans_of(spec, machine));
+  expect_same(spec, plans_with_two_layouts(spec, machine, false));
+  expect_same(spec, plans_with_two_layouts(spec, machine, true));
+  expect_same(with_dense_layers(), planner::plan_network(with_dense_layers(), machine).plans);
+}
+
+// Activations outweigh the weights of these layers, so a network that computes every second result
+// again needs less memory, both as planned and as run.
+TEST(Network, NeedsLessMemoryIfLayersRecompute) {
+  NetworkSpec spec{
+      .layers = std::vector<NetworkLayer>(7, {64, 64, {}, 0.1, true, {Activation::Gelu}}),
+      .batch = 512,
+      .loss = Loss::MeanSquaredError};
+  const device::Machine machine = machine_of(16);
+  const auto executor = make_executor(1);
+  const auto memory = [&] {
+    const planner::NetworkPlan plan = planner::plan_network(spec, machine);
+    const Network network(spec, plan.plans, machine, device::ExchangeMode::Share, *executor);
+    EXPECT_GE(plan.memory, network.high_water());
+    return std::pair(plan.memory, network.high_water());
+  };
+  const auto [planned, needed] = memory();
+  for (const std::size_t l : {std::size_t{1}, std::size_t{3}, std::size_t{5}})
+    spec.layers[l].recompute = true;
+  const auto [planned_again, needed_again] = memory();
+  EXPECT_LT(planned_again.value, 0.9 * double(planned.value));
+  EXPECT_LT(needed_again.value, 0.9 * double(needed.value));
+}
+
 TEST(Network, NamesAPartForEveryStepAndChargesThemAll) {
   const auto executor = make_executor(1);
   const NetworkSpec spec = perceptron();
@@ -229,15 +385,16 @@ TEST(Network, NamesAPartForEveryStepAndChargesThemAll) {
   ASSERT_EQ(cost.part_of.size(), cost.ledger.steps.size());
   ASSERT_EQ(network.parts().size(), network.program().scopes.size());
   Cycles sum;
-  std::vector<std::int64_t> count(11);
+  std::vector<std::int64_t> count(12);
   for (std::size_t part = 0; part < network.parts().size(); ++part) {
     sum += cost.of(int(part));
     if (cost.of(int(part)) > Cycles()) ++count[std::size_t(network.parts()[part].work)];
   }
   EXPECT_EQ(sum, cost.ledger.total());
   // Only the gradient of the loss is handed over in an exchange of its own.
-  // Parameters, Fwd, activate, hand over, loss, derivative, GradA, GradW, update, biases, re-home.
-  EXPECT_EQ(count, (std::vector<std::int64_t>{0, 3, 3, 1, 1, 3, 2, 3, 3, 1, 0}));
+  // Parameters, Fwd, activate, hand over, loss, derivative, GradA, GradW, update, biases, re-home,
+  // recompute.
+  EXPECT_EQ(count, (std::vector<std::int64_t>{0, 3, 3, 1, 1, 3, 2, 3, 3, 1, 0, 0}));
 }
 
 TEST(Network, NamesLayerBufferAndStepIfATileIsTooFull) {
@@ -255,6 +412,7 @@ TEST(Network, NamesLayerBufferAndStepIfATileIsTooFull) {
     EXPECT_NE(text.find("(layer "), std::string::npos) << text;
     EXPECT_NE(text.find("largest: layer "), std::string::npos) << text;
     EXPECT_NE(text.find("use more tiles"), std::string::npos) << text;
+    EXPECT_NE(text.find("--recompute"), std::string::npos) << text;
   }
 }
 
@@ -276,6 +434,25 @@ TEST(Network, RefusesWhatDoesNotFitTogether) {
   EXPECT_THROW(make(bad, plans), Error);
   bad = spec;
   bad.update.rate = -1;
+  EXPECT_THROW(make(bad, plans), Error);
+  bad = spec;
+  bad.layers[1].dense = true;  // with a density
+  EXPECT_THROW(make(bad, plans), Error);
+  bad.layers[1].density = 1;  // with a plan that has buckets
+  EXPECT_THROW(make(bad, plans), Error);
+  bad = spec;
+  bad.layers[2].recompute = true;  // the last one
+  EXPECT_THROW(make(bad, plans), Error);
+  bad.layers[2].recompute = false;
+  bad.layers[1].recompute = true;
+  bad.loss.reset();
+  EXPECT_THROW(make(bad, plans), Error);
+  bad.loss = spec.loss;
+  bad.layers[0].recompute = true;  // two in a row
+  EXPECT_THROW(make(bad, plans), Error);
+  bad = spec;
+  bad.layers[0].recompute = true;
+  bad.layers[1].operands = Placement::AtHome;  // of a result that is computed again
   EXPECT_THROW(make(bad, plans), Error);
   EXPECT_THROW(make(spec, {plans[0]}), Error);
   planner::Options spread = network_options();

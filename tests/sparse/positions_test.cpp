@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tessera/base/error.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
@@ -41,6 +42,19 @@ TEST(PositionsOn, AreThoseOfTheSameElementInOtherBlocks) {
   ASSERT_EQ(positions.size(), elements.values.size());
   for (std::size_t i = 0; i < positions.size(); ++i)
     EXPECT_EQ(blocks.values[std::size_t(positions[i])], elements.values[i]);
+}
+
+TEST(PositionsOn, OfRunsAreThoseOfTheirFirstValues) {
+  const Csr<float> large = numbered(random_pattern(32, 48, {16, 16}, 0.5, 7));
+  const Csr<float> small = with_block(with_shape(with_block(large, {4, 8}), 48, 64), {4, 8});
+  const Positions all = positions_on(checked(small), checked(large));
+  for (const std::int64_t run : {2, 4, 8}) {
+    const Positions firsts = positions_on(checked(small), checked(large), run);
+    ASSERT_EQ(std::int64_t(firsts.size()) * run, std::int64_t(all.size()));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      EXPECT_EQ(all[i], firsts[i / std::size_t(run)] + std::int64_t(i) % run);
+  }
+  EXPECT_THROW(positions_on(checked(small), checked(large), 16), Error);
 }
 
 TEST(PositionsOn, AreMinusOneWhereTheMatrixStoresNothingOrEnds) {

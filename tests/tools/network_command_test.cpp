@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -50,7 +51,7 @@ TEST(NetworkCommand, ReportsEveryWorkOfEveryLayerAndTheFallOfTheLoss) {
   EXPECT_GT(moved, 0);
   EXPECT_EQ(result["cycles"], cycles);
   EXPECT_EQ(result["planned_cycles"], planned);
-  EXPECT_LE(planned, result["layer_by_layer_cycles"]);
+  EXPECT_LE(result["planned_without_weights_cycles"], result["layer_by_layer_cycles"]);
   std::size_t moves = 0;  // of values to a second layout, which the plan may choose
   for (const json& work : result["work"]) moves += work["work"] == "re-home" ? 1 : 0;
   EXPECT_LE(moves, 1u);
@@ -74,6 +75,64 @@ TEST(NetworkCommand, ReportsEveryWorkOfEveryLayerAndTheFallOfTheLoss) {
   EXPECT_GT(update["upload_bytes"], update["download_bytes"]);
   EXPECT_NEAR(update["upload_seconds"].get<double>(),
               1e-5 + update["upload_bytes"].get<double>() / 20e9, 1e-12);
+}
+
+TEST(NetworkCommand, ReportsEveryStepAndADenseNetworkBesideIt) {
+  const json result = json::parse(network(kNetwork, {"--json"}).out);
+  const auto sum = [](const json& rows, const std::vector<const char*>& keys) {
+    std::int64_t all = 0;
+    for (const json& row : rows)
+      for (const char* key : keys) all += row.at(key).get<std::int64_t>();
+    return all;
+  };
+  EXPECT_EQ(sum(result["steps"], {"cycles", "overhead_cycles"}), result["cycles"]);
+  EXPECT_EQ(sum(result["steps"], {"moved_bytes"}), result["moved_bytes"]);
+  EXPECT_EQ(sum(result["exchanges"], {"moved_bytes"}), result["moved_bytes"]);
+  EXPECT_EQ(sum(result["memory"]["at_peak"], {"bytes"}), result["tile_bytes"]);
+  const json& verdict = result["verdict"];
+  EXPECT_EQ(sum(verdict["work"], {"cycles"}), result["cycles"]);
+  EXPECT_EQ(sum(verdict["work"], {"dense_cycles"}), verdict["dense_cycles"]);
+  // Values of 4 bytes with two states: 12 bytes for each of the weights of a tile.
+  EXPECT_EQ(verdict["dense_tile_bytes"], 12 * (40 * 64 / 32 + 64 * 8 / 32));
+  // The second layer fetches what the first one has left on its tiles.
+  bool fetches = false;
+  for (const json& one : result["exchanges"])
+    if (one["layer"] == 2 && one["work"] == "Fwd")
+      for (const json& from : one["from"])
+        fetches |= from.get<std::string>().rfind("layer 1 Fwd: ", 0) == 0;
+  EXPECT_TRUE(fetches) << result["exchanges"];
+}
+
+TEST(NetworkCommand, SaysThatADenseNetworkDoesNotFit) {
+  json text = json::parse(kNetwork);
+  for (const char* side : {"inputs", "outputs"}) text["layers"][0][side] = 2048;
+  text["layers"][1]["inputs"] = 2048;
+  for (json& layer : text["layers"]) layer["density"] = 0.01;
+  const Outcome outcome = network(text.dump(), {"--json"});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const json verdict = json::parse(outcome.out).at("verdict");
+  EXPECT_EQ(verdict["dense_cycles"], nullptr);
+  EXPECT_THAT(verdict["text"].get<std::string>(), HasSubstr("sparse wins: the dense network"));
+}
+
+// The same losses with dense layers and results that are computed again, which the lines show.
+TEST(NetworkCommand, RunsDenseLayersAndComputesResultsAgain) {
+  std::string text = kNetwork;
+  text.replace(text.find("\"density\": 0.2"), 14, "\"dense\": true");
+  const Outcome kept = network(text, {"--steps=3", "--json"});
+  ASSERT_EQ(kept.exit, 0) << kept.err;
+  const Outcome again = network(text, {"--steps=3", "--json", "--recompute"});
+  ASSERT_EQ(again.exit, 0) << again.err;
+  const json a = json::parse(kept.out), b = json::parse(again.out);
+  EXPECT_EQ(a["losses"], b["losses"]);
+  EXPECT_LT(a["cycles"], b["cycles"]);
+  const auto is_again = [](const json& work) { return work["work"] == "recompute"; };
+  EXPECT_EQ(std::ranges::count_if(a["work"], is_again), 0);
+  EXPECT_EQ(std::ranges::count_if(b["work"], is_again), 1);
+  std::string forward = text.substr(0, text.find(",\n  \"loss\"")) + "}";
+  const Outcome refused = network(forward, {"--recompute"});
+  EXPECT_NE(refused.exit, 0);
+  EXPECT_THAT(refused.err, HasSubstr("--recompute is for training steps"));
 }
 
 TEST(NetworkCommand, ExplainsThePlanAndPrintsTheProgram) {

@@ -98,7 +98,9 @@ TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
 // may from the exact result.
 TYPED_TEST(OnLayers, AgreesWithTheNetworkOfAModelledMachine) {
   const auto executor = make_executor(2);
-  const NetworkSpec spec = perceptron(Loss::SoftmaxCrossEntropy);
+  NetworkSpec spec = perceptron(Loss::SoftmaxCrossEntropy);
+  spec.layers[1].dense = true;
+  spec.layers[1].density = 1;
   const device::Machine machine = machine_of_24();
   NetworkOnLayers<TypeParam, float> network(spec, maker<TypeParam>(*executor), *executor);
   runtime::Network modelled(spec, planner::plan_network(spec, machine).plans, machine,

@@ -14,6 +14,8 @@
 namespace tessera::tools::internal {
 namespace {
 
+constexpr std::int64_t kMostGroups = std::int64_t{1} << 20;
+
 // Returns 1 - sparsity without the digits that a subtraction in binary adds: 0.1 for 0.9.
 double density_of(double sparsity) {
   constexpr double kDigits = 1e15;
@@ -83,6 +85,16 @@ void add_density_options(CLI::App& app, LayerArguments& a, CLI::Option& file) {
 
 bool gives_density(const CLI::App& app) {
   return app.count("--density") + app.count("--sparsity-factor") + app.count("--sparsity") > 0;
+}
+
+void add_groups_option(CLI::App& app, LayerArguments& a) {
+  require_whole(
+      app.add_option("--groups", a.groups,
+                     "number of independent layers of this size, each with a pattern of its own, "
+                     "that are planned together"),
+      1, kMostGroups)
+      ->excludes("--matrix")
+      ->capture_default_str();
 }
 
 void require_weights(const CLI::App& app, const LayerArguments& a) {

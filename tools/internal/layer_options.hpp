@@ -14,6 +14,9 @@ namespace tessera::tools::internal {
 // --matrix, or --input-size, --output-size and --density (--sparsity-factor, --sparsity).
 void add_weights_options(CLI::App& app, LayerArguments& arguments);
 
+// Adds --groups, after the options of the weights.
+void add_groups_option(CLI::App& app, LayerArguments& arguments);
+
 // Returns true if the command line gives the density under any of its names.
 bool gives_density(const CLI::App& app);
 

@@ -267,7 +267,11 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   finish_common_run_options(app, a);
   internal::refuse_dynamic_options(
       app, a, a.is_static,
-      {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"}});
+      {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"},
+       {"--groups", "plans several groups, each of which has a pattern of its own"}});
+  if (a.groups > 1 && !a.values.empty())
+    throw CLI::ValidationError("--values",
+                               "has the values of one pattern; omit --values or --groups");
   internal::check_pod_options(
       app, a, a.pod,
       {"--static", "--spilling", "--on-no-fit", "--compile-only", "--trace-tiles", "--report-tiles",
@@ -300,6 +304,7 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
              "\nExample: " + (app.get_parent() != nullptr ? "tessera " : "") + app.get_name() +
              " --input-size 1024 --output-size 1024 --density 0.1 --batch-size 64");
   internal::add_weights_options(app, a);
+  internal::add_groups_option(app, a);
   internal::add_layer_options(app, a);
   internal::allow_auto_block(app, a);
   internal::add_machine_options(app, a);

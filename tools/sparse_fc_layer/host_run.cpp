@@ -11,7 +11,6 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/host/matmul.hpp"
-#include "tessera/io/npz.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/block_study.hpp"
@@ -115,24 +114,24 @@ class HostPasses {
       run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
                               result_file(report.pass, result, weights_.scale_exponent));
     const verify::Rounding rounding = layer_.rounding(report.pass);
+    const auto check = [&](std::size_t g) {
+      const sparse::Csr<float>& matrix = *matrices[g];
+      return verify::check_product<T>(matrix,
+                                      rows_of_group(std::as_const(in).view(), matrix.cols, g),
+                                      rows_of_group(result, matrix.rows, g), rounding);
+    };
     trust(
-        report, [&] { return checksums(matrices, in.view(), result, rounding); },
+        report, [&] { return checksums(matrices.size(), check); },
         [&] { run(in.view(), out.view()); });
     if (is_checked_) report.verdict = verify_groups<T>(matrices, in.view(), result, rounding);
   }
 
   // Returns the checksums of all groups, or those of the first group that is wrong.
-  static verify::Checksums checksums(const Matrices& matrices, MatrixView<const T> in,
-                                     MatrixView<const T> out, const verify::Rounding& rounding) {
+  template <class Check>
+  static verify::Checksums checksums(std::size_t groups, const Check& check) {
     verify::Checksums all;
-    for (std::size_t g = 0; g < matrices.size(); ++g) {
-      const sparse::Csr<float>& matrix = *matrices[g];
-      const auto of_group = [g](MatrixView<const T> whole, std::int64_t rows) {
-        const auto first = std::int64_t(g) * rows;
-        return whole.sub({first, first + rows}, {0, whole.cols});
-      };
-      verify::Checksums of_this = verify::check_product<T>(matrix, of_group(in, matrix.cols),
-                                                           of_group(out, matrix.rows), rounding);
+    for (std::size_t g = 0; g < groups; ++g) {
+      verify::Checksums of_this = check(g);
       if (!of_this.ok()) return of_this;
       verify::add_part(of_this, all);
     }
@@ -140,22 +139,24 @@ class HostPasses {
   }
 
   void gradient(report::HostPassReport& report) {
-    sparse::Csr<float> gradient = *weights_.matrix;
+    std::vector<float> values(std::size_t(stored_values(weights_)));
     const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
-    take(internal::measure([&] { return layer_.grad_w<T>(q_grad, s, gradient.values); }), report);
-    sparse::Csr<float> result = inside(std::move(gradient), weights_);
-    if (is_kept_ && io::can_read_npz())
-      run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
+    take(internal::measure([&] { return layer_.grad_w<T>(q_grad, s, values); }), report);
+    std::vector<sparse::Csr<float>> gradients = gradients_inside(values, weights_);
+    if (is_kept_) keep_gradients(gradients, run_.files);
     const verify::Rounding rounding = layer_.rounding(report.pass);
+    const auto check = [&](std::size_t g) {
+      return verify::check_gradient<T>(gradients[g], rows_of_group(q_grad, gradients[g].rows, g),
+                                       rows_of_group(s, gradients[g].cols, g), rounding);
+    };
     trust(
-        report, [&] { return verify::check_gradient<T>(result, q_grad, s, rounding); },
+        report, [&] { return checksums(gradients.size(), check); },
         [&] {
-          sparse::Csr<float> again = *weights_.matrix;
-          layer_.grad_w<T>(q_grad, s, again.values);
-          result = inside(std::move(again), weights_);
+          layer_.grad_w<T>(q_grad, s, values);
+          gradients = gradients_inside(values, weights_);
         });
     if (is_checked_)
-      report.verdict = verify::verify_gradient<T>(*matrices_[0], result, q_grad, s, rounding);
+      report.verdict = verify_gradients<T>(matrices_, gradients, q_grad, s, rounding);
   }
 
   host::HostLayer& layer_;
@@ -231,19 +232,19 @@ void add_verdict(const Arguments& a, HostRun& run) {
 
 }  // namespace
 
-HostRun run_of(const Arguments& a, const char* program, const Weights& weights,
-               const std::string& block_choice) {
+HostRun run_of(const Arguments& a, const char* program, const Problem& problem,
+               const Weights& weights, double empty_outputs, const std::string& block_choice) {
   HostRun run{{.tool = program,
                .version = TESSERA_VERSION,
                .seed = a.seed,
                .configuration = a.configuration,
                .weight_scale = std::ldexp(1.0, weights.scale_exponent)},
               {.source = weights.source,
-               .problem = make_problem(a, weights),
+               .problem = problem,
                .cpu_model = host::host_cpu_model(),
                .cpu = host::read_host_cpu()},
               {},
-              share_without_blocks(*weights.matrix)};
+              empty_outputs};
   if (!block_choice.empty()) run.context.notes.push_back(block_choice);
   return run;
 }
@@ -255,7 +256,8 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   const std::string block_choice = choose_block(a, {});
   const Weights weights = a.product ? make_product_weights(a) : make_weights(a);
   a.batch_size = batch_of(a, weights);
-  HostRun run = run_of(a, program, weights, block_choice);
+  HostRun run = run_of(a, program, make_problem(a, weights), weights,
+                       share_without_blocks(*weights.matrix), block_choice);
   if (a.product) run.context.notes.push_back(to_string(product_of(*a.product, run.report.problem)));
   encode_and_run(a, weights, run, progress);
   progress.set("comparing with dense");

@@ -19,10 +19,11 @@ struct HostRun {
   double empty_outputs = 0;  // share of the outputs whose row has no non-zero
 };
 
-// Returns a run of these weights on this computer whose passes have not begun. `block_choice` says
-// which block was chosen and why, or is empty.
-HostRun run_of(const Arguments& arguments, const char* program, const Weights& weights,
-               const std::string& block_choice);
+// Returns a run on this computer of a layer with these weights, whose passes have not begun. Of the
+// weights, origin and scale are taken. `empty_outputs` is the share of the outputs whose row has no
+// non-zero; `block_choice` says which block was chosen and why, or is empty.
+HostRun run_of(const Arguments& arguments, const char* program, const Problem& problem,
+               const Weights& weights, double empty_outputs, const std::string& block_choice);
 
 // Encodes, runs and checks a layer on host::HostLayer as the arguments ask. Each pass runs once to
 // warm up and is then measured 3 to 25 times, until the runs have taken at least a tenth of a

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tessera/base/file.hpp"
+#include "tessera/io/npz.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -72,11 +73,22 @@ void add_verdict(const verify::Verdict& part, verify::Verdict& sum) {
   sum.wrong = wrong;
 }
 
+void keep_gradients(std::span<const sparse::Csr<float>> gradients,
+                    std::vector<std::pair<std::string, std::string>>& files) {
+  if (!io::can_read_npz()) return;
+  for (std::size_t g = 0; g < gradients.size(); ++g)
+    files.emplace_back(gradients.size() == 1 ? std::string("weight_gradient.npz")
+                                             : fmt::format("weight_gradient_{}.npz", g),
+                       io::write_npz(gradients[g]));
+}
+
 std::int64_t batch_of(const Arguments& a, const Weights& weights) {
   std::int64_t batch = a.batch_size;
-  if (!a.input.empty()) batch = columns_of({a.input, "S", weights.cols}, a.data_type);
+  if (!a.input.empty())
+    batch = columns_of({a.input, "S", weights.groups() * weights.cols}, a.data_type);
   if (a.output_gradient.empty()) return batch;
-  const std::int64_t columns = columns_of({a.output_gradient, "dQ", weights.rows}, a.data_type);
+  const std::int64_t columns =
+      columns_of({a.output_gradient, "dQ", weights.groups() * weights.rows}, a.data_type);
   if (!a.input.empty() && columns != batch)
     throw Error(ErrorCode::BadInput,
                 fmt::format("{}: dQ has {} columns, but S in {} has {}; both are the batch",

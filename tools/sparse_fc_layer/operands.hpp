@@ -52,6 +52,13 @@ Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
 // Adds the verdict on a part of the results of a pass to that on the parts before it.
 void add_verdict(const verify::Verdict& part, verify::Verdict& sum);
 
+// Returns the rows of a group in an operand that has those of all groups one below the other.
+template <class T>
+MatrixView<const T> rows_of_group(MatrixView<const T> whole, std::int64_t rows, std::size_t g) {
+  const auto first = std::int64_t(g) * rows;
+  return whole.sub({first, first + rows}, {0, whole.cols});
+}
+
 // Compares the results of all groups, stored one below the other, with matrix * in of each group.
 template <class T>
 verify::Verdict verify_groups(std::span<const sparse::CheckedCsr<float>> matrices,
@@ -59,17 +66,35 @@ verify::Verdict verify_groups(std::span<const sparse::CheckedCsr<float>> matrice
                               const verify::Rounding& rounding) {
   verify::Verdict all;
   for (std::size_t g = 0; g < matrices.size(); ++g) {
-    const auto of_group = [&](MatrixView<const T> whole, std::int64_t rows) {
-      const auto first = std::int64_t(g) * rows;
-      return whole.sub({first, first + rows}, {0, whole.cols});
-    };
     const sparse::Csr<float>& matrix = *matrices[g];
-    add_verdict(verify::verify_product<T>(matrix, of_group(in, matrix.cols),
-                                          of_group(out, matrix.rows), rounding),
+    add_verdict(verify::verify_product<T>(matrix, rows_of_group(in, matrix.cols, g),
+                                          rows_of_group(out, matrix.rows, g), rounding),
                 all);
   }
   return all;
 }
+
+// Compares the weight gradients of all groups with dQ * transpose(S) of each group.
+template <class T>
+verify::Verdict verify_gradients(std::span<const sparse::CheckedCsr<float>> matrices,
+                                 std::span<const sparse::Csr<float>> gradients,
+                                 MatrixView<const T> q_grad, MatrixView<const T> s,
+                                 const verify::Rounding& rounding) {
+  verify::Verdict all;
+  for (std::size_t g = 0; g < matrices.size(); ++g) {
+    const sparse::Csr<float>& matrix = *matrices[g];
+    add_verdict(
+        verify::verify_gradient<T>(matrix, gradients[g], rows_of_group(q_grad, matrix.rows, g),
+                                   rows_of_group(s, matrix.cols, g), rounding),
+        all);
+  }
+  return all;
+}
+
+// Adds a file for the weight gradient of each group, if this build writes such files:
+// weight_gradient.npz of one group, else weight_gradient_0.npz and on.
+void keep_gradients(std::span<const sparse::Csr<float>> gradients,
+                    std::vector<std::pair<std::string, std::string>>& files);
 
 // Adds the files of the operands that the passes of the problem read.
 template <class T>

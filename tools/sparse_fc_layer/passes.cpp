@@ -14,7 +14,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/io/array.hpp"
-#include "tessera/io/npz.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/report/trace.hpp"
 #include "tessera/runtime/batches.hpp"
@@ -86,27 +85,26 @@ class Passes {
             });
   }
 
-  // Each run returns the gradient of its part of the batch. The layer has one group.
+  // Each run returns the gradients of its part of the batch.
   void grad_w() {
     report::PassReport pass{.pass = Pass::GradW};
     for (const Range part : parts_) {
       const Matrix<T> q_grad = columns(q_grad_, part), s = columns(s_, part);
-      sparse::Csr<float> gradient;
+      std::vector<float> values(std::size_t(stored_values(weights_)));
       trusted(Pass::GradW, [&](const runtime::RunOptions& options) {
-        is_cut_ = !layer_.template grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1),
-                                             options, pass.ledger);
-        return gradient.values;
+        is_cut_ = !layer_.template grad_w<T>(q_grad.view(), s.view(), std::span(values), options,
+                                             pass.ledger);
+        return values;
       });
       if (is_cut_) return;
-      gradient = inside(std::move(gradient), weights_);
+      const std::vector<sparse::Csr<float>> gradients = gradients_inside(values, weights_);
       // The gradients of several parts are not added up here, so none is stored.
-      if (is_kept_ && parts_.size() == 1 && io::can_read_npz())
-        files_.emplace_back("weight_gradient.npz", io::write_npz(gradient));
+      if (is_kept_ && parts_.size() == 1) keep_gradients(gradients, files_);
       if (!is_checked_ || is_over()) continue;
       if (!pass.verdict) pass.verdict.emplace();
-      add_verdict(verify::verify_gradient<T>(*matrices_[0], gradient, q_grad.view(), s.view(),
-                                             rounding(Pass::GradW)),
-                  *pass.verdict);
+      add_verdict(
+          verify_gradients<T>(matrices_, gradients, q_grad.view(), s.view(), rounding(Pass::GradW)),
+          *pass.verdict);
     }
     pass.self_check = std::exchange(self_check_, {});
     keep_tiles(pass);

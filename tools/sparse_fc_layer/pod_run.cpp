@@ -9,7 +9,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
-#include "tessera/io/npz.hpp"
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/pod/plan_pod.hpp"
 #include "tessera/pod/pod_layer.hpp"
@@ -165,17 +164,16 @@ class PodPasses {
   }
 
   void gradient(PassOutcome& outcome) {
-    sparse::Csr<float> all = *weights_.matrix;
+    std::vector<float> values(std::size_t(stored_values(weights_)));
     const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
-    trusted(Pass::GradW, outcome, all.values, [&](const pod::PodRunOptions& options) {
-      return layer_.grad_w<T>(q_grad, s, std::span(all.values), options, outcome.ledger);
+    trusted(Pass::GradW, outcome, values, [&](const pod::PodRunOptions& options) {
+      return layer_.grad_w<T>(q_grad, s, std::span(values), options, outcome.ledger);
     });
-    const sparse::Csr<float> result = inside(std::move(all), weights_);
-    if (writes_results() && io::can_read_npz())
-      run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
+    const std::vector<sparse::Csr<float>> gradients = gradients_inside(values, weights_);
+    if (writes_results()) keep_gradients(gradients, run_.files);
     if (is_checked())
-      outcome.verdict = verify::verify_gradient<T>(*matrices_[0], result, q_grad, s,
-                                                   layer_.rounding(Pass::GradW));
+      outcome.verdict =
+          verify_gradients<T>(matrices_, gradients, q_grad, s, layer_.rounding(Pass::GradW));
   }
 
   pod::PodLayer& layer_;

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <optional>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,10 +21,13 @@
 #include "tessera/host/cost.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/restrict.hpp"
 #include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/rank_weights.hpp"
+#include "tessera/tools/sparse_fc_layer/trust.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 
 namespace tessera::tools {
@@ -49,18 +52,23 @@ int threads_of_rank(const Arguments& a) {
   return int(std::max<std::int64_t>(own / distributed::ranks_of_this_computer(), 1));
 }
 
-// The figures of one rank that travel to the first one.
-struct RankFigures {
-  std::int64_t first_row = 0, rows = 0, values = 0, cores = 1, threads = 1;
-};
+// Returns the most memory that this process has had.
+std::int64_t peak_of_process() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+// The times of one rank that travel to the first one.
 struct RankTimes {
-  double seconds = 0, gather_seconds = 0, copy_seconds = 0, kernel_seconds = 0;
-  std::int64_t received_bytes = 0;
+  report::HostRankPass pass;
+  double copy_seconds = 0, kernel_seconds = 0;
 };
 
 RankTimes flat(const PassTimes& t) {
-  return {t.host.seconds, t.gather_seconds, t.host.copy_seconds, t.host.kernel_seconds,
-          t.received_bytes};
+  return {{t.host.seconds, t.gather_seconds, t.received_bytes},
+          t.host.copy_seconds,
+          t.host.kernel_seconds};
 }
 
 template <class T>
@@ -75,47 +83,77 @@ std::vector<T> of_ranks(Communicator& ranks, std::string_view what, const T& own
 host::HostTimes slowest(const std::vector<RankTimes>& of_run) {
   host::HostTimes times;
   for (const RankTimes& t : of_run) {
-    times.seconds = std::max(times.seconds, t.seconds);
+    times.seconds = std::max(times.seconds, t.pass.seconds);
     times.copy_seconds = std::max(times.copy_seconds, t.copy_seconds);
     times.kernel_seconds += t.kernel_seconds;
   }
   return times;
 }
 
-// The layer with operands for the whole batch; each rank uses its rows of them.
+// Adds the checks of all ranks up. A row of the worst result is one of this rank's from
+// `first_row`.
+verify::Verdict of_all_ranks(Communicator& ranks, verify::Verdict own, std::int64_t first_row) {
+  own.worst_row += first_row;
+  verify::Verdict all;
+  for (const verify::Verdict& verdict : of_ranks(ranks, "verdicts", own))
+    if (verdict.compared > 0) add_verdict(verdict, all);
+  return all;
+}
+
+// Adds the self-checks of all ranks up. They have found nothing wrong, or the pass had ended.
+verify::Checksums of_all_ranks(Communicator& ranks, const verify::Checksums& own) {
+  struct Sums {
+    std::int64_t compared, recomputed;
+    double worst;
+    bool exact;
+  };
+  verify::Checksums all;
+  for (const Sums& one :
+       of_ranks(ranks, "self-checks", Sums{own.compared, own.recomputed, own.worst, own.exact}))
+    if (one.compared > 0)
+      verify::add_part({.exact = one.exact,
+                        .compared = one.compared,
+                        .recomputed = one.recomputed,
+                        .worst = one.worst},
+                       all);
+  return all;
+}
+
+// The layer with operands for the whole batch; each rank uses its rows of them. A rank checks its
+// own results, so no rank needs the weights of others.
 template <class T>
 class RankPasses {
  public:
-  RankPasses(DistributedLayer& layer, Communicator& ranks, const Weights& weights,
+  RankPasses(DistributedLayer& layer, Communicator& ranks, const RankWeights& weights,
              const Arguments& a, HostRun& run)
       : layer_(layer),
         ranks_(ranks),
         weights_(weights),
         run_(run),
+        self_check_(a.self_check),
         speaks_(ranks.rank() == 0),
-        is_checked_(speaks_ && a.stop == StopAfter::Checks),
-        is_kept_(speaks_ && !a.output_dir.empty()),
-        is_needed_(a.stop == StopAfter::Checks || !a.output_dir.empty()),
-        s_(make_s<T>(a, weights)),
-        q_grad_(make_q_grad<T>(a, weights)) {
-    if (is_kept_)
+        is_checked_(a.stop == StopAfter::Checks),
+        is_kept_(!a.output_dir.empty()),
+        s_(make_s<T>(a, weights.layer)),
+        q_grad_(make_q_grad<T>(a, weights.layer)) {
+    if (is_kept_ && speaks_)
       keep_operands(std::as_const(s_).view(), std::as_const(q_grad_).view(), run.report.problem,
                     run.files);
   }
 
   void go(report::HostPassReport& report) {
+    const RowCut &outputs = layer_.outputs(), &inputs = layer_.inputs();
     switch (report.pass) {
       case Pass::Fwd:
-        return product(inside(weights_), s_, layer_.inputs(), layer_.outputs(), report,
-                       [this](auto in, auto out) { return layer_.template forward<T>(in, out); });
-      case Pass::GradA: {
-        std::vector<sparse::CheckedCsr<float>> transposes;
-        if (is_checked_)
-          for (const auto& matrix : inside(weights_))
-            transposes.push_back(sparse::transpose(matrix));
-        return product(transposes, q_grad_, layer_.outputs(), layer_.inputs(), report,
-                       [this](auto in, auto out) { return layer_.template grad_a<T>(in, out); });
-      }
+        return product(layer_.weights(), s_, inputs, outputs, report,
+                       [this](auto in, auto out, const auto& options, PassTimes& times) {
+                         return layer_.template forward<T>(in, out, {}, options, times);
+                       });
+      case Pass::GradA:
+        return product(layer_.columns(), q_grad_, outputs, inputs, report,
+                       [this](auto in, auto out, const auto& options, PassTimes& times) {
+                         return layer_.template grad_a<T>(in, out, {}, options, times);
+                       });
       case Pass::GradW:
         return gradient(report);
     }
@@ -126,19 +164,22 @@ class RankPasses {
     return whole.view().sub(cut.of(ranks_.rank()), {0, whole.cols()});
   }
 
-  // Runs a pass as often as the slowest rank's first run allows in a tenth of a second.
+  // Runs a pass as often as the slowest rank's first run allows in a tenth of a second, and once
+  // more to check it.
   template <class Run>
   void measure(report::HostPassReport& report, const Run& run) {
     constexpr double kSeconds = 0.1;
-    const auto once = [&] {
+    const auto once = [&](const verify::RunOptions& options) {
+      PassTimes times;
       ranks_.barrier("start of a pass");
-      return of_ranks(ranks_, "times of a pass", flat(run()));
+      [[maybe_unused]] const bool finished = run(options, times);
+      return of_ranks(ranks_, "times of a pass", flat(times));
     };
-    once();  // allocates memory and warms the caches
-    std::vector<std::vector<RankTimes>> runs{once()};
+    once({});  // allocates memory and warms the caches
+    std::vector<std::vector<RankTimes>> runs{once({})};
     const double first = std::max(slowest(runs[0]).seconds, 1e-9);
     const auto wanted = static_cast<std::size_t>(std::clamp(kSeconds / first, 3.0, 25.0));
-    while (runs.size() < wanted) runs.push_back(once());
+    while (runs.size() < wanted) runs.push_back(once({}));
     std::vector<host::HostTimes> times;
     for (const auto& of_run : runs) times.push_back(slowest(of_run));
     const internal::MedianTimes median = internal::median_of(times);
@@ -147,54 +188,78 @@ class RankPasses {
     report.spread = median.spread;
     std::sort(runs.begin(), runs.end(),
               [](const auto& a, const auto& b) { return slowest(a).seconds < slowest(b).seconds; });
-    add_notes(report.pass, runs[runs.size() / 2]);
+    for (const RankTimes& rank : runs[runs.size() / 2]) report.ranks.push_back(rank.pass);
+    if (self_check_ == SelfCheck::None) return;
+    verify::Checksums checksums;
+    once({.self_check = &checksums, .repair = self_check_ == SelfCheck::Repair});
+    report.self_check = of_all_ranks(ranks_, checksums);
+    run_.context.notes.push_back(self_check_note(report.pass, *report.self_check));
   }
 
-  void add_notes(Pass pass, const std::vector<RankTimes>& times) {
-    for (std::size_t rank = 0; rank < times.size(); ++rank) {
-      const RankTimes& t = times[rank];
-      run_.context.notes.push_back(
-          fmt::format("rank {}: {} in {:.4f} ms, {:.1f} % of it waiting; received {} bytes", rank,
-                      to_string(pass), 1e3 * t.seconds,
-                      t.seconds > 0 ? 100 * t.gather_seconds / t.seconds : 0, t.received_bytes));
-    }
-  }
-
+  // `matrix` has the rows of R, or of its transpose, that the results of this rank need.
   template <class Run>
-  void product(const std::vector<sparse::CheckedCsr<float>>& matrices, const Matrix<T>& in,
-               const RowCut& from, const RowCut& to, report::HostPassReport& report,
-               const Run& run) {
-    Matrix<T> part(to.of(ranks_.rank()).size(), in.cols());
-    measure(report, [&] { return run(own(in, from), part.view()); });
-    if (!is_needed_) return;
+  void product(const sparse::Csr<float>& matrix, const Matrix<T>& in, const RowCut& from,
+               const RowCut& to, report::HostPassReport& report, const Run& run) {
+    const Range own_rows = to.of(ranks_.rank());
+    Matrix<T> part(own_rows.size(), in.cols());
+    measure(report, [&](const verify::RunOptions& options, PassTimes& times) {
+      return run(own(in, from), part.view(), options, times);
+    });
+    if (is_checked_) {
+      verify::Verdict verdict;
+      if (own_rows.size() > 0)
+        verdict =
+            verify::verify_product<T>(cropped(matrix, own_rows.size(), in.rows()), in.view(),
+                                      std::as_const(part).view(), layer_.rounding(report.pass));
+      report.verdict = of_all_ranks(ranks_, verdict, own_rows.begin);
+    }
+    if (!is_kept_) return;
     std::vector<T> all = to_first("results", part.elements());
     if (!speaks_) return;
     const MatrixView<const T> out{all.data(), to.rows(), in.cols(), in.cols(), 1};
-    if (is_kept_)
-      run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
-                              result_file(report.pass, out, weights_.scale_exponent));
-    if (is_checked_)
-      report.verdict = verify_groups<T>(matrices, in.view(), out, layer_.rounding(report.pass));
+    run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
+                            result_file(report.pass, out, weights_.layer.scale_exponent));
   }
 
   void gradient(report::HostPassReport& report) {
-    std::vector<float> part(std::size_t(layer_.values()));
-    measure(report, [&] {
-      return layer_.template grad_w<T>(own(q_grad_, layer_.outputs()), own(s_, layer_.inputs()),
-                                       part);
+    const RowCut& outputs = layer_.outputs();
+    sparse::Csr<float> part = layer_.weights();
+    measure(report, [&](const verify::RunOptions& options, PassTimes& times) {
+      return layer_.template grad_w<T>(own(q_grad_, outputs), own(s_, layer_.inputs()), part.values,
+                                       host::Accumulate::No, options, times);
     });
-    if (!is_needed_) return;
-    std::vector<float> all = to_first("gradients", part);
+    const Range rows = outputs.of(ranks_.rank());
+    part = cropped(part, rows.size(), s_.rows());
+    if (is_checked_) {
+      verify::Verdict verdict;
+      if (rows.size() > 0)
+        verdict = verify::verify_gradient<T>(cropped(layer_.weights(), rows.size(), s_.rows()),
+                                             part, own(q_grad_, outputs), std::as_const(s_).view(),
+                                             layer_.rounding(Pass::GradW));
+      report.verdict = of_all_ranks(ranks_, verdict, rows.begin);
+    }
+    if (!is_kept_ || !io::can_read_npz()) return;
+    sparse::Csr<float> all{.rows = outputs.rows(), .cols = s_.rows(), .block = part.block};
+    const std::vector<std::int64_t> ends(part.row_begin.begin() + 1, part.row_begin.end());
+    const std::vector<std::int64_t> first = to_first("entries of the rows", lengths(ends));
+    all.col = to_first("columns of the gradients", part.col);
+    all.values = to_first("gradients", part.values);
     if (!speaks_) return;
-    sparse::Csr<float> whole = *weights_.matrix;
-    whole.values = std::move(all);
-    const sparse::Csr<float> result = inside(std::move(whole), weights_);
-    if (is_kept_ && io::can_read_npz())
-      run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
-    if (is_checked_)
-      report.verdict =
-          verify::verify_gradient<T>(*inside(weights_)[0], result, std::as_const(q_grad_).view(),
-                                     std::as_const(s_).view(), layer_.rounding(Pass::GradW));
+    for (const std::int64_t length : first) all.row_begin.push_back(all.row_begin.back() + length);
+    all.rows = (std::ssize(all.row_begin) - 1) * all.block.rows;
+    run_.files.emplace_back("weight_gradient.npz", io::write_npz(all));
+  }
+
+  static std::vector<std::int64_t> lengths(std::vector<std::int64_t> ends) {
+    std::adjacent_difference(ends.begin(), ends.end(), ends.begin());
+    return ends;
+  }
+
+  // Returns a matrix without the padding of its last blocks.
+  static sparse::Csr<float> cropped(const sparse::Csr<float>& matrix, std::int64_t rows,
+                                    std::int64_t cols) {
+    if (matrix.rows == rows && matrix.cols == cols) return matrix;
+    return sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), rows, cols);
   }
 
   // Returns the parts of all ranks, one after the other, on the first rank.
@@ -211,10 +276,10 @@ class RankPasses {
 
   DistributedLayer& layer_;
   Communicator& ranks_;
-  const Weights& weights_;
+  const RankWeights& weights_;
   HostRun& run_;
+  SelfCheck self_check_;
   bool speaks_, is_checked_, is_kept_;
-  bool is_needed_;  // the first rank checks or keeps results
   Matrix<T> s_, q_grad_;
 };
 
@@ -226,26 +291,23 @@ void refuse_what_one_process_does(const Arguments& a) {
   if (!is_host(a)) refuse("--machine: modelled machines run");
   if (a.product) refuse("products run");
   if (a.dense != host::DenseChoice::Never) refuse("--dense: dense passes run");
-  if (a.self_check != SelfCheck::None) refuse("--self-check runs");
+  if (a.groups > 1) refuse("--groups: layers of several groups run");
 }
 
-void add_rank_notes(Communicator& ranks, const DistributedLayer& layer, int threads, HostRun& run) {
+void add_ranks(Communicator& ranks, const DistributedLayer& layer, int threads, HostRun& run) {
   const Range rows = layer.outputs().of(ranks.rank());
-  const RankFigures own{rows.begin, rows.size(), layer.values(), cores_of_process(), threads};
-  const auto all = of_ranks(ranks, "figures of the ranks", own);
+  const report::HostRank own{rows.begin, rows.size(),        layer.values(),
+                             threads,    cores_of_process(), peak_of_process()};
+  run.report.ranks = of_ranks(ranks, "figures of the ranks", own);
   run.report.threads = 0;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const RankFigures& f = all[rank];
-    run.report.threads += int(f.threads);
-    run.context.notes.push_back(fmt::format(
-        "rank {}: {} rows from {}, {:.1f} % of the values, {} thread{}", rank, f.rows, f.first_row,
-        layer.all_values() > 0 ? 100.0 * double(f.values) / double(layer.all_values()) : 0,
-        f.threads, f.threads == 1 ? "" : "s"));
-    if (f.cores < f.threads)
+  for (std::size_t i = 0; i < run.report.ranks.size(); ++i) {
+    const report::HostRank& rank = run.report.ranks[i];
+    run.report.threads += int(rank.threads);
+    if (rank.cores < rank.threads)
       run.context.notes.push_back(
           fmt::format("rank {} has {} threads, but is bound to {} core{}; give mpirun --bind-to "
                       "none, or --map-by slot:PE={}",
-                      rank, f.threads, f.cores, f.cores == 1 ? "" : "s", f.threads));
+                      i, rank.threads, rank.cores, rank.cores == 1 ? "" : "s", rank.threads));
   }
 }
 
@@ -271,24 +333,27 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Communicator& 
   internal::Progress progress(a.quiet || ranks.rank() != 0);
   progress.set("reading");
   const std::string block_choice = choose_block(a, {});
-  const Weights weights = make_weights(a);
-  a.batch_size = batch_of(a, weights);
-  HostRun run = run_of(a, program, weights, block_choice);
-  if (weights.groups() > 1)
-    throw Error(ErrorCode::InvalidArgument, "layers of several groups run in one process");
+  RankWeights weights = make_rank_weights(a, ranks);
+  a.batch_size = batch_of(a, weights.layer);
+  const Problem problem = make_problem(a, weights);
+  HostRun run =
+      run_of(a, program, problem, weights.layer,
+             double(weights.empty_rows) / double(problem.size_in_blocks().x / problem.block.rows),
+             block_choice);
+  if (!weights.note.empty()) run.context.notes.push_back(weights.note);
   progress.set("encoding");
   const auto executor = make_executor(threads_of_rank(a));
   // All ranks cut their panels for the same caches, or bits would differ.
   run.report.cpu = of_ranks(ranks, "caches of the computers", run.report.cpu)[0];
-  DistributedLayer layer(run.report.problem, run.report.cpu, *executor, ranks);
+  DistributedLayer layer(problem, run.report.cpu, *executor, ranks);
   const auto begin = std::chrono::steady_clock::now();
-  layer.set_weights(*weights.matrix);
+  layer.set_rows(weights.cut, std::move(weights.rows));
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (const double of_rank : of_ranks(ranks, "times to encode", seconds))
     run.report.encode_seconds = std::max(run.report.encode_seconds, of_rank);
   run.report.values = layer.all_values();
-  add_rank_notes(ranks, layer, std::max(a.threads, executor->threads()), run);
+  add_ranks(ranks, layer, std::max(a.threads, executor->threads()), run);
   add_forecasts(layer.all_values(), run.report);
   if (a.stop < StopAfter::Passes) return run;
   with_type(run.report.problem.data_type, [&]<class T>(T) {

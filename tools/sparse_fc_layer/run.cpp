@@ -202,10 +202,16 @@ void add_outlook(const Arguments& a, LayerRun& run) {
       outlook_of(*comparison, study, report.problem.block, dense, ones ? &*ones : nullptr, sparse);
 }
 
-void add_tiles(const runtime::FullyConnected& layer, const planner::Plan& plan, PageExtras& page) {
-  page.tiles = tiles_json(layer.buckets());
+void add_tiles(const runtime::FullyConnected& layer, std::int64_t groups, const planner::Plan& plan,
+               PageExtras& page) {
+  const auto of_groups = [&](Pass pass) {
+    std::vector<const partitioner::Buckets*> buckets;
+    for (std::int64_t g = 0; g < groups; ++g) buckets.push_back(&layer.buckets_of(pass, g));
+    return buckets;
+  };
+  page.tiles = tiles_json(of_groups(Pass::Fwd));
   if (plan.runs_transposed(Pass::GradA))
-    page.transposed_tiles = tiles_json(layer.buckets_of(Pass::GradA), /*is_transposed=*/true);
+    page.transposed_tiles = tiles_json(of_groups(Pass::GradA), /*is_transposed=*/true);
 }
 
 device::ExchangeMode mode_of(const Arguments& a) {
@@ -238,7 +244,7 @@ void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected&
   report.spill = layer.spill();
   report.travel = layer.travel();
   report.pattern_bytes = layer.pattern_bytes();
-  if (wants_page(a) && !is_dense) add_tiles(layer, report.plan, run.page);
+  if (wants_page(a) && !is_dense) add_tiles(layer, weights.groups(), report.plan, run.page);
 }
 
 // Adds the transposition of the dense operand to the costs of both sides of the verdict: a dense

@@ -1,6 +1,7 @@
 #include "tessera/tools/sparse_fc_layer/value_range.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,6 @@
 #include "tessera/base/error.hpp"
 
 namespace tessera::tools {
-namespace {
 
 double largest_magnitude(const sparse::Csr<double>& matrix, const std::string& where) {
   double largest = 0;
@@ -24,43 +24,49 @@ double largest_magnitude(const sparse::Csr<double>& matrix, const std::string& w
   return largest;
 }
 
-// Returns the largest row or column sum of |value| * 2^shift. The shift keeps the sum finite even
-// if values are near the largest double.
-double largest_sum(const sparse::Csr<double>& matrix, int shift) {
-  std::vector<double> rows(std::size_t(matrix.rows)), cols(std::size_t(matrix.cols));
-  for (std::int64_t r = 0; r < matrix.rows; ++r)
+// The shift keeps the sums finite even if values are near the largest double.
+MagnitudeSums magnitude_sums(const sparse::Csr<double>& matrix, int shift) {
+  MagnitudeSums sums{.columns = std::vector<double>(std::size_t(matrix.cols))};
+  for (std::int64_t r = 0; r < matrix.rows; ++r) {
+    double row = 0;
     for (std::int64_t i = matrix.row_begin[std::size_t(r)];
          i < matrix.row_begin[std::size_t(r) + 1]; ++i) {
       const double magnitude = std::ldexp(std::abs(matrix.values[std::size_t(i)]), shift);
-      rows[std::size_t(r)] += magnitude;
-      cols[std::size_t(matrix.col[std::size_t(i)])] += magnitude;
+      row += magnitude;
+      sums.columns[std::size_t(matrix.col[std::size_t(i)])] += magnitude;
     }
-  double largest = 0;
-  for (const double sum : rows) largest = std::max(largest, sum);
-  for (const double sum : cols) largest = std::max(largest, sum);
-  return largest;
+    sums.largest_row = std::max(sums.largest_row, row);
+  }
+  return sums;
 }
 
-int range_exponent(const sparse::Csr<double>& matrix, DataType type, double largest) {
+int shift_of(double largest) { return largest == 0 ? 0 : -std::ilogb(largest); }
+
+int range_exponent(DataType type, double largest, double largest_sum) {
   if (largest == 0) return 0;
   const int most = type == DataType::Half ? 14 : 100;  // the limit of a sum is 2^most
   const int least =
-      type == DataType::Half ? -10 : -100;         // the limit of the largest value is 2^least
-  const int to_one = -std::ilogb(largest);         // scales the largest value into [1, 2)
-  const double sum = largest_sum(matrix, to_one);  // 1 .. 2^32
-  TESSERA_ASSERT(sum >= 1 && std::isfinite(sum));
-  const int room =
-      to_one + most - int(std::ceil(std::log2(sum)));  // the largest exponent that the sums allow
+      type == DataType::Half ? -10 : -100;  // the limit of the largest value is 2^least
+  const int to_one = shift_of(largest);     // scales the largest value into [1, 2)
+  TESSERA_ASSERT(largest_sum >= 1 && std::isfinite(largest_sum));  // 1 .. 2^32
+  // The largest exponent that the sums allow.
+  const int room = to_one + most - int(std::ceil(std::log2(largest_sum)));
   if (room < 0) return room;
   constexpr int kLargestExponent = 1023;  // so that the scale is a double
   return largest < std::ldexp(1.0, least) ? std::min({to_one, room, kLargestExponent}) : 0;
 }
 
-}  // namespace
-
 RangeFit fit_range(sparse::Csr<double> matrix, DataType type, const std::string& where) {
+  const double largest = largest_magnitude(matrix, where);
+  const MagnitudeSums sums = magnitude_sums(matrix, shift_of(largest));
+  double sum = sums.largest_row;
+  for (const double column : sums.columns) sum = std::max(sum, column);
+  return scaled(std::move(matrix), type, range_exponent(type, largest, sum));
+}
+
+RangeFit scaled(sparse::Csr<double> matrix, DataType type, int exponent) {
   RangeFit fit;
-  fit.exponent = range_exponent(matrix, type, largest_magnitude(matrix, where));
+  fit.exponent = exponent;
   fit.weights = {matrix.rows,           matrix.cols, matrix.block, std::move(matrix.row_begin),
                  std::move(matrix.col), {}};
   fit.weights.values.reserve(matrix.values.size());
@@ -73,6 +79,15 @@ RangeFit fit_range(sparse::Csr<double> matrix, DataType type, const std::string&
     fit.weights.values.push_back(v);
   }
   return fit;
+}
+
+std::string note_of(const RangeFit& fit) {
+  std::vector<std::string> notes;
+  if (fit.exponent != 0)
+    notes.push_back(fmt::format("values times 2^{} to stay in range", fit.exponent));
+  if (fit.lost != 0)
+    notes.push_back(fmt::format("{} of {} values round to zero", fit.lost, fit.nonzeros));
+  return notes.empty() ? std::string() : fmt::format(" ({})", fmt::join(notes, "; "));
 }
 
 }  // namespace tessera::tools

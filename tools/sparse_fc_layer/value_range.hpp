@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -24,5 +25,30 @@ struct RangeFit {
 //     [1, 2), or as far as the sums and an exponent of 1023 allow.
 // Throws Error{BadInput}, which names `where`, for a value that is not finite. O(values).
 RangeFit fit_range(sparse::Csr<double> matrix, DataType type, const std::string& where);
+
+// The steps of fit_range, for a matrix of which each of several ranks has some rows.
+
+// Returns the largest magnitude. Throws as fit_range.
+double largest_magnitude(const sparse::Csr<double>& matrix, const std::string& where);
+
+// Sums of |value| * 2^shift: the largest one of a row, and that of every column.
+struct MagnitudeSums {
+  double largest_row = 0;
+  std::vector<double> columns;
+};
+MagnitudeSums magnitude_sums(const sparse::Csr<double>& matrix, int shift);
+
+// Returns the shift that keeps such sums finite.
+int shift_of(double largest);
+
+// Returns the exponent of the scale, for the largest magnitude and the largest sum of a row or
+// column, taken with the shift.
+int range_exponent(DataType type, double largest, double largest_sum);
+
+// Scales and rounds the values.
+RangeFit scaled(sparse::Csr<double> matrix, DataType type, int exponent);
+
+// Returns a note about the changes to the values of a file; empty if there were none.
+std::string note_of(const RangeFit& fit);
 
 }  // namespace tessera::tools

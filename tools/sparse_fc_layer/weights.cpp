@@ -22,16 +22,6 @@
 namespace tessera::tools {
 namespace {
 
-// Returns a note about the changes to the values of a file; empty if there were none.
-std::string note_of(const RangeFit& fit) {
-  std::vector<std::string> notes;
-  if (fit.exponent != 0)
-    notes.push_back(fmt::format("values times 2^{} to stay in range", fit.exponent));
-  if (fit.lost != 0)
-    notes.push_back(fmt::format("{} of {} values round to zero", fit.lost, fit.nonzeros));
-  return notes.empty() ? std::string() : fmt::format(" ({})", fmt::join(notes, "; "));
-}
-
 // Reads the file --values, which must have `places` numbers.
 std::vector<double> read_values(const Arguments& a, std::size_t places) {
   io::Array file = io::read_npy(read_file(a.values), a.values);
@@ -81,7 +71,7 @@ Weights read_weights(const Arguments& a, BlockShape block) {
   } else {
     elements = pattern_of<float>(std::move(file.matrix));
     sparse::fill_signs(elements, a.seed);
-    weights.source += " (a pattern; values are +1 or -1)";
+    weights.source += kPatternNote;
   }
   weights.matrix = in_whole_blocks(sparse::checked(std::move(elements)), block);
   return weights;
@@ -122,7 +112,9 @@ void take_stored_sizes(const Arguments& a, const Weights& stored, MatMulProblem&
 
 }  // namespace
 
-Weights make_weights(const Arguments& a) {
+namespace {
+
+Weights weights_of_a_group(const Arguments& a) {
   const BlockShape block = a.block;
   if (!a.matrix.empty()) return read_weights(a, block);
   const std::string kind = a.pattern == sparse::PatternSpec{} ? "" : to_string(a.pattern) + ", ";
@@ -146,6 +138,18 @@ Weights make_weights(const Arguments& a) {
   return weights;
 }
 
+}  // namespace
+
+Weights make_weights(const Arguments& a) {
+  Weights weights = weights_of_a_group(a);
+  Arguments next = a;
+  for (std::int64_t g = 1; g < a.groups; ++g) {
+    ++next.seed;  // every group has a pattern of its own
+    weights.further.push_back(weights_of_a_group(next).matrix);
+  }
+  return weights;
+}
+
 void use_kernel_blocks(Weights& weights) {
   weights.matrix = in_kernel_blocks(weights.matrix, weights.rows, weights.cols);
 }
@@ -161,11 +165,8 @@ Weights make_product_weights(Arguments& a) {
   Arguments stored = a;
   stored.output_size = sparse_shape(product).rows;
   stored.input_size = sparse_shape(product).cols;
+  stored.groups = product.groups;
   Weights weights = make_weights(stored);
-  for (std::int64_t g = 1; g < product.groups; ++g) {
-    ++stored.seed;  // every group has a pattern of its own
-    weights.further.push_back(make_weights(stored).matrix);
-  }
   take_stored_sizes(a, weights, product);
   if (stores_transposed_weights(product)) {
     weights.matrix = sparse::transpose(weights.matrix);
@@ -225,6 +226,24 @@ sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights) {
   if (gradient.rows == weights.rows && gradient.cols == weights.cols) return gradient;
   return sparse::cropped(sparse::with_block(gradient, BlockShape{1, 1}), weights.rows,
                          weights.cols);
+}
+
+std::int64_t stored_values(const Weights& weights) {
+  std::int64_t values = 0;
+  for (const auto& matrix : weights.matrices()) values += std::ssize(matrix->values);
+  return values;
+}
+
+std::vector<sparse::Csr<float>> gradients_inside(std::span<const float> values,
+                                                 const Weights& weights) {
+  std::vector<sparse::Csr<float>> all;
+  for (const auto& matrix : weights.matrices()) {
+    sparse::Csr<float>& gradient = all.emplace_back(*matrix);
+    std::ranges::copy(values.first(gradient.values.size()), gradient.values.begin());
+    values = values.subspan(gradient.values.size());
+    gradient = inside(std::move(gradient), weights);
+  }
+  return all;
 }
 
 double share_without_blocks(const sparse::Csr<float>& matrix) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,11 @@ struct Weights {
   std::vector<sparse::CheckedCsr<float>> matrices() const;
 };
 
-// Reads the weights from a file or draws them from the seed. Throws the errors of load_weights and
-// fit_range.
+// What the description of a file says if it has no values.
+inline constexpr const char* kPatternNote = " (a pattern; values are +1 or -1)";
+
+// Reads the weights from a file or draws them from the seed, that of each group from the next one.
+// Throws the errors of load_weights and fit_range.
 Weights make_weights(const Arguments& arguments);
 
 // Reads or draws the sparse operand of each group of arguments.product and returns the weights of
@@ -51,6 +55,14 @@ PatternStats pattern_stats(const Weights& weights);
 
 // Returns the same part of a gradient that has the blocks and the size of the weights.
 sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights);
+
+// Returns the number of stored values of all groups, in whole blocks.
+std::int64_t stored_values(const Weights& weights);
+
+// Returns the gradients of every group inside the layer, from the gradients of the stored values of
+// all groups.
+std::vector<sparse::Csr<float>> gradients_inside(std::span<const float> values,
+                                                 const Weights& weights);
 
 // Returns the share of block rows that have no block.
 double share_without_blocks(const sparse::Csr<float>& matrix);

@@ -12,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
 #include "tessera/planner/plan_network.hpp"
+#include "tessera/report/network_steps.hpp"
 #include "tessera/report/trace.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/command_line.hpp"
@@ -19,8 +20,10 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/network_batch.hpp"
+#include "tessera/tools/tessera/network_dense.hpp"
 #include "tessera/tools/tessera/network_file.hpp"
 #include "tessera/tools/tessera/network_on_host.hpp"
 #include "tessera/tools/tessera/network_pattern.hpp"
@@ -32,12 +35,12 @@ using Json = nlohmann::ordered_json;
 using planner::NetworkWork;
 
 struct NetworkArguments {
-  std::string file, trace;
+  std::string file, trace, html;
   LayerArguments layer;  // the machine and the options of the planner
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
   int threads = 0;
-  bool json = false, explain = false, isolate = false;
+  bool json = false, explain = false, isolate = false, recompute = false;
 };
 
 // The result of a run: planned and modelled cycles of each kind of work of each layer, and the
@@ -56,8 +59,10 @@ struct NetworkRun {
   std::vector<float> losses;  // of each step, before its update
   device::Ledger ledger;      // of the last step
   std::optional<NetworkPatternUpdate> patterns;
+  std::optional<DenseNetwork> dense;
   Bytes high_water;
   std::string program, trace;
+  std::string steps;  // of the last step: report::network_steps_json
 };
 
 std::string layer_text(const NetworkRun::Line& line) {
@@ -75,7 +80,7 @@ std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
     found.layer = layer;
     return found;
   };
-  for (const planner::WorkCost& work : plan.work)
+  for (const planner::WorkCost& work : network.planned_work(plan))
     line(work.work, work.layer).planned += work.cycles;
   for (std::size_t i = 0; i < network.parts().size(); ++i) {
     const runtime::NetworkPart& part = network.parts()[i];
@@ -106,7 +111,8 @@ double give_weights(runtime::Network& network, const NetworkFile& file, std::uin
 }
 
 NetworkRun run_network(const NetworkArguments& a) {
-  const NetworkFile file = load_network(a.file);
+  NetworkFile file = load_network(a.file);
+  if (a.recompute) recompute_every_second(file.spec);
   NetworkRun run{.spec = file.spec, .machine = make_machine(a.layer)};
   internal::Progress progress(a.json);
   progress.set("planning the network");
@@ -126,7 +132,10 @@ NetworkRun run_network(const NetworkArguments& a) {
     if (!network.run(batch.view(), {.tiles = keeps ? &tiles : nullptr}, cost)) break;
     if (run.spec.loss) run.losses.push_back(network.loss());
   }
+  progress.set("planning the dense network");
+  run.dense = compare_with_dense(network, cost, run.machine);
   run.lines = lines_of(run.plan, network, cost);
+  if (a.json || !a.html.empty()) run.steps = report::network_steps_json(network, cost);
   run.high_water = network.high_water();
   run.program = to_string(network.program());
   if (!a.trace.empty())
@@ -140,6 +149,33 @@ double microseconds(const NetworkRun& run) {
   return double(run.ledger.total().value) / run.machine.clock_hz * 1e6;
 }
 
+// The layers as the file describes them, with the parts into which the plan cuts each.
+Json layers_json(const NetworkRun& run) {
+  Json layers = Json::array();
+  for (std::size_t l = 0; l < run.spec.layers.size(); ++l) {
+    const planner::NetworkLayer& layer = run.spec.layers[l];
+    const planner::Plan& plan = run.plan.plans[l];
+    const Dims& parts = plan.partition;
+    layers.push_back({{"outputs", layer.outputs},
+                      {"inputs", layer.inputs},
+                      {"block_rows", layer.block.rows},
+                      {"block_cols", layer.block.cols},
+                      {"density", layer.density},
+                      {"dense", layer.dense},
+                      {"bias", layer.bias},
+                      {"activation", codelets::to_string(layer.activation.kind)},
+                      {"parts", {{"x", parts.x}, {"y", parts.y}, {"z", parts.z}}},
+                      {"layouts", 1 + plan.backward.size()}});
+  }
+  return layers;
+}
+
+Cycles planned_cycles(const NetworkRun& run) {
+  Cycles cycles;
+  for (const NetworkRun::Line& line : run.lines) cycles += line.planned;
+  return cycles;
+}
+
 Json json_of(const NetworkRun& run) {
   Json work = Json::array(), losses = run.losses;
   for (const NetworkRun::Line& line : run.lines)
@@ -148,24 +184,32 @@ Json json_of(const NetworkRun& run) {
                     {"planned_cycles", line.planned.value},
                     {"cycles", line.cycles.value},
                     {"moved_bytes", line.moved.value}});
-  return {{"machine", run.machine.name},
-          {"layers", run.spec.layers.size()},
-          {"batch", run.spec.batch},
-          {"data_type", tessera::to_string(run.spec.data_type)},
-          {"loss", run.spec.loss ? Json(codelets::to_string(*run.spec.loss)) : Json()},
-          {"planned_cycles", run.plan.cycles.value},
-          {"cycles", run.ledger.total().value},
-          {"microseconds", microseconds(run)},
-          {"moved_bytes", run.ledger.moved().value},
-          {"layer_by_layer_cycles", run.plan.layer_by_layer.value},
-          {"cheapest_plans_cycles", run.plan.cheapest_of_each.value},
-          {"layer_by_layer_fits", run.plan.layer_by_layer_fits},
-          {"planned_tile_bytes", run.plan.memory.value},
-          {"tile_bytes", run.high_water.value},
-          {"tile_memory", run.machine.tile_memory.value},
-          {"pattern_update", Json::parse(run.patterns->to_json(microseconds(run) * 1e-6))},
-          {"losses", std::move(losses)},
-          {"work", std::move(work)}};
+  Json json{{"study", "network"},
+            {"version", TESSERA_VERSION},
+            {"machine", run.machine.name},
+            {"tiles", run.machine.tiles},
+            {"layers", run.spec.layers.size()},
+            {"batch", run.spec.batch},
+            {"data_type", tessera::to_string(run.spec.data_type)},
+            {"loss", run.spec.loss ? Json(codelets::to_string(*run.spec.loss)) : Json()},
+            {"planned_cycles", planned_cycles(run).value},
+            {"planned_without_weights_cycles", run.plan.cycles.value},
+            {"cycles", run.ledger.total().value},
+            {"microseconds", microseconds(run)},
+            {"moved_bytes", run.ledger.moved().value},
+            {"layer_by_layer_cycles", run.plan.layer_by_layer.value},
+            {"cheapest_plans_cycles", run.plan.cheapest_of_each.value},
+            {"layer_by_layer_fits", run.plan.layer_by_layer_fits},
+            {"planned_tile_bytes", run.plan.memory.value},
+            {"tile_bytes", run.high_water.value},
+            {"tile_memory", run.machine.tile_memory.value},
+            {"pattern_update", Json::parse(run.patterns->to_json(microseconds(run) * 1e-6))},
+            {"losses", std::move(losses)},
+            {"work", std::move(work)},
+            {"layer_list", layers_json(run)},
+            {"verdict", Json::parse(run.dense->to_json())}};
+  json.update(Json::parse(run.steps));
+  return json;
 }
 
 std::string text_of(const NetworkRun& run) {
@@ -179,18 +223,26 @@ std::string text_of(const NetworkRun& run) {
     text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>9.1f}%{:>16}\n", layer_text(line),
                         to_string(line.work), line.planned.value, line.cycles.value,
                         100 * double(line.cycles.value) / total, line.moved.value);
-  text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n\n", "sum", "", run.plan.cycles.value,
-                      run.ledger.total().value, "", run.ledger.moved().value);
+  text +=
+      fmt::format("{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n\n", "sum", "", planned_cycles(run).value,
+                  run.ledger.total().value, "", run.ledger.moved().value);
   text += fmt::format("time       {:.1f} us at {:.3f} GHz (modelled)\n", microseconds(run),
                       run.machine.clock_hz * 1e-9);
   text += fmt::format("memory     {} of {} bytes on the fullest tile\n", run.high_water.value,
                       run.machine.tile_memory.value);
-  if (run.losses.empty()) return text;
+  const std::string verdict = fmt::format("verdict    {}\n", run.dense->to_text());
+  if (run.losses.empty()) return text + verdict;
   text += fmt::format("loss       {:.4f}", run.losses.front());
   if (run.losses.size() > 1)
     text += fmt::format(" before the first step, {:.4f} before step {}", run.losses.back(),
                         run.losses.size());
-  return text + "\n";
+  return text + "\n" + verdict;
+}
+
+std::string page_of(const NetworkRun& run) {
+  Json json = json_of(run);
+  json["date"] = date_of_today();
+  return study_page(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string explanation_of(const NetworkRun& run) {
@@ -209,8 +261,9 @@ int network_main(const NetworkArguments& a) {
   }
   const NetworkRun run = run_network(a);
   if (!a.trace.empty()) write_results(a.trace, run.trace);
+  if (!a.html.empty()) write_results(a.html, page_of(run));
   if (a.json)
-    print_results(json_of(run).dump(2) + "\n");
+    print_results(json_of(run).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   else
     print_text(text_of(run) + (a.explain ? explanation_of(run) : ""));
   return kOk;
@@ -219,9 +272,9 @@ int network_main(const NetworkArguments& a) {
 }  // namespace
 
 void add_network_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand(
-      "network",
-      "Plans a network of sparse layers together and runs it as one program, or runs it here.");
+  CLI::App* command = app.add_subcommand("network",
+                                         "Plans a network of sparse and dense layers together and "
+                                         "runs it as one program, or runs it here.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();
@@ -236,6 +289,8 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
       ->capture_default_str();
   command->add_flag("--isolate", a->isolate,
                     "give every tile memory of its own and copy all bytes between tiles");
+  command->add_flag("--recompute", a->recompute,
+                    "compute every second result again for the backward passes, to save memory");
   auto* json = command->add_flag("--json", a->json, "print JSON");
   command
       ->add_flag("--explain", a->explain,
@@ -246,14 +301,18 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
   internal::require_writable_file(
       *command->add_option("--trace", a->trace, "write a trace of the last step for Perfetto")
            ->type_name("FILE"));
+  internal::require_writable_file(
+      *command->add_option("--html", a->html, "write a page with charts of the last step")
+           ->type_name("FILE"));
   internal::add_machine_options(*command, a->layer);
   command
       ->add_option("--matmul-options", a->layer.matmul_options,
                    "planner options as a JSON object, for all layers")
       ->type_name("JSON");
   command->callback([command, a, &run] {
-    internal::refuse_tile_options(*command, a->layer,
-                                  {"--isolate", "--explain", "--trace", "--tiles-per-ipu"});
+    internal::refuse_tile_options(
+        *command, a->layer,
+        {"--isolate", "--recompute", "--explain", "--trace", "--html", "--tiles-per-ipu"});
     run = [a] { return network_main(*a); };
   });
 }

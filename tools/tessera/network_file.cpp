@@ -31,6 +31,11 @@ json::Names<codelets::Update> update_names() {
   using enum codelets::Update;
   return {{Sgd, "sgd"}, {Momentum, "momentum"}, {AdaGrad, "adagrad"}, {Adam, "adam"}};
 }
+json::Names<Placement> placement_names() {
+  return {{Placement::AsLeft, "as-left"},
+          {Placement::AtHome, "at-home"},
+          {Placement::EvenSpread, "even-spread"}};
+}
 json::Names<DataType> type_names() {
   return {{DataType::Half, "half"}, {DataType::Float, "float"}, {DataType::BFloat16, "bfloat16"}};
 }
@@ -55,12 +60,23 @@ void read_layer(const json::Value& value, const json::Place& place, planner::Net
     json::throw_bad(place.member("cap"), fmt::format("{}", *cap),
                     "left out unless the activation is relu");
   if (cap) layer.activation.cap = float(*cap);
+  std::optional<bool> dense, recompute;
+  fields("dense", dense);
+  fields("recompute", recompute);
+  std::optional<Placement> operands;
+  fields("operands", operands, placement_names());
+  layer.operands = operands.value_or(Placement::AsLeft);
+  layer.dense = dense.value_or(false);
+  layer.recompute = recompute.value_or(false);
   std::optional<std::string> file;
   fields("weights", file);
   weights = file.value_or("");
   std::optional<double> density;
   fields("density", density);
-  if (density.has_value() == file.has_value())
+  if (layer.dense && density)
+    json::throw_bad(place.member("density"), fmt::format("{}", *density),
+                    "left out of a dense layer");
+  if (!layer.dense && density.has_value() == file.has_value())
     json::throw_bad(place, "with both or neither of density and weights", "with one of them");
   layer.density = density.value_or(1);
   if (!(layer.density >= 0 && layer.density <= 1))
@@ -138,16 +154,43 @@ NetworkFile load_network(const std::string& path) {
                   fmt::format("{}: {} x {} weights; layer {} of {} has {} outputs and {} inputs",
                               file.weights[l], given.rows, given.cols, l + 1, path, layer.outputs,
                               layer.inputs));
+    if (layer.dense) continue;
     const sparse::Csr<double> matrix = in_whole_blocks(given, layer.block);
     layer.density = double(matrix.blocks()) / double(matrix.block_rows() * matrix.block_cols());
   }
   return file;
 }
 
+void recompute_every_second(planner::NetworkSpec& spec) {
+  if (!spec.loss || spec.layers.size() < 2)
+    throw Error(ErrorCode::InvalidArgument,
+                "--recompute is for training steps of two or more layers: other networks keep no "
+                "results for later");
+  for (std::size_t l = 0; l < spec.layers.size(); ++l)
+    spec.layers[l].recompute = l % 2 == 0 && l + 1 < spec.layers.size();
+}
+
+namespace {
+
+// Returns the matrix with all of its elements stored.
+sparse::Csr<float> with_zeros(const sparse::Csr<float>& given) {
+  sparse::Csr<float> all = sparse::random_pattern(given.rows, given.cols, {1, 1}, 1, 1);
+  std::fill(all.values.begin(), all.values.end(), 0.0f);
+  for (std::int64_t row = 0; row < given.rows; ++row)
+    for (auto i = given.row_begin[std::size_t(row)]; i < given.row_begin[std::size_t(row) + 1]; ++i)
+      all.values[std::size_t(row * given.cols + given.col[std::size_t(i)])] =
+          given.values[std::size_t(i)];
+  return all;
+}
+
+}  // namespace
+
 sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t l, std::uint64_t seed) {
   const planner::NetworkLayer& layer = file.spec.layers[std::size_t(l)];
-  if (const std::string& path = file.weights[std::size_t(l)]; !path.empty())
-    return in_whole_blocks(sparse::cast<float>(load_weights(path).matrix), layer.block);
+  if (const std::string& path = file.weights[std::size_t(l)]; !path.empty()) {
+    const auto given = in_whole_blocks(sparse::cast<float>(load_weights(path).matrix), layer.block);
+    return layer.dense ? with_zeros(given) : given;
+  }
   const Dims size = planner::problem_of(file.spec, l).size_in_blocks();
   const std::uint64_t own_seed = seed + 2 * std::uint64_t(l);
   sparse::Csr<float> weights =

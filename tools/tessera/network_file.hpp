@@ -16,11 +16,17 @@ namespace tessera::tools {
 //   data_type*       "half" (default), "float" or "bfloat16"
 //   layers           a list of objects, the first layer first:
 //     inputs, outputs  features, 1 .. 2^31 - 1
-//     density          stored / all, in [0, 1]; not with "weights"
+//     density          stored / all, in [0, 1]; not with "weights" or "dense"
+//     dense*           true: all weights are stored and multiplied without buckets
+//     recompute*       true: the result is computed again for the backward passes, not kept; not of
+//                      the last layer nor of two in a row, and only with a loss
 //     block_size*      side of the blocks of R; 1 by default
 //     bias*            true or false; true by default
 //     activation*      "none" (default), "relu" or "gelu"
 //     cap*             of relu, above 0
+//     operands*        the tiles that hold S and dQ before the passes: "as-left" (default),
+//     "at-home"
+//                      or "even-spread"
 //     weights*         file of the weights, beside the network's file; drawn at random if missing
 //   loss*            "softmax-cross-entropy" or "mean-squared-error": a training step; without it,
 //                    the outputs are computed
@@ -41,6 +47,10 @@ NetworkFile parse_network(std::string_view text, std::string_view where);
 // relative to the folder of the file. Throws Error{BadInput} for a file that cannot be read and for
 // weights of another size than their layer.
 NetworkFile load_network(const std::string& path);
+
+// Makes every second layer of a training step recompute, from the first one on, whatever the file
+// says. Throws Error{InvalidArgument} without a loss or with a single layer.
+void recompute_every_second(planner::NetworkSpec& spec);
 
 // Returns the weights of a layer, counted from 0: those of its file, or drawn from the seed, with
 // values uniform between -a and a where a is the root of 3 / (density * inputs).

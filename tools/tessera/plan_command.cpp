@@ -42,7 +42,6 @@ enum class CostModel { Default, PopSparse };
 
 struct PlanArguments : LayerArguments {
   std::int64_t block_rows = 0, block_cols = 0;  // 0: --block-size
-  std::int64_t groups = 1;
   CostModel cost_model = CostModel::Default;
   std::string table;   // path of a table to plan; "-": standard input
   std::string output;  // path; empty: standard output
@@ -67,12 +66,7 @@ void add_shape_options(CLI::App& app, PlanArguments& a) {
                      app.add_option("--block-cols", a.block_cols,
                                     "number of columns (inputs) of a non-zero block")})
     internal::require_whole(side, 1, 4096)->excludes("--block-size");
-  internal::require_whole(
-      app.add_option("--groups", a.groups,
-                     "number of independent layers of this size, planned together"),
-      1, std::int64_t{1} << 20)
-      ->excludes("--matrix")
-      ->capture_default_str();
+  internal::add_groups_option(app, a);
 }
 
 void add_plan_options(CLI::App& app, PlanArguments& a) {
@@ -141,7 +135,6 @@ Asked asked_layer(const PlanArguments& a) {
   Asked asked;
   Problem& p = asked.problem;
   p = problem_of(a);
-  p.size.g = a.groups;
   p.block = a.block_to_plan();
   if (a.matrix.empty()) return asked;
   sparse::Csr<double> pattern = load_weights(a.matrix).matrix;

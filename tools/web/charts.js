@@ -67,10 +67,10 @@ const ink = (name) => getComputedStyle(document.documentElement).getPropertyValu
 const palette = () => [...Array(15).keys()].map((i) => ink('c' + i));
 
 // The terms of the cost model, with one colour for each term in all charts. The phases of a run have the same names, but for
-// two that have several terms: reduce and arrange.
+// two that have several terms: reduce and arrange. Four phases that only networks have share the colour of terms that only plans have.
 const kColors = [['multiply'], ['exchange operands'], ['propagate'], ['reduce sums', 'reduce'], ['cast sums'],
   ['control'], ['re-home values'], ['arrange operands', 'arrange'], ['barriers and launches'], ['transpose values', 'transpose operand'],
-  ['rearrange operands'], ['exchange along z'], ['exchange sums'], ['room for sums'], ['arrange result']];
+  ['rearrange operands'], ['exchange along z', 'hand over'], ['exchange sums', 'activate'], ['room for sums', 'loss'], ['arrange result', 'update']];
 const colorOf = (name) => ink('c' + kColors.findIndex((names) => names.includes(name)));
 
 function theme() {

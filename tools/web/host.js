@@ -21,7 +21,7 @@ function hostSummary(report) {
     cards.unshift(card(`time (${how.seconds}), µs`, number(micro(total.seconds))), card('useful GFLOP/s', number(1e-9 * rate)),
       ...(peak ? [card('of measured peak, %', number(percent(rate, peak)))] : []));
   document.getElementById('title').textContent = 'Time report';
-  opening(report, {size: {x: host.outputs, y: host.inputs, z: host.batch}, block: {rows: host.block_rows, cols: host.block_cols}, passes: report.passes.map((p) => p.pass), ...host}, `this computer (${host.cpu}, ${host.threads} of ${host.cores} cores)`, cards);
+  opening(report, {size: {g: host.groups, x: host.outputs, y: host.inputs, z: host.batch}, block: {rows: host.block_rows, cols: host.block_cols}, passes: report.passes.map((p) => p.pass), ...host}, `this computer (${host.cpu}, ${host.threads} of ${host.cores} cores)`, cards);
 }
 
 function measuredPasses(report) {
@@ -61,6 +61,21 @@ function cells(report) {
       'Outputs and inputs are those of the pass: what GradA puts out are the gradients of the layer\'s inputs.'),
     table('Cells', ['pass', 'outputs', 'inputs', 'batch', 'operand', 'sums'], passes.map(({pass, cells: c}) =>
       [pass, c.outputs, c.inputs, c.batch, c.packed ? 'copied' : 'read in place', c.gathered ? 'in a buffer' : 'in place'])));
+}
+
+// Shows what each rank has and does; a report of one process has no ranks.
+function ranks(report) {
+  const {ranks: parts, values} = report.host, ran = ranOf(report).filter((p) => p.ranks);
+  if (!parts) return;
+  const made = section('ranks', 'Ranks', element('p', {}, 'Each rank has a run of rows of R. It waits for the rows of operands that others send.'),
+    table('Ranks', ['rank', 'first row', 'rows', 'values, %', 'threads', 'cores', 'peak memory, bytes'],
+      parts.map((r, i) => [i, r.first_row, r.rows, percent(r.values, values), r.threads, r.cores, r.peak_bytes])));
+  if (!ran.length) return;
+  const names = parts.map((_, i) => `rank ${i}`), kinds = ran.map((p) => p.pass);
+  chart(made, {label: 'Time of each rank, µs', height: () => 40 + legendHeight(kinds) + 34 * parts.length,
+    option: () => lying(names, {legend: {top: 0}, series: ran.map((p) => ({name: p.pass, type: 'bar', stack: 'time', data: p.ranks.map((r) => micro(r.seconds))}))}),
+    figures: () => ({headings: ['rank', 'pass', 'time, µs', 'waiting, %', 'received, bytes'],
+      rows: parts.flatMap((_, i) => ran.map((p) => [i, p.pass, micro(p.ranks[i].seconds), percent(p.ranks[i].wait_seconds, p.ranks[i].seconds), p.ranks[i].received_bytes]))})});
 }
 
 function computer(report) {

@@ -21,7 +21,8 @@ const overheadOf = (pass) => pass.phases.reduce((sum, f) => sum + f.overhead_cyc
 
 // The beginning of every report, with the cards of this kind of run.
 function opening(report, {size, block, density, data_type, passes}, machine, cards) {
-  const shape = `${size.x} outputs, ${size.y} inputs, batch ${size.z}, ${blockName(block)}`;
+  const groups = size.g > 1 ? `${size.g} groups of ` : '';
+  const shape = `${groups}${size.x} outputs, ${size.y} inputs, batch ${size.z}, ${blockName(block)}`;
   const of = passes.length ? ', ' + passes.join(' + ') : '';
   document.getElementById('subtitle').textContent = `${shape}, density ${number(density)}, ${data_type}${of} on ${machine}; ${report.source}`;
   document.title = `${document.getElementById('title').textContent}: ${shape}${of}`;
@@ -232,7 +233,7 @@ function checksAndOrigin(report) {
 }
 
 function showRun(report) {
-  const parts = report.host ? [hostSummary, measuredPasses, forecasts, cells, computer]
+  const parts = report.host ? [hostSummary, measuredPasses, ranks, forecasts, cells, computer]
     : [summary, planAndWhy, costByPhase, runnersUp, tileMap, memory, liveness, timeline, imbalance, spills];
   for (const part of [...parts, checksAndOrigin]) part(report);
 }

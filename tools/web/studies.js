@@ -72,6 +72,6 @@ function showStudy(study) {
 }
 
 const document_ = JSON.parse(document.getElementById('report').textContent);
-const show = document_.study === 'train' ? showTraining : document_.study ? showStudy : showRun;
+const show = document_.study === 'train' ? showTraining : document_.study === 'network' ? showNetwork : document_.study ? showStudy : showRun;
 show(document_);
 start();

@@ -36,7 +36,7 @@ function tileMap(report) {
   let entry;
   const say = () => {
     const [x, y, z] = ['x', 'y', 'z'].map((axis) => bucket(state.tile, axis));
-    said.textContent = `Tile ${state.tile}` + (x === null ? (isStatic(report.planned.plan) ? '' : ' (no bucket)') : ` (x ${x}, y ${y}, z ${z})`) +
+    said.textContent = `Tile ${state.tile}` + (x === null ? (isStatic(report.planned.plan) ? '' : ' (no bucket)') : ` (${report.planned.problem.size.g > 1 ? `group ${bucket(state.tile, 'g')}, ` : ''}x ${x}, y ${y}, z ${z})`) +
       (passes.length ? `, ${passes[state.pass].pass}` : '') + ': ' +
       figures.map((f) => `${tileFigures[f].replace(',', '')} ${number(value(f, state.tile))}`).join('; ');
   };

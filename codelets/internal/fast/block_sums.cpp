@@ -55,7 +55,9 @@ struct SquareWalk {
   static constexpr std::int64_t kRows = kSide, height = kSide, depth = 1, terms = kSide;
 };
 
-struct PairedWalk : AnyWalk {
+// The same walks with the terms in the order of paired_column().
+template <class Walk>
+struct PairedWalk : Walk {
   static constexpr bool kPaired = true;
 };
 
@@ -290,16 +292,24 @@ HWY_INLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
   }
 }
 
-template <class In>
-HWY_INLINE void forward(const BlockSums<In>& args) {
+// Order<Walk> is the order of the terms: PairedWalk<Walk>, or Walk itself.
+template <template <class> class Order, class In>
+HWY_INLINE void forward_in_order(const BlockSums<In>& args) {
   if constexpr (HWY_TARGET != HWY_SCALAR && !kInstrumented) {
     if (args.rows == args.cols && args.z >= static_cast<std::int64_t>(kNativeLanes)) {
-      if (args.rows == 4) return forward_by(args, SquareWalk<4>());
-      if (args.rows == 8) return forward_by(args, SquareWalk<8>());
-      if (args.rows == 16) return forward_by(args, SquareWalk<16>());
+      if (args.rows == 4) return forward_by(args, Order<SquareWalk<4>>());
+      if (args.rows == 8) return forward_by(args, Order<SquareWalk<8>>());
+      if (args.rows == 16) return forward_by(args, Order<SquareWalk<16>>());
     }
   }
-  forward_by(args, AnyWalk{.height = args.cols, .depth = 1, .terms = args.cols});
+  forward_by(args, Order<AnyWalk>{AnyWalk{.height = args.cols, .depth = 1, .terms = args.cols}});
+}
+template <class Walk>
+using AscendingWalk = Walk;
+
+template <class In>
+HWY_INLINE void forward(const BlockSums<In>& args) {
+  forward_in_order<AscendingWalk>(args);
 }
 
 // The sums of each block stay in registers over its rows.
@@ -324,10 +334,10 @@ void forward_half(const BlockSums<Half>& args) { forward(args); }
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 // Not inlined, so that no sum is moved to a place where the mode is different.
 HWY_NOINLINE void forward_pairs(const BlockSums<BFloat16>& args) {
-  forward_by(args, PairedWalk{{.height = args.cols, .depth = 1, .terms = args.cols}});
+  forward_in_order<PairedWalk>(args);
 }
 void forward_bfloat16(const BlockSums<BFloat16>& args) {
-  if (HWY_TARGET == HWY_AVX3 && pair_sums(args)) return;
+  if (HWY_TARGET == HWY_AVX3 && pair_sums_are_fast() && pair_sums(args)) return;
   constexpr unsigned kFlush = 0x8040;  // results and operands below the normal floats become zeros
   const unsigned mode = _mm_getcsr();
   _mm_setcsr(mode | kFlush);

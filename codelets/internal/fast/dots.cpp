@@ -257,35 +257,56 @@ HWY_INLINE void few_columns(const BlockDots<In>& args) {
                    args.replaces);
 }
 
-// Pending holds dot products of neighbouring non-zeros whose lanes are not added up yet. Gradients
-// of a record follow each other, so kLanes of them are finished together, wherever rows end.
+// Pending holds dot products whose lanes are not added up yet, so that kLanes of them are finished
+// together, wherever rows end. With kContiguous the gradients of all rows follow one another.
+template <bool kContiguous>
 class Pending {
  public:
   HWY_INLINE Pending(float* gradients, bool replaces)
       : gradients_(gradients), replaces_(replaces) {}
 
+  // The next dot products belong to the gradients from this one on.
+  HWY_INLINE void begin_row(float* first) { next_ = first; }
   HWY_INLINE Vector* end() { return sums_ + count_; }  // has space for kTileColumns
   HWY_INLINE void added(std::int64_t count) {
+    if constexpr (!kContiguous)
+      for (std::int64_t i = 0; i < count; ++i) to_[count_ + i] = next_++;
     count_ += count;
     if (count_ < kFull) return;
-    add_some_to(gradients_, add_lanes_of(sums_), kFull, replaces_);
-    gradients_ += kFull;
+    write(add_lanes_of(sums_), kFull);
     count_ -= kFull;
-    for (std::int64_t i = 0; i < count_; ++i) sums_[i] = sums_[kFull + i];
+    for (std::int64_t i = 0; i < count_; ++i) {
+      sums_[i] = sums_[kFull + i];
+      if constexpr (!kContiguous) to_[i] = to_[kFull + i];
+    }
   }
   HWY_INLINE void finish() {
     if (count_ == 0) return;
     Vector rest[kLanes];
     for (std::size_t i = 0; i < kLanes; ++i)
       rest[i] = static_cast<std::int64_t>(i) < count_ ? sums_[i] : hn::Zero(Floats<kLanes>());
-    add_some_to(gradients_, add_lanes_of(rest), count_, replaces_);
+    write(add_lanes_of(rest), count_);
   }
 
  private:
   static constexpr auto kFull = static_cast<std::int64_t>(kLanes);
+
+  HWY_INLINE void write(Vector sums, std::int64_t count) {
+    if constexpr (kContiguous) {
+      add_some_to(gradients_, sums, count, replaces_);
+      gradients_ += count;
+    } else {
+      float scratch[kLanes];
+      hn::StoreU(sums, Floats<kLanes>(), scratch);
+      for (std::int64_t i = 0; i < count; ++i) add_one_to(*to_[i], scratch[i], replaces_);
+    }
+  }
+
   Vector sums_[kLanes + kTileColumns];
+  float* to_[kLanes + kTileColumns];  // of each sum
   std::int64_t count_ = 0;
-  float* gradients_;
+  float* gradients_;  // of the first sum, with kContiguous
+  float* next_ = nullptr;
   bool replaces_;
 };
 
@@ -302,8 +323,9 @@ HWY_INLINE const In* named_row(const ElementDots<In>& args, const std::byte* wor
 // Computes eight dot products of a row of q_grad side by side, whose sums hide each other's
 // latency.
 struct ManyColumns {
-  template <bool kOffsets, class In>
-  static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row, Pending& pending) {
+  template <bool kOffsets, bool kContiguous, class In>
+  static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row,
+                             Pending<kContiguous>& pending) {
     const In* a = args.q_grad + row.row * args.q_grad_stride;
     const std::byte* words = row.words;
     for (std::int64_t left = row.count; left > 0; left -= kTileColumns) {
@@ -339,8 +361,9 @@ struct HeldRow {
         sums[i] = add_product_lanes(sums[i], a[v], load_lanes<kLanes>(b[i] + v * kLanes));
     for (std::size_t i = 0; i < kColumns; ++i) to[i] = sums[i];
   }
-  template <bool kOffsets, class In>
-  static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row, Pending& pending) {
+  template <bool kOffsets, bool kContiguous, class In>
+  static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row,
+                             Pending<kContiguous>& pending) {
     constexpr auto kStep = static_cast<std::int64_t>(kTogether);
     Vector a[kSteps];
     for (std::size_t v = 0; v < kSteps; ++v)
@@ -358,14 +381,17 @@ struct HeldRow {
   }
 };
 
-template <bool kOffsets, class Rows, class In>
+template <bool kOffsets, bool kContiguous, class Rows, class In>
 HWY_INLINE void add_element_rows(const ElementDots<In>& args, Rows) {
-  Pending pending(args.gradients + args.rows.front().value, args.replaces);
-  for (const TermRow& row : args.rows) Rows::template add<kOffsets>(args, row, pending);
+  Pending<kContiguous> pending(args.gradients + args.rows.front().value, args.replaces);
+  for (const TermRow& row : args.rows) {
+    pending.begin_row(args.gradients + row.value);
+    Rows::template add<kOffsets>(args, row, pending);
+  }
   pending.finish();
 }
 
-template <bool kOffsets, class In>
+template <bool kOffsets, bool kContiguous, class In>
 HWY_INLINE void all_element_dots_of(const ElementDots<In>& args) {
   constexpr std::size_t kMostHeld = 16, kHeldStep = 4;
   constexpr auto kStepColumns = static_cast<std::int64_t>(kHeldStep * kSumLanes);
@@ -373,18 +399,31 @@ HWY_INLINE void all_element_dots_of(const ElementDots<In>& args) {
   if constexpr (kManyRegisters && kParts == 1 && !kInstrumented)
     if (args.z % kStepColumns == 0 && steps <= kMostHeld / kHeldStep)
       return with_constant<kMostHeld / kHeldStep>(steps, [&](auto n) HWY_ATTR {
-        add_element_rows<kOffsets>(args, HeldRow<n * kHeldStep>());
+        add_element_rows<kOffsets, kContiguous>(args, HeldRow<n * kHeldStep>());
       });
-  add_element_rows<kOffsets>(args, ManyColumns());
+  add_element_rows<kOffsets, kContiguous>(args, ManyColumns());
+}
+
+// Returns true if the gradients of each row follow those of the row before.
+template <class In>
+HWY_INLINE bool are_contiguous(const ElementDots<In>& args) {
+  std::int64_t next = args.rows.front().value;
+  for (const TermRow& row : args.rows) {
+    if (row.value != next) return false;
+    next += row.count;
+  }
+  return true;
 }
 
 template <class In>
 HWY_INLINE void all_element_dots(const ElementDots<In>& args) {
   if (args.rows.empty()) return;
   if (args.z <= kFewColumns) return few_columns(args);
+  const bool contiguous = are_contiguous(args);
   if (args.code.scale == args.s_stride * static_cast<std::int64_t>(sizeof(In)))
-    return all_element_dots_of<true>(args);
-  all_element_dots_of<false>(args);
+    return contiguous ? all_element_dots_of<true, true>(args)
+                      : all_element_dots_of<true, false>(args);
+  contiguous ? all_element_dots_of<false, true>(args) : all_element_dots_of<false, false>(args);
 }
 
 // Computes the gradients of kLanes / 4 rows of a block from row i on and four columns from column j

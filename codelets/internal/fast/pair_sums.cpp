@@ -104,12 +104,16 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void add_square(
   if (column < args.z) add_tile<kSide, kVectors, false>(args, column);
 }
 
-}  // namespace
-
 bool has_pair_sums() {
   static const bool has = __builtin_cpu_supports("avx512bf16") &&
                           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   return has;
+}
+}  // namespace
+
+bool pair_sums_are_fast() {
+  static const bool is_amd = __builtin_cpu_is("amd") != 0;
+  return has_pair_sums() && is_amd;
 }
 
 bool pair_sums(const BlockSums<BFloat16>& sums) noexcept {
@@ -122,7 +126,7 @@ bool pair_sums(const BlockSums<BFloat16>& sums) noexcept {
 
 #else
 
-bool has_pair_sums() { return false; }
+bool pair_sums_are_fast() { return false; }
 bool pair_sums(const BlockSums<BFloat16>&) noexcept { return false; }
 
 #endif

@@ -9,7 +9,9 @@ namespace tessera::codelets::internal {
 // or if blocks are not square with a side of 4, 8 or 16.
 bool pair_sums(const BlockSums<BFloat16>& sums) noexcept;
 
-// True if this CPU has the instruction.
-bool has_pair_sums();
+// True if this CPU has the instruction and needs less time for it than for converting and two
+// fused products: Zen 4 and Zen 5 start as many dot products in a cycle as fused products, Sapphire
+// Rapids a quarter as many.
+bool pair_sums_are_fast();
 
 }  // namespace tessera::codelets::internal

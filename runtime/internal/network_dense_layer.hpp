@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/network_layer.hpp"
+
+namespace tessera::runtime::internal {
+
+// A dense layer of a network. In a training step each tile keeps and updates the weights whose
+// gradients it adds up in GradW; in other networks the tiles that need a slice of R in Fwd keep
+// equal shares of it. Every pass fetches its slices of R from there.
+class NetworkDenseLayer final : public NetworkLayerState {
+ public:
+  // Throws Error{InvalidArgument} if the plan is not one of the problem, or runs in rounds.
+  NetworkDenseLayer(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
+                    const NetworkMachine& machine, std::int64_t states);
+
+  TensorHome shares_of_s() const override;
+  TensorHome shares_of_dq() const override;
+  void set_input(const TensorHome& input, const TensorHome& in_backward) override;
+  void set_dq(const TensorHome& dq) override;
+  void bring_with_grad_a(const TensorHome& from, const TensorHome& to) override;
+
+  void declare_fwd(Turn turn) override;
+  void declare_grad_a() override;
+  void declare_grad_w() override { grad_w_->declare(); }
+  BufferId declare_gradients_at_home() override;
+  void declare_collect() override;
+  void add_slots() override;
+  void prepare() override;
+
+  std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
+  bool has_weights() const override { return !parameters.values.empty(); }
+  sparse::Csr<float> current_weights() override;
+  Bytes pattern_bytes() const override { return {}; }
+  Bytes value_bytes() const override { return {}; }
+  void load() override;
+  void collect() override;
+  BufferId weights_buffer() const override { return weights_.buffer; }
+
+ private:
+  void declare_weights() override;
+  void add_loaded(Uses& uses) const override;
+  void add_parts();
+  // Calls visit(row, column, position) for all weights, in the order of Parameters::values.
+  template <class Visit>
+  void for_each_weight(Visit&& visit) const;
+
+  DenseHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
+  DensePass::State fwd_;
+  std::optional<DensePass::State> again_;  // of a layer that recomputes
+  std::optional<DensePass::State> grad_a_, grad_w_;
+  TensorHome weights_;
+};
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tessera/base/aligned_vector.hpp"
+#include "tessera/runtime/internal/grad_w_base.hpp"
+#include "tessera/runtime/internal/network_layer.hpp"
+#include "tessera/runtime/internal/network_layout.hpp"
+#include "tessera/runtime/internal/pass_homes.hpp"
+#include "tessera/runtime/internal/rehome_state.hpp"
+#include "tessera/runtime/internal/spmm_state.hpp"
+
+namespace tessera::runtime::internal {
+
+// A sparse layer of a network, with buckets in one layout or two. With two layouts, that of
+// transpose(R) runs GradA. The optimiser updates the layout that runs GradW, and the new values
+// then move to the other one.
+class NetworkSparseLayer final : public NetworkLayerState {
+ public:
+  NetworkSparseLayer(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
+                     const NetworkMachine& machine, std::int64_t states);
+
+  TensorHome shares_of_s() const override;
+  TensorHome shares_of_dq() const override;
+
+  // GradW takes S or dQ from the slices that Fwd or GradA has fetched in the same layout, if each
+  // of them is needed by one tile only, which is the one that needs it in GradW too.
+  void set_input(const TensorHome& input, const TensorHome& in_backward) override;
+  void set_dq(const TensorHome& dq) override;
+  void bring_with_grad_a(const TensorHome& from, const TensorHome& to) override;
+
+  void declare_load() override;
+  void complete_load() override;
+  void declare_fwd(Turn turn) override;
+  void declare_grad_a() override;
+  void declare_grad_w() override { grad_w_->declare(); }
+  BufferId declare_gradients_at_home() override;
+  void declare_rehome() override { rehome_->declare(); }
+  void declare_collect() override;
+  void add_slots() override;
+  void prepare() override;
+
+  std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
+  bool has_weights() const override { return !forward_.weights.empty(); }
+  sparse::Csr<float> current_weights() override;
+  Bytes pattern_bytes() const override;
+  Bytes value_bytes() const override { return Bytes(updated().values_bytes()); }
+  Cycles multiply_excess(const planner::Plan& plan, Pass pass) const override;
+  void load() override;
+  void collect() override;
+  bool has_two_layouts() const override { return transposed_.has_value(); }
+  BufferId weights_buffer() const override { return updated().values_buffer; }
+
+ private:
+  void declare_weights() override;
+  void add_loaded(Uses& uses) const override;
+  void make_passes();
+  void set_parameters();
+  void add_parameter_slots();
+  void add_parts();
+  bool gradients_move() const;
+
+  // The layout that the optimiser updates, and the other one if there are two.
+  bool updates_transposed() const { return transposed_ && transposed_->problem.grad_w; }
+  NetworkLayout& updated() { return updates_transposed() ? *transposed_ : forward_; }
+  const NetworkLayout& updated() const { return updates_transposed() ? *transposed_ : forward_; }
+  const NetworkLayout& other() const { return updates_transposed() ? forward_ : *transposed_; }
+  const NetworkLayout& of_grad_a() const { return transposed_ ? *transposed_ : forward_; }
+  // The forward pass whose slices GradW may read.
+  SpmmPass::State& fwd_in_backward() { return again_ ? *again_ : fwd_; }
+
+  NetworkLayout forward_;
+  std::optional<NetworkLayout> transposed_;  // of transpose(R)
+  PassHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
+  SpmmPass::State fwd_;
+  std::optional<SpmmPass::State> again_;  // of a layer that recomputes
+  std::optional<SpmmPass::State> grad_a_;
+  std::unique_ptr<GradWPass::Base> grad_w_;
+  RehomeHomes rehome_homes_;
+  std::optional<RehomePass::State> rehome_;  // with two layouts
+  std::vector<std::int64_t> places_;         // with two: position of each value in transpose(R)
+  BufferId gradients_buffer_;                // where the values are
+  device::Exchange bring_gradients_;
+  int gradients_node_ = -1;
+};
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,237 @@
+#include "tessera/runtime/internal/network_dense_layer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
+
+namespace tessera::runtime::internal {
+
+using device::SlotKind;
+using planner::Side;
+
+namespace {
+
+// Returns the plan of a pass; the caller has checked that the plan is dense.
+const planner::DensePassPlan& pass_plan(const Problem& problem, const planner::Plan& plan,
+                                        Pass pass) {
+  const planner::DensePassPlan* const found = plan.dense->find(pass);
+  if (found == nullptr || found->product != planner::dense_product(problem, pass) ||
+      plan.dense->groups != 1 || plan.dense->data_type != problem.data_type)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the dense plan is for another layer than {}; plan it again",
+                            to_string(problem)));
+  if (found->rounds.product() != 1)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} of the dense plan runs in {} rounds; a network runs it in one: use "
+                            "more tiles or a smaller batch",
+                            to_string(pass), found->rounds.product()));
+  return *found;
+}
+
+// The equal shares of the slices of an operand, on the tiles that need them.
+TensorHome shares_home(const DensePass::State& pass, Side side, std::int64_t rows,
+                       std::int64_t cols) {
+  TensorHome home{rows, cols, {}, {}};
+  for (const TileId tile : pass.all) {
+    const DenseSlice slice = pass.slice_of(side, pass.rounds.front(), pass.map.cell(tile));
+    const Range lines = share_of(slice.lines.size(), 1, slice.takers, slice.taker);
+    const std::int64_t width = slice.across.size();
+    if (lines.size() * width > 0)
+      home.shares.push_back({tile,
+                             {},
+                             slice.lines.begin + lines.begin,
+                             slice.across.begin,
+                             width,
+                             {0, lines.size() * width}});
+  }
+  return home;
+}
+
+}  // namespace
+
+NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
+                                     const planner::Plan& plan, const NetworkMachine& machine,
+                                     std::int64_t states)
+    : NetworkLayerState(l, p, machine, states),
+      fwd_(*plan.dense, pass_plan(p, plan, Pass::Fwd), machine.program, machine.engine,
+           std::nullopt, &fwd_homes_) {
+  const auto make = [&](std::optional<DensePass::State>& state, Pass pass, DenseHomes& homes) {
+    state.emplace(*plan.dense, pass_plan(p, plan, pass), machine.program, machine.engine,
+                  std::nullopt, &homes);
+  };
+  if (recomputes()) make(again_, Pass::Fwd, again_homes_);
+  if (p.grad_a) make(grad_a_, Pass::GradA, grad_a_homes_);
+  if (p.grad_w) make(grad_w_, Pass::GradW, grad_w_homes_);
+  const TensorHome in_gradient = grad_a_ ? grad_a_->result_home() : TensorHome{};
+  set_result_homes(fwd_.result_home(), grad_a_ ? &in_gradient : nullptr);
+  weights_ = grad_w_ ? grad_w_->result_home() : shares_home(fwd_, Side::Left, p.size.x, p.size.y);
+  fwd_homes_.left = again_homes_.left = grad_a_homes_.left = &weights_;
+}
+
+TensorHome NetworkDenseLayer::shares_of_s() const {
+  return shares_home(fwd_, Side::Right, problem.size.y, problem.size.z);
+}
+
+TensorHome NetworkDenseLayer::shares_of_dq() const {
+  return grad_a_ ? shares_home(*grad_a_, Side::Right, problem.size.x, problem.size.z)
+                 : shares_home(*grad_w_, Side::Left, problem.size.x, problem.size.z);
+}
+
+void NetworkDenseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
+  fwd_homes_.right = again_homes_.right = &input;
+  grad_w_homes_.right = &in_backward;
+}
+
+void NetworkDenseLayer::set_dq(const TensorHome& dq) {
+  grad_a_homes_.right = grad_w_homes_.left = &dq;
+}
+
+void NetworkDenseLayer::bring_with_grad_a(const TensorHome& from, const TensorHome& to) {
+  brings_kept_before_ = true;
+  grad_a_homes_.also_from = &from;
+  grad_a_homes_.also_to = &to;
+}
+
+void NetworkDenseLayer::declare_weights() {
+  weights_.buffer = machine_.program.add_buffer("weights", /*resident=*/true);
+}
+
+void NetworkDenseLayer::add_loaded(Uses& uses) const { uses.writes.push_back(weights_.buffer); }
+
+void NetworkDenseLayer::declare_fwd(Turn turn) {
+  DensePass::State& pass = turn == Turn::First ? fwd_ : *again_;
+  pass.declare();
+  sums_of(turn).buffer = pass.rounds.front().reduction.result();
+}
+
+void NetworkDenseLayer::declare_grad_a() {
+  if (brings_kept_before_)
+    kept_before.buffer = machine_.program.add_buffer("result of the layer before");
+  grad_a_->declare();
+  in_grad.buffer = grad_a_->rounds.front().reduction.result();
+}
+
+BufferId NetworkDenseLayer::declare_gradients_at_home() {
+  return grad_w_->rounds.front().reduction.result();
+}
+
+void NetworkDenseLayer::declare_collect() {
+  Uses uses{{weights_.buffer}, {}};
+  uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
+  machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
+}
+
+void NetworkDenseLayer::add_slots() {
+  for (HomeShare& share : weights_.shares)
+    share.slot = machine_.engine.add_slot(machine_.program.slot(
+        weights_.buffer, share.tile, share.elements.size(), element(), SlotKind::Owned));
+  fwd_.add_slots();
+  if (again_) again_->add_slots();
+  if (grad_a_) grad_a_->add_slots();
+  if (grad_w_) grad_w_->add_slots();
+  take_slots(sums, fwd_.rounds.front().reduction);
+  if (again_) take_slots(sums_again, again_->rounds.front().reduction);
+  if (grad_a_) take_slots(in_grad, grad_a_->rounds.front().reduction);
+  add_parts();
+  add_state_slots();
+  add_result_slots();
+}
+
+// Each share of the weights is a part; tiles without any have an empty one.
+void NetworkDenseLayer::add_parts() {
+  TensorHome gradients = weights_;
+  if (grad_w_) take_slots(gradients, grad_w_->rounds.front().reduction);
+  parts.resize(std::size_t((grad_w_ ? *grad_w_ : fwd_).map.tiles()));
+  for (std::size_t t = 0; t < parts.size(); ++t) parts[t].tile = TileId(std::int64_t(t));
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < weights_.shares.size(); ++i) {
+    const HomeShare& share = weights_.shares[i];
+    UpdatedPart& part = parts[std::size_t(share.tile.value)];
+    part.values = {first, first + share.elements.size()};
+    part.weights = share.slot;
+    if (grad_w_) part.gradients = gradients.shares[i].slot;
+    first = part.values.end;
+  }
+}
+
+void NetworkDenseLayer::prepare() {
+  fwd_.prepare();
+  if (again_) again_->prepare();
+  if (grad_a_) grad_a_->prepare();
+  if (grad_w_) grad_w_->prepare();
+}
+
+template <class Visit>
+void NetworkDenseLayer::for_each_weight(Visit&& visit) const {
+  std::size_t position = 0;
+  for (const HomeShare& share : weights_.shares)
+    for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
+      visit(share.row_of(e), share.col_of(e), position++);
+}
+
+std::optional<partitioner::Misfit> NetworkDenseLayer::set_weights(
+    const sparse::CheckedCsr<float>& given) {
+  check_weights(problem, {&given, 1});
+  const std::int64_t rows = problem.size.x, cols = problem.size.y;
+  std::vector<float> all(std::size_t(rows * cols));
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (auto i = given->row_begin[std::size_t(row)]; i < given->row_begin[std::size_t(row) + 1];
+         ++i)
+      all[std::size_t(row * cols + given->col[std::size_t(i)])] = given->values[std::size_t(i)];
+  std::vector<std::byte> values(all.size() * std::size_t(element()));
+  with_type(problem.data_type, [&](auto zero) {
+    using T = decltype(zero);
+    auto* const to = reinterpret_cast<T*>(values.data());
+    for_each_weight([&](std::int64_t row, std::int64_t col, std::size_t position) {
+      to[position] = T(all[std::size_t(row * cols + col)]);
+    });
+  });
+  parameters.values = std::move(values);
+  reset_states(rows * cols);
+  return std::nullopt;
+}
+
+sparse::Csr<float> NetworkDenseLayer::current_weights() {
+  const std::int64_t rows = problem.size.x, cols = problem.size.y;
+  sparse::Csr<float> result;
+  result.rows = rows;
+  result.cols = cols;
+  result.values.resize(std::size_t(rows * cols));
+  with_type(problem.data_type, [&](auto zero) {
+    using T = decltype(zero);
+    const auto* const from = reinterpret_cast<const T*>(parameters.values.data());
+    for_each_weight([&](std::int64_t row, std::int64_t col, std::size_t position) {
+      result.values[std::size_t(row * cols + col)] = float(from[position]);
+    });
+  });
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t col = 0; col < cols; ++col)
+      result.col.push_back(static_cast<std::int32_t>(col));
+    result.row_begin.push_back(std::ssize(result.col));
+  }
+  return result;
+}
+
+void NetworkDenseLayer::load() {
+  for (const UpdatedPart& part : parts)
+    if (part.values.size() > 0)
+      machine_.engine.load(part.weights, {parameters.values.data() + part.values.begin * element(),
+                                          part.values.size(), element(), element()});
+  NetworkLayerState::load();
+}
+
+void NetworkDenseLayer::collect() {
+  NetworkLayerState::collect();
+  for (const UpdatedPart& part : parts)
+    if (part.values.size() > 0)
+      std::memcpy(after.values.data() + part.values.begin * element(),
+                  machine_.engine.view(part.weights).data,
+                  std::size_t(part.values.size() * element()));
+}
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,365 @@
+#include "tessera/runtime/internal/network_sparse_layer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/layouts.hpp"
+#include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/runtime/internal/spmm_role.hpp"
+#include "tessera/runtime/internal/visit.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace tessera::runtime::internal {
+
+namespace {
+
+planner::TwoProblems problems_of_layouts(const Problem& problem, const planner::Plan& plan) {
+  if (plan.backward.empty()) return {problem, {}};
+  return planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
+}
+
+}  // namespace
+
+NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
+                                       const planner::Plan& plan, const NetworkMachine& machine,
+                                       std::int64_t states)
+    : NetworkLayerState(l, p, machine, states),
+      forward_(problems_of_layouts(p, plan).forward, plan, machine),
+      fwd_(forward_.spec(Pass::Fwd), machine.program, machine.engine, &fwd_homes_) {
+  if (!plan.backward.empty())
+    transposed_.emplace(problems_of_layouts(p, plan).transposed, plan.backward.front(), machine);
+  make_passes();
+  const TensorHome result = result_home(fwd_.spec, p.size.x, p.size.z);
+  const TensorHome in_gradient =
+      grad_a_ ? result_home(grad_a_->spec, p.size.y, p.size.z) : TensorHome{};
+  set_result_homes(result, grad_a_ ? &in_gradient : nullptr);
+}
+
+void NetworkSparseLayer::make_passes() {
+  BoundProgram& program = machine_.program;
+  device::Engine& engine = machine_.engine;
+  if (recomputes()) again_.emplace(forward_.spec(Pass::Fwd), program, engine, &again_homes_);
+  if (problem.grad_a)
+    grad_a_.emplace(transposed_ ? transposed_->spec(Pass::Fwd) : forward_.spec(Pass::GradA),
+                    program, engine, &grad_a_homes_);
+  if (problem.grad_w)
+    grad_w_ = make_grad_w(updated().spec(Pass::GradW), grad_w_exchange(updated().plan), program,
+                          engine, &grad_w_homes_);
+  if (transposed_)
+    rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, engine, &rehome_homes_);
+}
+
+TensorHome NetworkSparseLayer::shares_of_s() const {
+  return operand_home(forward_.grid, /*by_rows_of_r=*/false, problem.size.y, problem.size.z);
+}
+
+// The rows of dQ are those of R, which are the columns of the second layout.
+TensorHome NetworkSparseLayer::shares_of_dq() const {
+  return operand_home(of_grad_a().grid, /*by_rows_of_r=*/!transposed_, problem.size.x,
+                      problem.size.z);
+}
+
+void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
+  fwd_homes_.in = again_homes_.in = &input;
+  SpmmPass::State& kept = fwd_in_backward();
+  const bool is_here =
+      grad_w_ && &input == &in_backward && !updates_transposed() && kept.sharers() == 1;
+  fwd_homes_.cleared = again_homes_.cleared = is_here ? Cleared::All : Cleared::Rows;
+  (updates_transposed() ? grad_w_homes_.q : grad_w_homes_.s) =
+      is_here ? &kept.slices : &in_backward;
+}
+
+void NetworkSparseLayer::set_dq(const TensorHome& dq) {
+  grad_a_homes_.in = &dq;
+  const bool is_same_layout = has_two_layouts() == updates_transposed();
+  const bool is_here =
+      grad_a_ && is_same_layout && grad_a_->sharers() == 1 && !grad_w_->cells_move();
+  (updates_transposed() ? grad_w_homes_.s : grad_w_homes_.q) = is_here ? &grad_a_->slices : &dq;
+}
+
+void NetworkSparseLayer::bring_with_grad_a(const TensorHome& from, const TensorHome& to) {
+  brings_kept_before_ = true;
+  grad_a_homes_.also_from = &from;
+  grad_a_homes_.also_to = &to;
+}
+
+void NetworkSparseLayer::declare_weights() {
+  forward_.declare_resident("");
+  if (transposed_) transposed_->declare_resident(" of the second layout");
+  forward_.give_buffers(fwd_homes_, Pass::Fwd);
+  forward_.give_buffers(again_homes_, Pass::Fwd);
+  if (grad_a_) of_grad_a().give_buffers(grad_a_homes_, grad_a_->pass());
+  updated().give_buffers(grad_w_homes_, Pass::GradW);
+  if (transposed_) rehome_homes_ = {updated().values_buffer, other().values_buffer, {}, {}};
+}
+
+void NetworkSparseLayer::add_loaded(Uses& uses) const {
+  forward_.add_loaded(uses);
+  if (transposed_) transposed_->add_loaded(uses);
+}
+
+void NetworkSparseLayer::declare_load() {
+  NetworkLayerState::declare_load();
+  if (rehome_) rehome_->declare_load();
+}
+
+void NetworkSparseLayer::complete_load() {
+  const auto add = [this](const TravelLoop& loop) {
+    if (loop.possible()) machine_.program.also_writes(load_node_, loop.words());
+  };
+  add(fwd_.loop);
+  if (again_) add(again_->loop);
+  if (grad_a_) add(grad_a_->loop);
+  if (grad_w_) add(grad_w_->loop);
+}
+
+void NetworkSparseLayer::declare_fwd(Turn turn) {
+  SpmmPass::State& pass = turn == Turn::First ? fwd_ : *again_;
+  pass.declare();
+  sums_of(turn).buffer = pass.reduction.result();
+}
+
+void NetworkSparseLayer::declare_grad_a() {
+  if (brings_kept_before_)
+    kept_before.buffer = machine_.program.add_buffer("result of the layer before");
+  grad_a_->declare();
+  in_grad.buffer = grad_a_->reduction.result();
+}
+
+bool NetworkSparseLayer::gradients_move() const {
+  const TileMap &home = updated().map, &here = grad_w_->map;
+  const std::vector<TileId> all = home.all();
+  return std::any_of(all.begin(), all.end(),
+                     [&](TileId tile) { return home.cell(tile) != here.cell(tile); });
+}
+
+BufferId NetworkSparseLayer::declare_gradients_at_home() {
+  gradients_buffer_ = grad_w_->use.result;
+  if (!gradients_move()) return gradients_buffer_;
+  const BufferId computed = gradients_buffer_;
+  gradients_buffer_ = machine_.program.add_buffer("gradients at home");
+  gradients_node_ =
+      machine_.program.step(NodeKind::Exchange, Phase::Update, {{computed}, {gradients_buffer_}},
+                            [this] { machine_.engine.exchange(Phase::Update, bring_gradients_); });
+  return gradients_buffer_;
+}
+
+void NetworkSparseLayer::declare_collect() {
+  Uses uses{{updated().values_buffer}, {}};
+  if (transposed_) uses.reads.push_back(other().values_buffer);
+  uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
+  machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
+}
+
+void NetworkSparseLayer::add_slots() {
+  add_parameter_slots();
+  fwd_.add_slots();
+  if (again_) again_->add_slots();
+  if (grad_a_) grad_a_->add_slots();
+  if (grad_w_) grad_w_->add_slots();
+  if (rehome_) rehome_->add_slots();
+  take_slots(sums, fwd_.reduction);
+  if (again_) take_slots(sums_again, again_->reduction);
+  if (grad_a_) take_slots(in_grad, grad_a_->reduction);
+  if (grad_w_) add_parts();
+  add_state_slots();
+  add_result_slots();
+}
+
+void NetworkSparseLayer::add_parts() {
+  const std::int64_t count = updated().values_per_bucket();
+  for (const TileId tile : updated().map.all()) {
+    const std::int64_t first = updated().bucket_of(tile) * count;
+    const device::SlotId gradients =
+        gradients_move() ? machine_.engine.add_slot(machine_.program.slot(
+                               gradients_buffer_, tile, 1, updated().bucket_bytes()))
+                         : grad_w_->slots_of(tile).result;
+    parts.push_back({.tile = tile,
+                     .values = {first, first + count},
+                     .weights = updated().values[std::size_t(tile.value)],
+                     .gradients = gradients,
+                     .states = {}});
+  }
+}
+
+void NetworkSparseLayer::add_parameter_slots() {
+  forward_.add_slots();
+  if (transposed_) transposed_->add_slots();
+  forward_.give_slots(fwd_homes_, Pass::Fwd);
+  forward_.give_slots(again_homes_, Pass::Fwd);
+  if (grad_a_) of_grad_a().give_slots(grad_a_homes_, grad_a_->pass());
+  updated().give_slots(grad_w_homes_, Pass::GradW);
+  if (!transposed_) return;
+  rehome_homes_.from = updated().values;
+  rehome_homes_.to = other().values;
+}
+
+void NetworkSparseLayer::prepare() {
+  fwd_.prepare();
+  if (again_) again_->prepare();
+  if (grad_a_) grad_a_->prepare();
+  if (grad_w_) grad_w_->prepare();
+  if (rehome_) rehome_->prepare();
+  if (gradients_node_ < 0) return;
+  std::vector<device::Gather> gathers;
+  for (const UpdatedPart& part : parts) {
+    const TileId here = grad_w_->map.tile(updated().map.cell(part.tile));
+    gathers.push_back({{{grad_w_->slots_of(here).result, {0, 1}}}, {part.gradients}});
+  }
+  bring_gradients_ = machine_.engine.prepare(std::move(gathers));
+  machine_.program.set_moves(gradients_node_, bring_gradients_.moved);
+}
+
+std::optional<partitioner::Misfit> NetworkSparseLayer::set_weights(
+    const sparse::CheckedCsr<float>& given) {
+  check_weights(problem, {&given, 1});  // so that messages name rows and columns of R
+  std::vector<std::int64_t> places;
+  if (transposed_) {
+    const sparse::CheckedCsr<float> transposed = sparse::transpose(given);
+    places = sparse::transpose_order(transposed);
+    if (auto misfit = transposed_->weights.encode({&transposed, 1}, {})) return misfit;
+  }
+  if (auto misfit = forward_.weights.encode({&given, 1}, {})) return misfit;
+  forward_.weights.take();
+  if (transposed_) transposed_->weights.take();
+  places_ = std::move(places);
+  set_parameters();
+  return std::nullopt;
+}
+
+Bytes NetworkSparseLayer::pattern_bytes() const {
+  Bytes bytes = forward_.weights.pattern_bytes().all();
+  if (!transposed_) return bytes;
+  const std::int64_t tables = other().grid.buckets() * rehome_->table_bytes();
+  return bytes + transposed_->weights.pattern_bytes().all() + Bytes(tables);
+}
+
+void NetworkSparseLayer::set_parameters() {
+  const auto values_of = [](const NetworkLayout& layout) {
+    const std::byte* first = layout.weights.image().values;
+    return std::vector<std::byte>(first, first + layout.values_bytes());
+  };
+  parameters.values = values_of(updated());
+  parameters.copy = transposed_ ? values_of(other()) : std::vector<std::byte>();
+  reset_states(updated().grid.buckets() * updated().values_per_bucket());
+  if (!transposed_) return;
+  std::vector<std::int64_t> forward = forward_.weights.bucket_positions(0);
+  const std::vector<std::int64_t> in_transposed = transposed_->weights.bucket_positions(0);
+  std::vector<std::int64_t> moved(forward.size());
+  for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = in_transposed[std::size_t(places_[i])];
+  if (updates_transposed()) forward.swap(moved);
+  rehome_->tables.set_pattern(0, forward, moved);
+}
+
+sparse::Csr<float> NetworkSparseLayer::current_weights() {
+  const std::vector<std::byte>& values = updates_transposed() ? parameters.copy : parameters.values;
+  sparse::Csr<float> result;
+  with_type(problem.data_type, [&](auto zero) {
+    using T = decltype(zero);
+    forward_.weights.to_given<T>(
+        {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)}, 0, result);
+  });
+  return result;
+}
+
+namespace {
+
+// Returns the cycles in which the tiles of the fullest cell visit all buckets of their cell in Fwd
+// or GradA.
+Cycles fullest_visit(const NetworkLayout& layout, const PassSpec& spec,
+                     const device::Machine& machine) {
+  const partitioner::Buckets& buckets = layout.weights.buckets(0);
+  const Dims& splits = layout.grid.splits;
+  const bool own_words = role_of(spec).forward ? false : layout.grid.separate_grad_a;
+  std::vector<const void*> words(std::size_t(splits.z));
+  Cycles most;
+  for (std::int64_t x = 0; x < splits.x; ++x)
+    for (std::int64_t y = 0; y < splits.y; ++y) {
+      for (std::int64_t z = 0; z < splits.z; ++z) {
+        const std::int64_t bucket = layout.grid.bucket_index(x, y, z);
+        words[std::size_t(z)] =
+            own_words ? buckets.grad_a_meta_words(bucket) : buckets.meta_words(bucket);
+      }
+      most = std::max(most,
+                      visit_cycles(spec, machine, words, codelets::sub_group_id(x, y, splits.y)));
+    }
+  return most;
+}
+
+// Returns the cycles of the fullest bucket in GradW, which visits one bucket in each round.
+Cycles fullest_round(const NetworkLayout& layout, const device::Machine& machine) {
+  const partitioner::Buckets& buckets = layout.weights.buckets(0);
+  const Dims& splits = layout.grid.splits;
+  const PassSpec spec = layout.spec(Pass::GradW);
+  Cycles most;
+  for (std::int64_t x = 0; x < splits.x; ++x)
+    for (std::int64_t y = 0; y < splits.y; ++y)
+      for (std::int64_t z = 0; z < splits.z; ++z) {
+        const void* const words = buckets.meta_words(layout.grid.bucket_index(x, y, z));
+        most = std::max(
+            most, visit_cycles(spec, machine, {&words, 1}, codelets::sub_group_id(x, y, splits.y)));
+      }
+  return most;
+}
+
+Cycles multiply_term(const planner::PassCost& cost) {
+  for (const planner::CostTerm& term : cost.terms)
+    if (term.name == planner::Term::Multiply) return term.cycles;
+  return {};
+}
+
+}  // namespace
+
+// The term of a plan has the clearing of the sums and, in GradW, one round if buckets travel and
+// all rounds over the parts of the batch if operands do.
+Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass) const {
+  const device::Machine& machine = machine_.engine.machine();
+  const planner::Plan& of_pass = plan.layout_of(pass);
+  if (pass == Pass::GradW) {
+    const NetworkLayout& layout = updated();
+    const std::int64_t sum_bytes = layout.values_per_bucket() * bytes_of(problem.partials_type);
+    const std::int64_t rounds = layout.grid.splits.z;
+    const std::int64_t planned_rounds = of_pass.grad_w_exchange_buckets ? 1 : rounds;
+    const Cycles planned = multiply_term(*plan.cost.find(Pass::GradW)) -
+                           codelets::zero_cycles(sum_bytes, machine.workers);
+    const Cycles counted = fullest_round(layout, machine);
+    return rounds * counted - Cycles(rounds * planned.value / planned_rounds);
+  }
+  const bool is_forward = pass == Pass::Fwd;
+  const NetworkLayout& layout = is_forward ? forward_ : of_grad_a();
+  const Pass in_layout = !is_forward && transposed_ ? Pass::Fwd : pass;
+  const PassSpec spec = layout.spec(in_layout);
+  std::int64_t rows = 0;
+  for (std::int64_t i = 0; i < role_of(spec).out_parts(layout.grid.splits); ++i)
+    rows = std::max(
+        rows, (in_layout == Pass::Fwd ? layout.grid.x_range(i) : layout.grid.y_range(i)).size());
+  const Cycles cleared = codelets::zero_cycles(
+      rows * layout.grid.z_per_tile() * bytes_of(problem.partials_type), machine.workers);
+  return cleared + fullest_visit(layout, spec, machine) -
+         multiply_term(*of_pass.cost.find(in_layout));
+}
+
+void NetworkSparseLayer::load() {
+  const auto load_loop = [&](TravelLoop& loop, const NetworkLayout& layout) {
+    if (loop.possible()) loop.load(machine_.engine, layout.weights.image().travel_words);
+  };
+  load_loop(fwd_.loop, forward_);
+  if (again_) load_loop(again_->loop, forward_);
+  if (grad_a_) load_loop(grad_a_->loop, of_grad_a());
+  if (grad_w_) load_loop(grad_w_->loop, updated());
+  if (grad_w_) grad_w_->start();
+  updated().load(parameters.values.data());
+  if (transposed_) other().load(parameters.copy.data());
+  NetworkLayerState::load();
+}
+
+void NetworkSparseLayer::collect() {
+  NetworkLayerState::collect();
+  updated().collect(after.values.data());
+  if (transposed_) other().collect(after.copy.data());
+}
+
+}  // namespace tessera::runtime::internal
