@@ -63,8 +63,8 @@ std::optional<PodMisfit> take_weights(internal::LayerState& state,
 }  // namespace
 
 PodLayer::PodLayer(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order,
-                   Executor& executor)
-    : state_(std::make_unique<State>(plan, mode, order, executor)) {}
+                   Executor& executor, DeviceRanks ranks)
+    : state_(std::make_unique<State>(plan, mode, order, executor, std::move(ranks))) {}
 PodLayer::~PodLayer() = default;
 PodLayer::PodLayer(PodLayer&&) noexcept = default;
 PodLayer& PodLayer::operator=(PodLayer&&) noexcept = default;

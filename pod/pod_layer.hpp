@@ -11,6 +11,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/pod/device_ranks.hpp"
 #include "tessera/pod/pod_ledger.hpp"
 #include "tessera/pod/pod_plan.hpp"
 #include "tessera/sparse/change.hpp"
@@ -43,6 +44,12 @@ struct DeviceFault {
   device::Fault fault;
 };
 
+// The place where it was flipped.
+struct DeviceStruck {
+  std::string slot;       // name of the memory
+  std::int64_t byte = 0;  // offset in it
+};
+
 // Options of one pass: those of every layer, and a fault. `progress` is called before every step of
 // the pod. `self_check` has the sums of all devices; a wrong result is Error{CheckFailed}, which
 // names the device.
@@ -53,7 +60,7 @@ struct PodRunOptions : verify::RunOptions {
 
   // If it is not null, it is set to the place that the fault struck, and to nothing if the program
   // has no such step or the tile did not use that much memory in it.
-  std::optional<device::Struck>* struck = nullptr;
+  std::optional<DeviceStruck>* struck = nullptr;
 
   // If it is not 0, only so many devices run, evenly spread over those in use, and the others are
   // taken to be as fast as the slowest of them. For a layer whose devices differ by their data
@@ -80,7 +87,11 @@ class PodLayer {
   // Builds the programs of all devices, one for each shape. The executor must outlive the layer.
   // Throws Error{InvalidArgument} for a plan whose grid or shapes do not suit its problem and pod,
   // and Error{LimitExceeded} as FullyConnected does.
-  PodLayer(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order, Executor& executor);
+  //
+  // With several ranks, each runs devices that have neighbouring parts of R. An error of one device
+  // is thrown on its rank only, and the others wait; who makes the ranks must end them then.
+  PodLayer(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order, Executor& executor,
+           DeviceRanks ranks = {});
   ~PodLayer();
   PodLayer(PodLayer&&) noexcept;
   PodLayer& operator=(PodLayer&&) noexcept;

@@ -1,6 +1,8 @@
 #include "tessera/pod/with_pattern.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,20 +26,50 @@ PatternStats stats_of(const internal::Cell& cell) {
   return all;
 }
 
-// Returns the fullest of the parts that devices with this size have.
-const internal::Cell* fullest(const std::vector<internal::Cell>& cells, const PodPlan& plan,
-                              const Dims& size) {
+// So many parts of R are looked at for the plan of a shape, the fullest first.
+constexpr std::size_t kMostParts = 64;
+
+// Returns the parts that devices with this size have, the fullest first.
+std::vector<const internal::Cell*> parts_of(const std::vector<internal::Cell>& cells,
+                                            const PodPlan& plan, const Dims& size) {
   const Dims parts = plan.grid.parts();
-  const internal::Cell* best = nullptr;
-  for (std::size_t c = 0; c < cells.size(); ++c)
+  std::vector<const internal::Cell*> found;
+  for (std::int64_t i = 0; i < std::ssize(cells); ++i)
     for (const std::int64_t z : {std::int64_t(0), parts.z - 1}) {
-      const std::int64_t i = std::int64_t(c);
       const Dims at{i / parts.y / parts.x, i / parts.y % parts.x, i % parts.y, z};
       if (!(size_at(plan, at) == size)) continue;
-      if (best == nullptr || cells[c].values() > best->values()) best = &cells[c];
+      found.push_back(&cells[std::size_t(i)]);
+      break;
     }
-  return best;
+  std::ranges::stable_sort(found, std::greater(), &internal::Cell::values);
+  if (found.size() > kMostParts) found.resize(kMostParts);
+  return found;
 }
+
+bool has_more_room(const planner::Plan& a, const planner::Plan& b) {
+  return std::tuple(a.blocks_per_bucket(), a.fwd_meta_words.value) >
+         std::tuple(b.blocks_per_bucket(), b.fwd_meta_words.value);
+}
+
+// Plans the devices of a shape for one of their parts of R.
+class ShapePlanner {
+ public:
+  ShapePlanner(const PodPlan& plan, const Dims& size, planner::PlanCache* cache)
+      : plan_(plan), problem_(device_problem(plan.problem, size)), cache_(cache) {}
+
+  planner::PlanResult operator()(const internal::Cell& part,
+                                 const planner::Options& options) const {
+    const PatternStats stats = stats_of(part);
+    const device::Machine& machine = plan_.pod.machine;
+    return cache_ != nullptr ? cache_->plan(problem_, machine, options, &stats)
+                             : planner::plan(problem_, machine, options, &stats);
+  }
+
+ private:
+  const PodPlan& plan_;
+  const Problem problem_;
+  planner::PlanCache* cache_;
+};
 
 }  // namespace
 
@@ -48,13 +80,23 @@ PodPlan with_pattern(const PodPlan& plan, std::span<const sparse::CheckedCsr<flo
       internal::cut_weights(plan.problem, plan.grid.parts(), weights);
   PodPlan result = plan;
   for (DeviceShape& shape : result.shapes) {
-    const internal::Cell* cell = fullest(cells, plan, shape.size);
-    const PatternStats stats = stats_of(*cell);
-    const Problem problem = device_problem(plan.problem, shape.size);
-    planner::PlanResult found =
-        cache != nullptr ? cache->plan(problem, plan.pod.machine, plan.options, &stats)
-                         : planner::plan(problem, plan.pod.machine, plan.options, &stats);
-    if (found.has_plan) shape.plan = std::move(found.plan);
+    const std::vector<const internal::Cell*> parts = parts_of(cells, plan, shape.size);
+    const ShapePlanner plan_for(plan, shape.size, cache);
+    planner::PlanResult best = plan_for(*parts.front(), plan.options);
+    if (!best.has_plan) continue;
+    // The cut of the fullest part, with buckets that have room for every other one: a part with
+    // fewer non-zeros may have a fuller tile.
+    planner::Options same_cut = plan.options;
+    const Dims cut = best.plan.partition;
+    same_cut.constraints.x = cut.x;
+    same_cut.constraints.y = cut.y;
+    same_cut.constraints.z = cut.z;
+    same_cut.constraints.use_dense = false;
+    for (std::size_t i = 1; i < parts.size() && !best.plan.dense; ++i) {
+      planner::PlanResult other = plan_for(*parts[i], same_cut);
+      if (other.has_plan && has_more_room(other.plan, best.plan)) best = std::move(other);
+    }
+    shape.plan = std::move(best.plan);
   }
   internal::LevelPrices prices(result.pod);
   internal::add_costs(prices, result);

@@ -9,8 +9,9 @@
 namespace tessera::pod {
 
 // Plans the devices of a plan again for weights that are known, a matrix for each group. The grid
-// stays; devices of one shape get the plan for the fullest of their parts, so buckets have room for
-// it and costs are those of the device that the others wait for. A shape whose fullest part has no
+// stays; devices of one shape get the cut of the fullest of their parts, and buckets with room for
+// all of them (for the 64 fullest, if there are more), so costs are those of the device that the
+// others wait for, up to the estimates of the planner. A shape whose fullest part has no
 // plan keeps the plan that it has.
 //
 // Throws Error{InvalidArgument} for another number of matrices than the layer has groups, or for

@@ -15,10 +15,12 @@
 namespace tessera::pod::internal {
 
 // The devices of a pod on this computer. In the order OneAfterAnother one layer serves all devices
-// of a shape and takes the weights of each in turn; in the order SideBySide each has a layer.
+// of a shape and takes the weights of each in turn; in the order SideBySide each has a layer. Ranks
+// share the devices, by their parts of R.
 class DeviceSet {
  public:
-  DeviceSet(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order, Executor& executor);
+  DeviceSet(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order, Executor& executor,
+            DeviceRanks ranks);
 
   const PodPlan& plan() const { return plan_; }
   const std::vector<DevicePlace>& places() const { return places_; }
@@ -27,11 +29,16 @@ class DeviceSet {
   std::size_t cell_of(std::size_t device) const;
   const Cell& cell(std::size_t index) const { return cells_[index]; }
 
+  // Returns the rank that runs a device.
+  int rank_of(std::size_t device) const { return rank_of_[device]; }
+  const DeviceRanks& ranks() const { return ranks_; }
+
   // Takes the weights of all groups. Returns the first misfit; the devices then have the weights
   // that they had before.
   std::optional<PodMisfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights);
 
-  // Calls run(device, layer) for the given devices, with the weights of each in its layer.
+  // Calls run(device, layer) for those of the devices that this rank runs, with the weights of each
+  // in its layer.
   void for_each(std::span<const std::size_t> devices,
                 const std::function<void(std::size_t, runtime::FullyConnected&)>& run);
 
@@ -45,17 +52,21 @@ class DeviceSet {
     std::optional<std::size_t> loaded;  // the cell whose weights it has
   };
 
-  std::size_t worker_of(std::size_t device) const;
+  void assign_ranks();
+  bool is_mine(std::size_t device) const { return rank_of_[device] == ranks_.rank; }
   void visit(std::span<const std::size_t> devices, const std::function<void(std::size_t)>& run);
   std::optional<PodMisfit> encode(const std::vector<Cell>& cells);
+  std::optional<partitioner::Misfit> load(std::size_t device, const std::vector<Cell>& cells);
 
   const PodPlan plan_;
   const DeviceOrder order_;
   Executor& executor_;
   std::vector<DevicePlace> places_;
-  std::vector<std::size_t> shape_of_;  // [devices]
-  std::vector<Worker> workers_;        // [shapes] or [devices]
-  std::vector<Cell> cells_;            // [g][x][y] of the grid
+  const DeviceRanks ranks_;
+  std::vector<int> rank_of_;            // [devices]
+  std::vector<std::size_t> worker_of_;  // [devices]
+  std::vector<Worker> workers_;
+  std::vector<Cell> cells_;  // [g][x][y] of the grid
 };
 
 }  // namespace tessera::pod::internal

@@ -18,6 +18,7 @@
 #include "tessera/pod/internal/device_set.hpp"
 #include "tessera/pod/internal/move_data.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
+#include "tessera/pod/internal/share_outcomes.hpp"
 #include "tessera/pod/pod_layer.hpp"
 
 namespace tessera::pod::internal {
@@ -75,8 +76,9 @@ inline void add_checksums(const verify::Checksums& one, std::int64_t device, ver
 
 // The state of a layer that it keeps from pass to pass.
 struct LayerState {
-  LayerState(const PodPlan& given, device::ExchangeMode mode, DeviceOrder order, Executor& executor)
-      : devices(given, mode, order, executor), prices(devices.plan().pod) {
+  LayerState(const PodPlan& given, device::ExchangeMode mode, DeviceOrder order, Executor& executor,
+             DeviceRanks ranks)
+      : devices(given, mode, order, executor, std::move(ranks)), prices(devices.plan().pod) {
     for (std::size_t d = 0; d < places().size(); ++d) all.push_back(d);
   }
 
@@ -123,14 +125,16 @@ class PassRun {
       const auto operands = gathered(in, axes_of(pass_).in, input_operand(), part);
       if (!operands) return false;
       std::vector<Matrix<T>> results(state_.places().size());
-      const bool finished =
-          run_devices(part, [&](std::size_t d, runtime::FullyConnected& layer,
-                                const runtime::RunOptions& with, device::Ledger& cost) {
-            results[d] = result_matrix(axes_of(pass_).out, d);
+      for (const std::size_t d : devices_) results[d] = result_matrix(axes_of(pass_).out, d);
+      const bool finished = run_devices(
+          part,
+          [&](std::size_t d, runtime::FullyConnected& layer, const runtime::RunOptions& with,
+              device::Ledger& cost) {
             const MatrixView<const T> operand = std::as_const((*operands)[d]).view();
             return pass_ == Pass::Fwd ? layer.forward<T>(operand, results[d].view(), with, cost)
                                       : layer.grad_a<T>(operand, results[d].view(), with, cost);
-          });
+          },
+          [&](std::size_t d) { return std::as_writable_bytes(std::span(results[d].elements())); });
       if (!finished || !sum_results(results, out, part)) return false;
     }
     return end();
@@ -138,21 +142,27 @@ class PassRun {
 
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients) {
     std::vector<std::vector<float>> sums(state_.places().size());
+    for (const std::size_t d : devices_)
+      sums[d].resize(std::size_t(state_.devices.cell(state_.devices.cell_of(d)).values()));
     for (std::int64_t part = 0; part < plan().serial_parts; ++part) {
       const auto s_parts = gathered(s, Axis::Y, Operand::S, part);
       if (!s_parts) return false;
       const auto q_parts = gathered(q_grad, Axis::X, Operand::QGrad, part);
       if (!q_parts) return false;
-      const bool finished =
-          run_devices(part, [&](std::size_t d, runtime::FullyConnected& layer,
-                                const runtime::RunOptions& with, device::Ledger& cost) {
-            std::vector<float> own(std::size_t(layer.values()));
+      const bool is_last = part + 1 == plan().serial_parts;
+      const bool finished = run_devices(
+          part,
+          [&](std::size_t d, runtime::FullyConnected& layer, const runtime::RunOptions& with,
+              device::Ledger& cost) {
+            std::vector<float> own(sums[d].size());
             const bool done = layer.grad_w<T>(std::as_const((*q_parts)[d]).view(),
                                               std::as_const((*s_parts)[d]).view(), own, with, cost);
-            if (part == 0) sums[d].assign(own.size(), 0.0F);
             std::ranges::transform(sums[d], own, sums[d].begin(),
                                    [](float a, float b) { return a + b; });
             return done;
+          },
+          [&](std::size_t d) {  // of the other ranks' devices, only the whole sums are wanted
+            return std::as_writable_bytes(std::span(sums[d]).first(is_last ? sums[d].size() : 0));
           });
       if (!finished) return false;
     }
@@ -268,48 +278,62 @@ class PassRun {
         slices[members[m]](p / cols, p % cols) = T(data[m][std::size_t(p)]);
   }
 
-  // Runs the device step. Each device has a ledger and, if the caller wants them, checksums.
-  template <class Run>
-  bool run_devices(std::int64_t part, Run&& run) {
+  // Runs the device step. Each device has a ledger and, if the caller wants them, checksums. Ranks
+  // tell each other the figures and data(device) of all devices.
+  template <class Run, class Data>
+  bool run_devices(std::int64_t part, Run&& run, Data&& data) {
     if (!begin("devices")) return false;
-    std::vector<device::Ledger> costs(state_.places().size());
-    std::vector<verify::Checksums> checks(state_.places().size());
-    std::vector<char> stopped(state_.places().size(), 0);
+    std::vector<DeviceOutcome> outcomes(state_.places().size());
     state_.devices.for_each(devices_, [&](std::size_t d, runtime::FullyConnected& layer) {
-      const runtime::RunOptions with = device_options(d, part, checks[d]);
+      DeviceOutcome& outcome = outcomes[d];
+      std::optional<device::Struck> struck;
+      const runtime::RunOptions with = device_options(d, part, outcome.checksums, struck);
+      device::Ledger cost;
       try {
-        stopped[d] = !run(d, layer, with, costs[d]);
+        outcome.stopped = !run(d, layer, with, cost);
+        outcome.cycles = cost.total();
+        outcome.moved = cost.moved();
+        if (struck) outcome.struck = DeviceStruck{std::string(struck->slot), struck->byte};
       } catch (const Error& error) {
         throw Error(error.code(), fmt::format("device {} ({}): {}", state_.places()[d].device,
                                               to_string(state_.places()[d].at), error.what()));
       }
     });
-    if (std::ranges::find(stopped, 1) != stopped.end()) return false;
-    add_device_step(part, costs);
-    if (options_.self_check != nullptr)
-      for (std::size_t i = 0; i < devices_.size(); ++i)
-        add_checksums(checks[devices_[i]], state_.places()[devices_[i]].device,
-                      *options_.self_check, part == 0 && i == 0);
+    share_outcomes(state_.devices.ranks(),
+                   {devices_, [&](std::size_t d) { return state_.devices.rank_of(d); }, data},
+                   outcomes);
+    if (std::ranges::find(outcomes, true, &DeviceOutcome::stopped) != outcomes.end()) return false;
+    add_device_step(part, outcomes);
+    for (const std::size_t d : devices_) {
+      const std::int64_t device = state_.places()[d].device;
+      if (options_.self_check != nullptr)
+        add_checksums(outcomes[d].checksums, device, *options_.self_check,
+                      part == 0 && d == devices_.front());
+      if (options_.struck != nullptr && is_struck(d, part)) *options_.struck = outcomes[d].struck;
+    }
     return true;
   }
 
-  runtime::RunOptions device_options(std::size_t d, std::int64_t part,
-                                     verify::Checksums& check) const {
+  bool is_struck(std::size_t d, std::int64_t part) const {
+    return options_.fault && options_.fault->device == state_.places()[d].device && part == 0;
+  }
+
+  runtime::RunOptions device_options(std::size_t d, std::int64_t part, verify::Checksums& check,
+                                     std::optional<device::Struck>& struck) const {
     runtime::RunOptions with{.stop = options_.stop};
     if (options_.self_check != nullptr) with.self_check = &check;
     with.repair = options_.repair;
-    const bool struck = options_.fault && options_.fault->device == state_.places()[d].device;
-    if (struck && part == 0) {
+    if (is_struck(d, part)) {
       with.fault = options_.fault->fault;
-      with.struck = options_.struck;
+      with.struck = &struck;
     }
     return with;
   }
 
-  void add_device_step(std::int64_t part, const std::vector<device::Ledger>& costs) {
+  void add_device_step(std::int64_t part, const std::vector<DeviceOutcome>& outcomes) {
     PodStep step{part, 0, {}, {}};
     for (const std::size_t d : devices_)
-      step.devices.push_back({state_.places()[d].device, costs[d].total(), costs[d].moved()});
+      step.devices.push_back({state_.places()[d].device, outcomes[d].cycles, outcomes[d].moved});
     Cycles cycles = step.slowest()->cycles;
     if (pass_ == Pass::GradW && part > 0) cycles += planned_add_cycles();
     step.seconds = double(cycles.value) / plan().pod.machine.clock_hz;

@@ -9,6 +9,7 @@
 
 #include "tessera/distributed/mpi_ranks.hpp"
 #include "tessera/tests/support/process.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
 
 namespace tessera::distributed {
 namespace {
@@ -113,6 +114,25 @@ TEST_F(MpiRun, TheToolSaysThatARankHasMoreThreadsThanCores) {
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("rank 1 has 2 threads, but is bound to 1 core"), std::string::npos)
       << outcome.out;
+}
+
+// Ranks share the devices of a modelled pod; its report has no figure that depends on them.
+TEST_F(MpiRun, TheToolReportsAPodAsOneProcessDoes) {
+  const test::TemporaryFolder folder;
+  const std::string pod = folder.write("pod.json", R"({"name": "fast", "machine":
+      {"base": "bow", "tiles": 8}, "levels": [{"kind": "ring", "devices": 6,
+      "bytes_per_second": 1e13, "step_seconds": 1e-9, "barrier_seconds": 0}]})");
+  std::vector<std::string> arguments{"run", "--pod", pod, "--self-check", "--json"};
+  arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+  std::vector<std::string> here{kTool};
+  here.insert(here.end(), arguments.begin(), arguments.end());
+  const test::Outcome one = test::run(here);
+  EXPECT_NE(one.out.find("\"device\": 5"), std::string::npos) << one.out << one.err;
+  for (const int ranks : {2, 4}) {
+    const test::Outcome outcome = run(ranks, arguments, {kTool});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, one.out);
+  }
 }
 
 TEST_F(MpiRun, TheToolRefusesWhatOneProcessDoes) {

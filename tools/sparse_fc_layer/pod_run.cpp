@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/distributed/lists.hpp"
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/pod/plan_pod.hpp"
 #include "tessera/pod/pod_layer.hpp"
@@ -18,6 +22,7 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
@@ -139,14 +144,16 @@ class PodPasses {
     }
     if (a_.self_check != SelfCheck::None) options.self_check = &outcome.checksums.emplace();
     options.repair = a_.self_check == SelfCheck::Repair;
-    std::optional<device::Struck> struck;
+    std::optional<pod::DeviceStruck> struck;
     const std::int64_t device = is_struck ? a_.fault->device.value_or(0) : 0;
     if (is_struck) options.fault = pod::DeviceFault{device, a_.fault->fault};
     options.struck = &struck;
     run_.is_partial |= !run(options);
+    std::optional<device::Struck> place;
+    if (struck) place = device::Struck{struck->slot, struck->byte};
     if (is_struck)
       outcome.fault =
-          fmt::format("fault on device {}: {}", device, fault_note(struck, !(results == clean)));
+          fmt::format("fault on device {}: {}", device, fault_note(place, !(results == clean)));
   }
 
   template <class Run>
@@ -186,15 +193,27 @@ class PodPasses {
   Matrix<T> s_, q_grad_;
 };
 
+// The ranks that a launcher has started share the devices.
+pod::DeviceRanks device_ranks() {
+  distributed::Communicator* const ranks = internal::ranks();
+  if (ranks == nullptr) return {};
+  return {ranks->rank(), ranks->size(),
+          [ranks](std::string_view what, const std::vector<std::byte>& own) {
+            return distributed::gather_lists(*ranks, what, own);
+          }};
+}
+
 void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run,
                     internal::Progress& progress) {
   progress.set("encoding");
-  const auto executor = make_executor(a.threads);
+  // Ranks that share the cores of a computer take one each, unless they are told otherwise.
+  const bool shares_cores = internal::ranks() != nullptr && a.threads == 0;
+  const auto executor = make_executor(shares_cores ? 1 : a.threads);
   const bool isolate = a.isolate || a.fault;
   pod::PodLayer layer(
       run.plan, isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share,
       a.devices_side_by_side ? pod::DeviceOrder::SideBySide : pod::DeviceOrder::OneAfterAnother,
-      *executor);
+      *executor, device_ranks());
   if (const auto misfit = layer.set_weights(weights.matrices()))
     throw Error(ErrorCode::NoSolution,
                 "the pattern does not fit the buckets of " + misfit->message);
@@ -365,14 +384,19 @@ void write_files(const Arguments& a, const PodRun& run, const Study& study) {
 
 int run_pod_and_print(const Arguments& given, const char* program) {
   Arguments a = given;
-  internal::Progress progress(a.quiet);
+  distributed::Communicator* const ranks = internal::ranks();
+  const bool speaks = ranks == nullptr || ranks->rank() == 0;
+  internal::Progress progress(a.quiet || !speaks);
   progress.set("reading");
+  if (ranks != nullptr)  // it may come from the clock
+    a.seed = distributed::list_of_first(*ranks, "seed", std::vector<std::uint64_t>{a.seed})[0];
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
   progress.set("planning");
   PodRun run{plan_of(a, make_problem(a, weights), weights), weights.source, {}, {}, {}, {}, false};
   encode_and_run(a, weights, run, progress);
   progress.hide();
+  if (!speaks) return run.ok() ? int(kOk) : int(kCheckFailed);
   const Study study = study_of(run, program);
   write_files(a, run, study);
   const std::string text = a.quiet ? std::string() : text_of(a, run, study);

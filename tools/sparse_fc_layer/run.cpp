@@ -404,11 +404,11 @@ int run_and_print_here(const Arguments& a, const char* program, const Weights* w
   if (a.verbose)
     for (const auto& [option, value] : a.configuration)
       print_message(fmt::format("{}: --{} {}\n", program, option, value));
+  if (a.pod.is_used()) return run_pod_and_print(a, program);
   if (distributed::Communicator* const ranks = internal::ranks()) {
     const HostRun run = run_on_ranks(a, program, *ranks);
     return ranks->rank() == 0 ? print_and_write(a, run) : kOk;
   }
-  if (a.pod.is_used()) return run_pod_and_print(a, program);
   if (is_host(a)) return print_and_write(a, run_on_host(a, program));
   return print_and_write(a, run_layer(a, program, weights));
 }
