@@ -12,6 +12,7 @@
 #include "tessera/codelets/best_places.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
@@ -85,6 +86,18 @@ class FullyConnected {
   // Does the same for a layer of one group.
   std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights,
                                                  const partitioner::EncodeOptions& options = {});
+
+  // Returns the weights as the machine keeps them, for partitioner::write_saved_weights. Throws
+  // Error{InvalidArgument} before the first set_weights, and if the plan is dense without buckets.
+  partitioner::SavedWeights saved_weights() const;
+
+  // Takes weights that were encoded before, by a layer of the same problem, plan and machine, with
+  // all its results, costs and figures; weights() then has values rounded to the layer's type.
+  // Nothing is encoded: words are read once, as decode() reads them. Throws
+  // Error{InvalidArgument}, which names the first field that differs, for weights of another
+  // layer, and Error{BadInput} if words, patterns and statistics contradict each other. The layer
+  // then has the weights it had before.
+  void restore_weights(const partitioner::SavedWeights& saved);
 
   // Returns the cost of a visit and of a step of propagation in Fwd, for
   // EncodeOptions::even_load. A layout of GradA evens its load by its own cost. O(1).

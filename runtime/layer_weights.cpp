@@ -81,10 +81,14 @@ std::optional<partitioner::Misfit> LayerWeights::encode(
     auto misfit = partitioner::encode_into(spare_[g], pattern, grid_, executor_, options);
     if (misfit) return named(std::move(misfit), std::int64_t(g));
   }
+  prepare_take();
+  return std::nullopt;
+}
+
+void LayerWeights::prepare_take() {
   values_.resize(std::size_t(problem_.size.g * values_per_group() * bytes_of(problem_.data_type)));
   const BucketImage next{spare_, nullptr, {}};
   next_travel_words_ = partitioner::travel_words(next.travel(), grid_.splits.z);
-  return std::nullopt;
 }
 
 void LayerWeights::take() {
@@ -148,16 +152,19 @@ void LayerWeights::set_values(std::span<const float> values, std::int64_t group)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} values were given; the pattern has {}", values.size(),
                             matrix.given->values.size()));
-  std::copy(values.begin(), values.end(), matrix.given.mutable_values().begin());
-  if (matrix.in_grid) {
-    const std::span<float> in_grid = matrix.in_grid->mutable_values();
-    const float* from = values.data();
-    for (const std::int64_t place : matrix.places) {
-      std::copy_n(from, matrix.run, in_grid.data() + place);
-      from += matrix.run;
-    }
-  }
+  put_values(values, matrix);
   refill(group);
+}
+
+void LayerWeights::put_values(std::span<const float> values, Matrix& matrix) {
+  std::copy(values.begin(), values.end(), matrix.given.mutable_values().begin());
+  if (!matrix.in_grid) return;
+  const std::span<float> in_grid = matrix.in_grid->mutable_values();
+  const float* from = values.data();
+  for (const std::int64_t place : matrix.places) {
+    std::copy_n(from, matrix.run, in_grid.data() + place);
+    from += matrix.run;
+  }
 }
 
 const partitioner::Buckets& LayerWeights::buckets(std::int64_t group) const {

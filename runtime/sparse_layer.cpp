@@ -9,15 +9,12 @@
 #include "tessera/planner/layouts.hpp"
 
 namespace tessera::runtime::internal {
-namespace {
 
 Problem forward_problem(const Problem& problem, const planner::Plan& plan) {
   return plan.backward.empty()
              ? problem
              : planner::two_problems(problem, plan.runs_transposed(Pass::GradW)).forward;
 }
-
-}  // namespace
 
 SparseLayer::SparseLayer(const Problem& problem, const planner::Plan& plan,
                          const device::Machine& machine, device::ExchangeMode mode,

@@ -24,17 +24,22 @@ std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit
 TransposedLayout::TransposedLayout(LayoutPasses layout, RehomePass rehome)
     : layout_(std::move(layout)), rehome_(std::move(rehome)) {}
 
-std::optional<partitioner::Misfit> TransposedLayout::encode(
-    std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  std::vector<sparse::CheckedCsr<float>> turned;
+std::vector<sparse::CheckedCsr<float>> TransposedLayout::turned(
+    std::span<const sparse::CheckedCsr<float>> weights) {
+  std::vector<sparse::CheckedCsr<float>> all;
   next_places_.clear();
   for (const auto& matrix : weights) {
-    turned.push_back(sparse::transpose(matrix));
-    next_places_.push_back(sparse::transpose_order(turned.back()));
+    all.push_back(sparse::transpose(matrix));
+    next_places_.push_back(sparse::transpose_order(all.back()));
   }
+  return all;
+}
+
+std::optional<partitioner::Misfit> TransposedLayout::encode(
+    std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
   partitioner::EncodeOptions own = options;
   if (own.even_load) own.even_load = layout_.load_cost();
-  return turned_name(layout_.weights().encode(turned, own));
+  return turned_name(layout_.weights().encode(turned(weights), own));
 }
 
 Bytes TransposedLayout::sent(const PatternBytes& layout) const {

@@ -8,6 +8,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/sparse/change.hpp"
@@ -59,6 +60,18 @@ class LayerWeights {
   std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
                                             const partitioner::EncodeOptions& options);
   void take();
+
+  // FullyConnected::restore_weights in two halves, of which take() is the second: these take the
+  // buckets of a file without encoding. The first is for the first layout, whose values the file
+  // has, and returns the weights; the other one is for the layout of transpose(R), whose weights
+  // are those of the first. Throw the errors of FullyConnected::restore_weights.
+  std::vector<sparse::CheckedCsr<float>> restore(const partitioner::SavedWeights& saved);
+  void restore(std::span<const sparse::CheckedCsr<float>> weights,
+               const partitioner::SavedLayout& layout);
+
+  // Returns the buckets of all groups for a file, and the bytes of a group's values.
+  partitioner::SavedLayout saved_layout() const;
+  std::vector<std::byte> saved_values(std::int64_t group) const;
 
   // FullyConnected::update_weights in two halves of the same kind. take_update() must be called
   // with the group of encode_update().
@@ -129,6 +142,12 @@ class LayerWeights {
   };
   using Kept = std::vector<Matrix>;
   Matrix converted(const sparse::CheckedCsr<float>& weights) const;
+
+  // Writes values in the order of the given pattern into a matrix.
+  static void put_values(std::span<const float> values, Matrix& matrix);
+
+  // Prepares take() when spare_ has the buckets of all groups.
+  void prepare_take();
 
   Problem problem_;
   partitioner::TileGrid grid_;

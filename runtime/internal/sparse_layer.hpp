@@ -10,6 +10,10 @@
 
 namespace tessera::runtime::internal {
 
+// Returns the problem of the first layout: that of the layer, without the passes that the layout of
+// transpose(R) runs if the plan has one.
+Problem forward_problem(const Problem& problem, const planner::Plan& plan);
+
 // A layer whose plan keeps R in buckets: one layout, or two. FullyConnected has one of these or a
 // DenseLayer; functions of the same name do the same.
 class SparseLayer {
@@ -24,6 +28,8 @@ class SparseLayer {
   std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
                                                     std::int64_t group);
   void set_values(std::span<const float> values, std::int64_t group);
+  partitioner::SavedWeights saved_weights() const;
+  void restore_weights(const partitioner::SavedWeights& saved);
 
   bool empty() const { return forward_.weights().empty(); }
   bool has(Pass pass) const;

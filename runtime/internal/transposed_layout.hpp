@@ -32,6 +32,10 @@ class TransposedLayout {
   std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
                                             const partitioner::EncodeOptions& options);
   void take();
+
+  // LayerWeights::restore for this layout, before take().
+  void restore(std::span<const sparse::CheckedCsr<float>> weights,
+               const partitioner::SavedLayout& layout);
   std::optional<partitioner::Misfit> encode_update(const sparse::PatternChange& change,
                                                    std::int64_t group);
   void take_update(std::int64_t group);
@@ -62,6 +66,9 @@ class TransposedLayout {
 
  private:
   Bytes sent(const PatternBytes& layout) const;
+
+  // Returns the transposed weights, and notes where their values are in them.
+  std::vector<sparse::CheckedCsr<float>> turned(std::span<const sparse::CheckedCsr<float>> weights);
 
   // Makes the tables by which values move between the layouts, if a pattern has changed.
   void make_tables(const LayerWeights& first);

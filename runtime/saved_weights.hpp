@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/device/machine.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
+#include "tessera/planner/plan.hpp"
+#include "tessera/sparse/checked.hpp"
+
+namespace tessera::runtime {
+
+// Returns the weights of every group that FullyConnected::restore_weights would take, for a caller
+// that needs them before it has a layer with this plan. Throws its errors.
+std::vector<sparse::CheckedCsr<float>> weights_of(const partitioner::SavedWeights& saved,
+                                                  const Problem& problem, const planner::Plan& plan,
+                                                  const device::Machine& machine,
+                                                  Executor& executor);
+
+}  // namespace tessera::runtime
