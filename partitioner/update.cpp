@@ -244,7 +244,7 @@ bool cheaper_all_afresh(const internal::ChangeByPart& change, const Buckets& buc
 // Everything is then encoded again, and sorting the changes by partition would only cost time.
 // Judged from a sample; a wrong guess costs time and nothing else.
 bool changes_everywhere(const sparse::PatternChange& change, const Buckets& buckets) {
-  constexpr std::size_t kMany = 4096;
+  constexpr std::size_t kMany = 512;
   const TileGrid& grid = buckets.grid;
   // Each look at a long list costs a cache miss, and two for every partition meet most of them.
   const auto samples = static_cast<std::size_t>(std::clamp<std::int64_t>(grid.splits.x, 32, 256));
