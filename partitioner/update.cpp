@@ -244,12 +244,13 @@ bool cheaper_all_afresh(const internal::ChangeByPart& change, const Buckets& buc
 // Everything is then encoded again, and sorting the changes by partition would only cost time.
 // Judged from a sample; a wrong guess costs time and nothing else.
 bool changes_everywhere(const sparse::PatternChange& change, const Buckets& buckets) {
-  constexpr std::size_t kMany = 4096;
+  constexpr std::size_t kSome = 512;
+  constexpr std::int64_t kMany = 4096;
   const TileGrid& grid = buckets.grid;
   // Each look at a long list costs a cache miss, and two for every partition meet most of them.
   const auto samples = static_cast<std::size_t>(std::clamp<std::int64_t>(grid.splits.x, 32, 256));
   const auto quarter = static_cast<std::size_t>(buckets.stats.blocks / 4);
-  if (change.removed.size() + change.added.size() < (grid.block.is_element() ? kMany : quarter))
+  if (change.removed.size() + change.added.size() < (grid.block.is_element() ? kSome : quarter))
     return false;
   std::vector<char> met(index(grid.splits.x));
   for (const auto* list : {&change.removed, &change.added})
@@ -259,7 +260,9 @@ bool changes_everywhere(const sparse::PatternChange& change, const Buckets& buck
     }
   const auto parts = std::count(met.begin(), met.end(), char{1});
   const auto changes = static_cast<std::int64_t>(change.removed.size() + change.added.size());
-  return 2 * parts > grid.splits.x && 4 * changes > grid.buckets();
+  // Few changes are sorted in little time, which is well spent if a quarter of the partitions stay.
+  const bool in_most = changes < kMany ? 4 * parts > 3 * grid.splits.x : 2 * parts > grid.splits.x;
+  return in_most && 4 * changes > grid.buckets();
 }
 
 template <class Matrix>

@@ -290,6 +290,7 @@ void RecordWriter<Word>::list_entries(const RecordRows& record) {
   }
   std::int32_t* column = columns_.data();
   Entry* entry = entries_.data();
+  const std::int32_t first_col = record.first_col;  // a local name: see put_grad_a_rows()
   for (const RowRuns& row : by_row_) {
     std::int32_t first = row.first_value;
     for (std::int32_t r = row.first_run; r < row.first_run + row.runs; ++r) {
@@ -299,7 +300,7 @@ void RecordWriter<Word>::list_entries(const RecordRows& record) {
       const std::int64_t count =
           whole_chunks(run.count, record.col.data() + record.col.size() - from);
       for (std::int64_t i = 0; i < count; ++i) {
-        column[i] = from[i] - record.first_col;
+        column[i] = from[i] - first_col;
         entry[i] = {static_cast<Word>(std::uint32_t{static_cast<Word>(first + i)} * factor), words};
       }
       column += run.count;
@@ -315,8 +316,9 @@ void RecordWriter<Word>::list_entries(const RecordRows& record) {
 template <class Word>
 void RecordWriter<Word>::list_columns(const RecordRows& record) {
   col_count_.assign(static_cast<std::size_t>(grid_.y_range(0).size()), 0);
-  for (std::int64_t i = 0; i < record.blocks; ++i)
-    ++col_count_[static_cast<std::size_t>(columns_[static_cast<std::size_t>(i)])];
+  std::int32_t* const counts = col_count_.data();
+  const std::int32_t* const columns = columns_.data();
+  for (std::int64_t i = 0; i < record.blocks; ++i) ++counts[columns[i]];
   found_.resize(col_count_.size() + 1);
   std::size_t found = 0;
   for (std::size_t col = 0; col < col_count_.size(); ++col) {
@@ -402,10 +404,12 @@ void RecordWriter<Word>::put_grad_a_rows() {
     col_count_[static_cast<std::size_t>(row.row)] = place + 1;
     place += 1 + row.count;
   }
-  for (std::int64_t i = 0; i < transposed_.blocks; ++i) {
-    const auto col = static_cast<std::size_t>(columns_[static_cast<std::size_t>(i)]);
-    put(col_count_[col]++, entries_[static_cast<std::size_t>(i)]);
-  }
+  // Local names, because the compiler must assume that the stores change members.
+  const std::int32_t* const columns = columns_.data();
+  const Entry* const entries = entries_.data();
+  std::int32_t* const next = col_count_.data();
+  const std::int64_t blocks = transposed_.blocks;
+  for (std::int64_t i = 0; i < blocks; ++i) put(next[columns[i]]++, entries[i]);
 }
 
 template class RecordWriter<std::uint16_t>;
