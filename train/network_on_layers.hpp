@@ -72,7 +72,8 @@ class NetworkOnLayers {
     std::vector<float> gradients;  // in the order of the layer's weights
     std::vector<T> values;         // in bucket order; of a layer of density 1, as its weights
     std::vector<std::vector<float>> states;  // in the order of the values
-    // Of a layer of density 1, which may have no buckets: gradients in its type, values as floats.
+    // These are for layers of density 1, which may have no buckets: gradients in their type, and
+    // values as floats.
     std::vector<T> plain_gradients;
     std::vector<float> plain_values;
     std::vector<float> bias, bias_gradients;

@@ -60,8 +60,8 @@ struct PricedLayer::State {
   std::int64_t most_updated_values() const;
   bool gradients_move() const;
 
-  // What the first exchange of a pass brings of R: the other buckets of a cell, words, or the
-  // slices of a dense R.
+  // Returns the cycles in which the first exchange of a pass brings what it needs of R: the other
+  // buckets of a cell, words, or the slices of a dense R.
   Cycles weights_fetch(Pass pass) const;
 
   std::int64_t weight_bytes() const;
@@ -91,7 +91,7 @@ struct PricedLayer::State {
   const bool updates_transposed;
   // The homes of results: Q of Fwd, dS of GradA, and whole columns for the loss.
   internal::Home result, input_gradient, columns;
-  // Of a dense layer: R between the passes, and the slices of it that Fwd and GradA need.
+  // These are for dense layers: R between the passes, and the slices of it that Fwd and GradA need.
   internal::Home weights, fwd_r, grad_a_r;
   // True: GradW finds S, or dQ, in the slices that Fwd or GradA fetched to the same tile, because
   // no other tile needs them.

@@ -101,8 +101,8 @@ class NetworkLayerState {
   // Returns the current weights in the given pattern; those of a dense layer are all stored.
   virtual sparse::Csr<float> current_weights() = 0;
 
-  // What the host sends for a new pattern: words, values and tables (pattern), and the values and
-  // states that it reads; 0 if the layer is dense.
+  // Return what the host sends for a new pattern (words, values and tables), and the values and
+  // states that it reads. 0 if the layer is dense.
   virtual Bytes pattern_bytes() const = 0;
   virtual Bytes value_bytes() const = 0;
   Bytes state_bytes() const;

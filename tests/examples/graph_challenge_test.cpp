@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/tests/support/process.hpp"
@@ -75,12 +76,15 @@ TEST(GraphChallenge, GivesThePublishedImagesAsOneProgramThatStaysInMemory) {
   const TemporaryFolder folder;
   const std::string network = unpack(shared, folder);
   const std::string few = folder.write("few.json", R"({"base": "gc200", "tiles": 64})");
-  const Outcome outcome = run(
-      {TESSERA_GRAPH_CHALLENGE, network, "--machine", few, "--data-type", "half", "--resident"});
-  expect_numpys_layers(outcome);
-  EXPECT_THAT(outcome.out, ContainsRegex("resident: 600 images at once, [0-9]+ cycles"));
-  // Once for the layers alone, and once for the program.
-  EXPECT_THAT(outcome.out, ContainsRegex("PASS.*(.|\n)*PASS"));
+  for (const auto& [type, images] : {std::pair("half", "600"), std::pair("float", "400")}) {
+    const Outcome outcome = run(
+        {TESSERA_GRAPH_CHALLENGE, network, "--machine", few, "--data-type", type, "--resident"});
+    expect_numpys_layers(outcome);
+    EXPECT_THAT(outcome.out, ContainsRegex("resident: " + std::string(images) +
+                                           " images at once, [0-9]+ cycles"));
+    // Once for the layers alone, and once for the program.
+    EXPECT_THAT(outcome.out, ContainsRegex("PASS.*(.|\n)*PASS"));
+  }
   EXPECT_EQ(run({TESSERA_GRAPH_CHALLENGE, network, "--machine", "host", "--resident"}).exit, 4);
 }
 

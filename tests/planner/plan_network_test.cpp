@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
@@ -173,6 +174,22 @@ TEST(PlanNetwork, NamesTheLayerThatHasNoPlanAndTheOneThatNeedsMost) {
         << error.what();
   }
   EXPECT_THROW(plan_network({}, machine), Error);
+}
+
+// Equal layers share the costs of their candidates, so hundreds of them are planned in seconds;
+// each layer has its own work.
+TEST(PlanNetwork, PlansHundredsOfEqualLayers) {
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 32;
+  const NetworkSpec spec{.layers = std::vector<NetworkLayer>(300, {64, 64, {}, 0.1, true, {}}),
+                         .batch = 16};
+  const NetworkPlan plan = plan_network(spec, machine);
+  ASSERT_EQ(plan.plans.size(), 300u);
+  EXPECT_EQ(sum_of(plan.work), plan.cycles);
+  std::vector<int> forward(300);
+  for (const WorkCost& work : plan.work)
+    if (work.work == NetworkWork::Fwd) ++forward[std::size_t(work.layer)];
+  EXPECT_EQ(forward, std::vector<int>(300, 1));
 }
 
 }  // namespace

@@ -351,29 +351,6 @@ TEST(Network, HasTheSameBitsWithHomesOfItsOwnForOperands) {
   expect_same(with_dense_layers(), planner::plan_network(with_dense_layers(), machine).plans);
 }
 
-// Activations outweigh the weights of these layers, so a network that computes every second result
-// again needs less memory, both as planned and as run.
-TEST(Network, NeedsLessMemoryIfLayersRecompute) {
-  NetworkSpec spec{
-      .layers = std::vector<NetworkLayer>(7, {64, 64, {}, 0.1, true, {Activation::Gelu}}),
-      .batch = 512,
-      .loss = Loss::MeanSquaredError};
-  const device::Machine machine = machine_of(16);
-  const auto executor = make_executor(1);
-  const auto memory = [&] {
-    const planner::NetworkPlan plan = planner::plan_network(spec, machine);
-    const Network network(spec, plan.plans, machine, device::ExchangeMode::Share, *executor);
-    EXPECT_GE(plan.memory, network.high_water());
-    return std::pair(plan.memory, network.high_water());
-  };
-  const auto [planned, needed] = memory();
-  for (const std::size_t l : {std::size_t{1}, std::size_t{3}, std::size_t{5}})
-    spec.layers[l].recompute = true;
-  const auto [planned_again, needed_again] = memory();
-  EXPECT_LT(planned_again.value, 0.9 * double(planned.value));
-  EXPECT_LT(needed_again.value, 0.9 * double(needed.value));
-}
-
 TEST(Network, NamesAPartForEveryStepAndChargesThemAll) {
   const auto executor = make_executor(1);
   const NetworkSpec spec = perceptron();
