@@ -8,7 +8,7 @@
 
 namespace tessera::io::internal {
 
-// What stands before the numbers of a .npy file.
+// The part of a .npy file before its numbers.
 struct NpyHead {
   Encoding encoding;
   std::int64_t element_bytes = 0;
