@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace tessera::distributed {
@@ -86,6 +87,34 @@ std::vector<Range> TreeSum::runs_of(int rank) const {
   return runs;
 }
 
+// Adds the parts of all subtrees up in the order of the tree. The last sum is written to `sum`, the
+// others over the left one of each two.
+void TreeSum::add_parts(std::span<const Part> parts, std::span<float> sum) {
+  std::size_t sums_left = parts.size() - 1;
+  const auto add_right = [&](Part& left, const Part& right) {
+    const std::span<float> to = --sums_left == 0 ? sum : left.values;
+    std::transform(left.values.begin(), left.values.end(), right.values.begin(), to.begin(),
+                   std::plus<>());
+    left.values = to;
+  };
+  std::vector<Part> whole;
+  for (Part next : parts) {
+    while (!whole.empty() && whole.back().size == next.size &&
+           whole.back().first % (2 * next.size) == 0 &&
+           whole.back().first + next.size == next.first) {
+      Part left = whole.back();
+      whole.pop_back();
+      add_right(left, next);
+      left.size *= 2;
+      next = left;
+    }
+    whole.push_back(next);
+  }
+  // Leaves that are no power of two leave several subtrees, the largest first.
+  for (; whole.size() > 1; whole.pop_back()) add_right(whole[whole.size() - 2], whole.back());
+  if (parts.size() == 1) std::ranges::copy(parts[0].values, sum.begin());
+}
+
 void TreeSum::finish(std::span<float> sum) {
   check_length(sum.size());
   if (next_ != own_.end)
@@ -94,45 +123,36 @@ void TreeSum::finish(std::span<float> sum) {
                             own_.begin, next_ - 1, next_));
   const int size = ranks_.size(), rank = ranks_.rank();
   const auto part = [&](int of) { return share(length_, size, of); };
-  const auto bytes_of = [](std::span<float> all, Range range) {
-    return std::as_writable_bytes(all.subspan(std::size_t(range.begin), std::size_t(range.size())));
+  const auto of_part = [](std::span<float> all, Range range) {
+    return all.subspan(std::size_t(range.begin), std::size_t(range.size()));
   };
   std::vector<SendPiece> sends;
   std::vector<ReceivePiece> receives;
-  std::vector<Subtree> parts;  // of all ranks: this rank's part of the numbers
-  for (int r = 0; r < size; ++r)
-    for (const Range& run : runs_of(r))
-      parts.push_back({run.begin, run.size(), take(parts_, part(rank).size())});
-  std::size_t next = 0;
+  std::vector<Part> parts;  // this rank's part of the numbers of all subtrees
+  std::vector<std::vector<float>> received;
   for (int r = 0; r < size; ++r) {
-    if (r != rank)
-      for (Subtree& own : subtrees_) sends.push_back({r, bytes_of(own.values, part(r))});
-    const std::size_t count = r == rank ? subtrees_.size() : runs_of(r).size();
-    for (std::size_t i = 0; i < count; ++i, ++next) {
-      std::vector<float>& values = parts[next].values;
-      if (r == rank)
-        std::copy_n(subtrees_[i].values.begin() + part(rank).begin, part(rank).size(),
-                    values.begin());
-      else
-        receives.push_back({r, std::as_writable_bytes(std::span(values))});
+    if (r == rank) {
+      for (Subtree& own : subtrees_)
+        parts.push_back({own.first, own.size, of_part(own.values, part(rank))});
+      continue;
+    }
+    for (Subtree& own : subtrees_)
+      sends.push_back({r, std::as_bytes(of_part(own.values, part(r)))});
+    for (const Range& run : runs_of(r)) {
+      received.push_back(take(parts_, part(rank).size()));
+      parts.push_back({run.begin, run.size(), received.back()});
+      receives.push_back({r, std::as_writable_bytes(parts.back().values)});
     }
   }
   ranks_.exchange("GradW: subtrees of the sum", sends, receives);
-  std::vector<Subtree> whole;
-  for (Subtree& subtree : parts) push(whole, std::move(subtree), parts_);
-  // Leaves that are no power of two leave several subtrees, the largest first.
-  for (; whole.size() > 1; whole.pop_back()) {
-    add_into(whole[whole.size() - 2].values, whole.back().values);
-    parts_.push_back(std::move(whole.back().values));
-  }
-  std::copy(whole[0].values.begin(), whole[0].values.end(), sum.begin() + part(rank).begin);
-  parts_.push_back(std::move(whole[0].values));
+  add_parts(parts, of_part(sum, part(rank)));
+  for (std::vector<float>& list : received) parts_.push_back(std::move(list));
   sends.clear();
   receives.clear();
   for (int r = 0; r < size; ++r) {
     if (r == rank) continue;
-    sends.push_back({r, bytes_of(sum, part(rank))});
-    receives.push_back({r, bytes_of(sum, part(r))});
+    sends.push_back({r, std::as_bytes(of_part(sum, part(rank)))});
+    receives.push_back({r, std::as_writable_bytes(of_part(sum, part(r)))});
   }
   ranks_.exchange("GradW: parts of the sum", sends, receives);
   for (Subtree& own : subtrees_) whole_lists_.push_back(std::move(own.values));

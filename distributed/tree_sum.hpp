@@ -41,12 +41,19 @@ class TreeSum {
     std::vector<float> values;
   };
 
+  // Some numbers of a subtree, where they are.
+  struct Part {
+    std::int64_t first = 0, size = 1;
+    std::span<float> values;
+  };
+
   // Keeps lists for later sums, because fresh memory has to be mapped page by page, which takes
   // longer than the sums.
   using Pool = std::vector<std::vector<float>>;
 
   static std::vector<float> take(Pool& pool, std::int64_t length);
   static void push(std::vector<Subtree>& subtrees, Subtree next, Pool& pool);
+  static void add_parts(std::span<const Part> parts, std::span<float> sum);
   std::vector<Range> runs_of(int rank) const;
   void check_length(std::size_t size) const;
 

@@ -24,7 +24,7 @@ struct HostRank {
   std::int64_t peak_bytes = 0;          // of the process, so far
 };
 
-// What one rank did in the run of a pass whose time is the median.
+// The part of one rank in the run of a pass whose time is the median.
 struct HostRankPass {
   double seconds = 0, wait_seconds = 0;  // waiting for what others send
   std::int64_t received_bytes = 0;

@@ -108,7 +108,7 @@ class Runs {
  private:
   template <class Body>
   double mean(const Body& body) {
-    constexpr int kRuns = 4;
+    constexpr int kRuns = 10;
     body();
     const auto all = [&] {
       for (int i = 0; i < kRuns; ++i) body();

@@ -8,7 +8,7 @@
 
 namespace tessera::io::internal {
 
-// NpyHead is what stands before the numbers of a .npy file.
+// The part of a .npy file before its numbers.
 struct NpyHead {
   Encoding encoding;
   std::int64_t element_bytes = 0;
@@ -17,7 +17,7 @@ struct NpyHead {
   std::int64_t data_begin = 0;  // offset of the first number
 };
 
-// The head of any file that the readers take is within so many bytes.
+// The bytes that hold the head of any file that the readers take.
 constexpr std::int64_t kLongestNpyHead = 12 + 65536;
 
 // Reads the head from the first bytes of a file; what follows it is not looked at. Throws as

@@ -9,7 +9,7 @@
 
 namespace tessera::pod::internal {
 
-// What a device step leaves behind for one device, beside its results.
+// The outcome of a device step for one device, beside its results.
 struct DeviceOutcome {
   DeviceFigures figures;
   verify::Checksums checks;

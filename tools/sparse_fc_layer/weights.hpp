@@ -27,7 +27,7 @@ struct Weights {
   std::vector<sparse::CheckedCsr<float>> matrices() const;
 };
 
-// What the description of a file says if it has no values.
+// The end of the description of a file that has no values.
 inline constexpr const char* kPatternNote = " (a pattern; values are +1 or -1)";
 
 // Reads the weights from a file or draws them from the seed, that of each group from the next one.
