@@ -6,10 +6,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <memory>
 #include <vector>
 
-#include "tessera/base/aligned_vector.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
@@ -36,11 +34,7 @@ std::vector<std::int64_t> choose_by_walking(std::int64_t places, std::int64_t co
 std::vector<std::int64_t> choose_by_drawing(std::int64_t places, std::int64_t count,
                                             Random& random) {
   constexpr std::int64_t kBits = 64;
-  const auto words = static_cast<std::size_t>(ceil_div(places, kBits));
-  const auto drawn = std::make_unique_for_overwrite<std::uint64_t[]>(words);
-  // Each draw touches another page of 4 KiB, so that every one would miss the TLB.
-  want_large_pages(drawn.get(), words * sizeof(std::uint64_t));
-  std::fill_n(drawn.get(), words, std::uint64_t{0});
+  std::vector<std::uint64_t> drawn(static_cast<std::size_t>(ceil_div(places, kBits)));
   // Bits of many places are in far caches, so several words are fetched together. A place counts as
   // found at most once, so no number too many is drawn.
   std::array<std::int64_t, 16> next;
@@ -61,8 +55,7 @@ std::vector<std::int64_t> choose_by_drawing(std::int64_t places, std::int64_t co
   }
   std::vector<std::int64_t> chosen;
   chosen.reserve(static_cast<std::size_t>(count));
-  want_large_pages(chosen.data(), chosen.capacity() * sizeof(std::int64_t));
-  for (std::size_t i = 0; i < words; ++i)
+  for (std::size_t i = 0; i < drawn.size(); ++i)
     for (std::uint64_t word = drawn[i]; word != 0; word &= word - 1)
       chosen.push_back(static_cast<std::int64_t>(i) * kBits + std::countr_zero(word));
   return chosen;
@@ -125,7 +118,6 @@ Csr<float> random_pattern(std::int64_t rows, std::int64_t cols, BlockShape block
   Random random(seed);
   const std::vector<std::int64_t> chosen = choose(places, count, random);
   result.col.reserve(chosen.size());
-  want_large_pages(result.col.data(), chosen.size() * sizeof(std::int32_t));
   result.row_begin.assign(static_cast<std::size_t>(result.block_rows()) + 1, 0);
   for (const std::int64_t place : chosen) {
     result.col.push_back(static_cast<std::int32_t>(place % block_cols));

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
