@@ -84,6 +84,7 @@ std::vector<sparse::CheckedCsr<float>> LayerWeights::restore(
     const partitioner::SavedWeights& saved) {
   std::vector<sparse::CheckedCsr<float>> weights;
   for (const sparse::Csr<float>& pattern : saved.patterns) {
+    check_weight_matrix(problem_, pattern);  // its block decides how many values there are
     sparse::Csr<float> matrix = pattern;
     matrix.values.assign(matrix.col.size() * std::size_t(matrix.block.area()), 0.0f);
     weights.push_back(sparse::checked(std::move(matrix)));
