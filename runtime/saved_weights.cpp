@@ -1,4 +1,4 @@
-#include "tessera/partitioner/saved_weights.hpp"
+#include "tessera/runtime/saved_weights.hpp"
 
 #include <fmt/format.h>
 
@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/internal/sparse_layer.hpp"
 #include "tessera/runtime/internal/transposed_layout.hpp"
-#include "tessera/runtime/saved_weights.hpp"
 
 // Weights that were encoded before: FullyConnected::saved_weights and restore_weights.
 namespace tessera::runtime {
