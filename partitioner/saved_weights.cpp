@@ -228,7 +228,7 @@ SavedLayout read_layout(std::uint64_t groups, Reader& from, std::string_view nam
 // Returns the bytes behind the header, whose checksum is right.
 std::string_view checked_body(std::string_view bytes, std::string_view name) {
   if (bytes.substr(0, kMagic.size()) != kMagic.substr(0, std::min(bytes.size(), kMagic.size())))
-    refuse(name, "not a file of encoded weights; tessera run --save-buckets writes one");
+    refuse(name, "not a file of encoded weights; write_saved_weights makes one");
   Reader header(bytes, name);
   header.take(kMagic.size(), "its header");
   const auto version = header.number<std::uint32_t>("its header");

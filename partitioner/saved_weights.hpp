@@ -30,13 +30,13 @@ struct SavedLayout {
 // The weights of a layer as a machine keeps them, for a file: a host encodes a pattern once, and
 // machines take the buckets later without encoding it again.
 struct SavedWeights {
-  // What they were encoded for, as text that the caller understands; for example a plan.
+  // The text says what they were encoded for, to the caller; it may be a plan.
   std::string plan;
 
-  // Of each group: the pattern of the weights as they were given, without values.
+  // Each group has the pattern of its weights as they were given, without values.
   std::vector<sparse::Csr<float>> patterns;
 
-  // Of each group: the values in the order of the first layout's buckets,
+  // Each group has its values in the order of the first layout's buckets,
   // [buckets][values_per_bucket] in the grid's type, little-endian.
   std::vector<std::vector<std::byte>> values;
 

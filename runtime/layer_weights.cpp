@@ -28,9 +28,7 @@ sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
   return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
 }
 
-namespace {
-
-void check_matrix(const Problem& problem, const sparse::Csr<float>& weights) {
+void check_weight_matrix(const Problem& problem, const sparse::Csr<float>& weights) {
   const Dims whole = problem.size_in_blocks();
   if (weights.rows != whole.x || weights.cols != whole.y)
     throw Error(ErrorCode::InvalidArgument,
@@ -43,8 +41,6 @@ void check_matrix(const Problem& problem, const sparse::Csr<float>& weights) {
                             problem.block.cols));
 }
 
-}  // namespace
-
 void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights) {
   if (std::ssize(weights) != problem.size.g)
     throw Error(
@@ -52,7 +48,7 @@ void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<fl
         fmt::format("{} weight matrices were given; this layer needs one for each of its {} "
                     "groups",
                     weights.size(), problem.size.g));
-  for (const sparse::CheckedCsr<float>& matrix : weights) check_matrix(problem, *matrix);
+  for (const sparse::CheckedCsr<float>& matrix : weights) check_weight_matrix(problem, *matrix);
 }
 
 LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& grid,

@@ -1,4 +1,4 @@
-#include "tessera/partitioner/saved_weights.hpp"
+#include "tessera/runtime/saved_weights.hpp"
 
 #include <fmt/format.h>
 
@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/internal/sparse_layer.hpp"
 #include "tessera/runtime/internal/transposed_layout.hpp"
-#include "tessera/runtime/saved_weights.hpp"
 
 // Weights that were encoded before: FullyConnected::saved_weights and restore_weights.
 namespace tessera::runtime {
@@ -84,6 +84,7 @@ std::vector<sparse::CheckedCsr<float>> LayerWeights::restore(
     const partitioner::SavedWeights& saved) {
   std::vector<sparse::CheckedCsr<float>> weights;
   for (const sparse::Csr<float>& pattern : saved.patterns) {
+    check_weight_matrix(problem_, pattern);  // its block decides how many values there are
     sparse::Csr<float> matrix = pattern;
     matrix.values.assign(matrix.col.size() * std::size_t(matrix.block.area()), 0.0f);
     weights.push_back(sparse::checked(std::move(matrix)));

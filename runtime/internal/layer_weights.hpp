@@ -23,6 +23,10 @@ namespace tessera::runtime::internal {
 sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
                                   const partitioner::TileGrid& grid);
 
+// Throws Error{InvalidArgument} if size or block of the matrix of a group are not those of the
+// problem.
+void check_weight_matrix(const Problem& problem, const sparse::Csr<float>& weights);
+
 // Throws Error{InvalidArgument} if number, size or block of the matrices are not those of the
 // problem.
 void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights);

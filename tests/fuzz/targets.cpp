@@ -29,6 +29,7 @@ std::span<const Target> targets() {
                                         {"response_file", response_file},
                                         {"bucket_words", bucket_words},
                                         {"round_trip", round_trip},
+                                        {"saved_weights", saved_weights},
                                         {"tile_layer", tile_layer},
                                         {"host_layer", host_layer},
                                         {"storage_formats", storage_formats},

@@ -55,6 +55,7 @@ void response_file(Input input);
 // Buckets and whole layers. Results are compared with plain references.
 void bucket_words(Input input);
 void round_trip(Input input);
+void saved_weights(Input input);  // a file, from its bytes or with some of them changed
 void tile_layer(Input input);
 void host_layer(Input input);
 

@@ -97,7 +97,8 @@ class Passes {
         return values;
       });
       if (is_cut_) return;
-      const std::vector<sparse::Csr<float>> gradients = gradients_inside(values, weights_);
+      const std::vector<sparse::Csr<float>> gradients =
+          gradients_inside(std::move(values), weights_);
       // The gradients of several parts are not added up here, so none is stored.
       if (is_kept_ && parts_.size() == 1) keep_gradients(gradients, files_);
       if (!is_checked_ || is_over()) continue;

@@ -173,7 +173,7 @@ class PodPasses {
     trusted(Pass::GradW, outcome, values, [&](const pod::PodRunOptions& options) {
       return layer_.grad_w<T>(q_grad, s, std::span(values), options, outcome.ledger);
     });
-    const std::vector<sparse::Csr<float>> gradients = gradients_inside(values, weights_);
+    const std::vector<sparse::Csr<float>> gradients = gradients_inside(std::move(values), weights_);
     if (writes_results()) keep_gradients(gradients, run_.files);
     if (is_checked())
       outcome.verdict =

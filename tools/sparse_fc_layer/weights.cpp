@@ -234,14 +234,25 @@ std::int64_t stored_values(const Weights& weights) {
   return values;
 }
 
-std::vector<sparse::Csr<float>> gradients_inside(std::span<const float> values,
+std::vector<sparse::Csr<float>> gradients_inside(std::vector<float> values,
                                                  const Weights& weights) {
+  const std::vector<sparse::CheckedCsr<float>> matrices = weights.matrices();
   std::vector<sparse::Csr<float>> all;
-  for (const auto& matrix : weights.matrices()) {
-    sparse::Csr<float>& gradient = all.emplace_back(*matrix);
-    std::ranges::copy(values.first(gradient.values.size()), gradient.values.begin());
-    values = values.subspan(gradient.values.size());
-    gradient = inside(std::move(gradient), weights);
+  auto next = values.cbegin();
+  for (const auto& matrix : matrices) {
+    const auto first = next;
+    next += std::ssize(matrix->values);
+    sparse::Csr<float> gradient{.rows = matrix->rows,
+                                .cols = matrix->cols,
+                                .block = matrix->block,
+                                .row_begin = matrix->row_begin,
+                                .col = matrix->col,
+                                .values = {}};
+    if (matrices.size() == 1)
+      gradient.values = std::move(values);
+    else
+      gradient.values.assign(first, next);
+    all.push_back(inside(std::move(gradient), weights));
   }
   return all;
 }

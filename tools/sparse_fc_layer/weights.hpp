@@ -61,8 +61,7 @@ std::int64_t stored_values(const Weights& weights);
 
 // Returns the gradients of every group inside the layer, from the gradients of the stored values of
 // all groups.
-std::vector<sparse::Csr<float>> gradients_inside(std::span<const float> values,
-                                                 const Weights& weights);
+std::vector<sparse::Csr<float>> gradients_inside(std::vector<float> values, const Weights& weights);
 
 // Returns the share of block rows that have no block.
 double share_without_blocks(const sparse::Csr<float>& matrix);

@@ -1,6 +1,6 @@
 // The page of tessera network.
-const kWorks = ['Fwd', 'activate', 'loss', 'hand over', 'derivative', 'GradA', 'GradW', 'update', 're-home', 'biases'];
-const workColor = (work) => ink('c' + [0, 11, 5, 12, 10, 2, 1, 3, 6, 8][kWorks.indexOf(work)]);
+const kWorks = ['Fwd', 'activate', 'loss', 'hand over', 'derivative', 'GradA', 'GradW', 'update', 're-home', 'biases', 'recompute'];
+const workColor = (work) => ink('c' + [0, 11, 5, 12, 10, 2, 1, 3, 6, 8, 9][kWorks.indexOf(work)]);
 const layerName = (layer) => layer === 'all' ? 'all layers' : `layer ${layer}`;
 // The gradients of all biases are summed up and applied together, so they belong to no single layer.
 const laneOf = (one) => one.work === 'biases' ? 'all' : one.layer;
@@ -33,8 +33,8 @@ function networkSummary(run) {
 
 function networkLayers(run) {
   section('layers', 'Layers', table('Layers', ['layer', 'inputs', 'outputs', 'blocks', 'density', 'bias', 'activation', 'parts: outputs × inputs × batch', 'layouts of R'],
-    run.layer_list.map((layer, i) => [i + 1, layer.inputs, layer.outputs, blockName({rows: layer.block_rows, cols: layer.block_cols}), layer.density, layer.bias ? 'yes' : 'no', layer.activation,
-      `${layer.parts.x} × ${layer.parts.y} × ${layer.parts.z}`, layer.layouts])));
+    run.layer_list.map((layer, i) => [i + 1, layer.inputs, layer.outputs, layer.dense ? 'dense' : blockName({rows: layer.block_rows, cols: layer.block_cols}), layer.density, layer.bias ? 'yes' : 'no', layer.activation,
+      layer.dense ? '-' : `${layer.parts.x} × ${layer.parts.y} × ${layer.parts.z}`, layer.dense ? '-' : layer.layouts])));
 }
 
 function networkCost(run, lanes) {
@@ -93,7 +93,7 @@ function networkExchanges(run) {
 }
 
 function networkTimeline(run, lanes, steps) {
-  const made = section('steps', 'Steps in time'), end = steps.at(-1).ends, works = kWorks.filter((work) => steps.some((s) => s.work === work));
+  const made = section('steps', 'Steps in time'), end = steps.at(-1).ends, works = [...new Set(steps.map((s) => s.work))];
   const bars = (work) => steps.filter((s) => s.work === work && s.ends > s.begins).map((s) => ({
     name: `${layerName(laneOf(s))} ${s.work}: ${s.phase}`, value: [s.begins, s.ends, lanes.indexOf(laneOf(s)), s.kind]}));
   const entry = chart(made, {label: 'Each step of all layers, one after the other, in cycles', height: () => 80 + legendHeight(works) + Math.max(24, Math.min(48, 700 / lanes.length)) * lanes.length,
