@@ -20,14 +20,16 @@ struct Group {
 };
 constexpr Group kGroups[] = {
     {"Layer",
-     " matrix input-size output-size density sparsity-factor sparsity batch-size block-size "
+     " matrix buckets input-size output-size density sparsity-factor sparsity batch-size "
+     "block-size "
      "block-rows block-cols groups single-phase data-type partials-type weighted-area-begin "
      "weighted-area-end weighted-area-weighting seed over values table input output-gradient "
      "value-range sum-duplicates "},
     {"Machine", " machine tiles-per-ipu threads dense peers "},
     {"Planner", " matmul-options plan-constraints plan-cache plan on-no-fit cost-model "},
     {"Output",
-     " json csv html output output-dir profile-dir trace trace-tiles explain quiet verbose "
+     " json csv html output output-dir save-buckets profile-dir trace trace-tiles explain quiet "
+     "verbose "
      "report-plan report-total-cycle-counts report-dense-gradw-serial-splits report-tiles "
      "profile "}};
 

@@ -201,6 +201,27 @@ void add_operand_options(CLI::App& app, Arguments& a) {
       ->excludes("--batch-size");
 }
 
+// The options that describe what a file of encoded weights has.
+constexpr const char* kInBuckets[] = {
+    "--matrix",         "--input-size",       "--output-size", "--density",
+    "--sparsity",       "--sparsity-factor",  "--groups",      "--batch-size",
+    "--block-size",     "--single-phase",     "--data-type",   "--partials-type",
+    "--matmul-options", "--plan-constraints", "--plan",        "--plan-cache",
+    "--on-no-fit",      "--spilling",         "--pattern",     "--values"};
+
+void add_bucket_options(CLI::App& app, Arguments& a) {
+  auto* buckets =
+      app.add_option("--buckets", a.buckets,
+                     "FILE of encoded weights, written by --save-buckets, with the layer, the plan "
+                     "and the machine that they were encoded for; nothing is planned or encoded")
+          ->type_name("FILE");
+  for (const char* option : kInBuckets) buckets->excludes(option);
+  internal::require_writable_file(
+      *app.add_option("--save-buckets", a.save_buckets,
+                      "write the encoded weights, words and values, with their plan to FILE")
+           ->type_name("FILE"));
+}
+
 void add_output_options(CLI::App& app, Arguments& a) {
   auto* output =
       app.add_option(
@@ -254,7 +275,8 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
       throw CLI::ValidationError("--pattern", "n:m sets the density; omit --density");
     a.density = double(a.pattern.n) / double(a.pattern.m);
   }
-  internal::require_weights(app, a);
+  if (a.buckets.empty()) internal::require_weights(app, a);
+  a.names_machine = app.count("--machine") + app.count("--tiles-per-ipu") > 0;
   if (a.chooses_block && !(a.input.empty() && a.output_gradient.empty()))
     throw CLI::ValidationError("--block-size",
                                "is auto, which needs --batch-size; give the block with --input "
@@ -265,17 +287,21 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
     throw CLI::ValidationError("--output-gradient", "no pass reads it with --single-phase fwd");
   read_area(area, a);
   finish_common_run_options(app, a);
+  internal::refuse_tile_options(app, a, {"--buckets", "--save-buckets"});
   internal::refuse_dynamic_options(
       app, a, a.is_static,
       {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"},
+       {"--buckets", "has buckets, which such a pattern has not"},
+       {"--save-buckets", "stores buckets, which such a pattern has not"},
        {"--groups", "plans several groups, each of which has a pattern of its own"}});
   if (a.groups > 1 && !a.values.empty())
     throw CLI::ValidationError("--values",
                                "has the values of one pattern; omit --values or --groups");
   internal::check_pod_options(
       app, a, a.pod,
-      {"--static", "--spilling", "--on-no-fit", "--compile-only", "--trace-tiles", "--report-tiles",
-       "--report-total-cycle-counts", "--report-dense-gradw-serial-splits", "--profile", "--csv"});
+      {"--static", "--buckets", "--save-buckets", "--spilling", "--on-no-fit", "--compile-only",
+       "--trace-tiles", "--report-tiles", "--report-total-cycle-counts",
+       "--report-dense-gradw-serial-splits", "--profile", "--csv"});
   for (const char* option : {"--devices-side-by-side", "--devices-simulated"})
     if (app.count(option) > 0 && !a.pod.is_used())
       throw CLI::ValidationError(option, "applies only to --devices or --pod");
@@ -321,6 +347,7 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
   add_report_options(app, a);
   add_operand_options(app, a);
   add_output_options(app, a);
+  add_bucket_options(app, a);
   app.callback([&app, arguments, area, parsed] {
     read_together(app, *area, *arguments);
     parsed();

@@ -60,6 +60,9 @@ struct Arguments : LayerArguments {
   std::string trace;            // path for the trace of all passes; empty: none
   // The tiles of the trace: the first one and their number; 0: all tiles.
   std::int64_t trace_first_tile = 0, trace_tiles = 0;
+  std::string buckets;           // file of encoded weights to run; empty: weights are encoded
+  std::string save_buckets;      // path for a file of the encoded weights; empty: none
+  bool names_machine = false;    // the command line names a machine or a number of tiles
   std::string output_dir, html;  // paths for results and the page; empty: none
   bool json = false, csv = false, quiet = false, verbose = false;
   std::vector<std::pair<std::string, std::string>> configuration;  // {option, effective value}

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -25,6 +26,7 @@
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/ranks.hpp"
+#include "tessera/tools/sparse_fc_layer/bucket_file.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
@@ -64,15 +66,16 @@ planner::Options options_of(const Arguments& a) { return make_options(a, base_op
 
 // Returns the plan of a file with the options of that file, or else a new plan for this pattern.
 planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
-                             const device::Machine& machine, const Weights& weights) {
-  if (a.plan_file.empty()) {
+                             const device::Machine& machine, const Weights& weights,
+                             const BucketFile* file) {
+  if (a.plan_file.empty() && file == nullptr) {
     const PatternStats stats = pattern_stats(weights);
     return PlanSource(a.plan_cache).plan_or(a.on_no_fit, problem, machine, options_of(a), &stats);
   }
-  planner::PlannedLayer planned = load_plan(a.plan_file);
+  planner::PlannedLayer planned = file != nullptr ? file->planned : load_plan(a.plan_file);
   // A plan serves every pattern of any density that fits its buckets.
   planned.problem.density = problem.density;
-  planner::check_plan_is_for(planned, problem, machine, a.plan_file);
+  planner::check_plan_is_for(planned, problem, machine, file != nullptr ? a.buckets : a.plan_file);
   planner::BestEffort as_asked{{}, {}, problem, planned.options};
   as_asked.result.plan = planned.plan;
   return as_asked;
@@ -231,16 +234,24 @@ void build_and_run_static(const Arguments& a, const Weights& weights, LayerRun& 
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
 
-// Encodes the weights and adds the figures of the encoded layer to the report.
+// Encodes the weights, or takes those of a file, and adds the figures of the encoded layer to the
+// report.
 void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected& layer,
             LayerRun& run) {
   report::LayerReport& report = run.report;
   const planner::Options& options = run.context.options;
   const bool is_dense = report.plan.dense.has_value();
-  const auto misfit =
-      layer.set_weights(std::span<const sparse::CheckedCsr<float>>(weights.matrices()),
-                        encode_options(a, options, layer, is_dense));
-  if (misfit) throw_misfit(*misfit, report, options, weights);
+  if (!a.save_buckets.empty()) refuse_dense_buckets(is_dense);
+  if (weights.encoded) {
+    layer.restore_weights(*weights.encoded);
+  } else if (const auto misfit =
+                 layer.set_weights(std::span<const sparse::CheckedCsr<float>>(weights.matrices()),
+                                   encode_options(a, options, layer, is_dense))) {
+    throw_misfit(*misfit, report, options, weights);
+  }
+  if (!a.save_buckets.empty())
+    run.saved_buckets =
+        bucket_file(layer, weights, {report.problem, report.machine, options, report.plan});
   report.spill = layer.spill();
   report.travel = layer.travel();
   report.pattern_bytes = layer.pattern_bytes();
@@ -370,6 +381,8 @@ template <class Run>
 void write_files(const Arguments& a, const Run& run) {
   write_traces(a, run);
   if (!a.html.empty()) write_results(a.html, page_of(run));
+  if constexpr (std::is_same_v<Run, LayerRun>)
+    if (!a.save_buckets.empty()) write_results(a.save_buckets, run.saved_buckets);
   if (a.output_dir.empty()) return;
   Files files = results_of(run);
   files.emplace_back("report.json", to_json(run.report, run.context));
@@ -425,7 +438,10 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
   Arguments a = given;
   internal::Progress progress(a.quiet);
   progress.set("reading");
-  const device::Machine machine = make_machine(a);
+  std::optional<BucketFile> file;
+  if (!a.buckets.empty()) file = read_bucket_file(a);
+  const device::Machine machine =
+      file && !a.names_machine ? file->planned.machine : make_machine(a);
   if (a.trace_first_tile + a.trace_tiles > machine.tiles)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("--trace-tiles: the last tile is {}, but {} has tiles 0..{}",
@@ -433,6 +449,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
                             machine.tiles - 1));
   const std::string block_choice = choose_block(a, base_options());
   Weights weights = given_weights != nullptr ? *given_weights
+                    : file                   ? file->weights
                     : a.product              ? make_product_weights(a)
                                              : make_weights(a);
   a.batch_size = batch_of(a, weights);
@@ -442,7 +459,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
   planner::StaticPlan static_plan;
   const planner::BestEffort planned =
       a.is_static ? plan_static_for(a, with_static_sums(problem), machine, weights, static_plan)
-                  : plan_for(a, problem, machine, weights);
+                  : plan_for(a, problem, machine, weights, file ? &*file : nullptr);
   LayerRun run{{.tool = program,
                 .version = TESSERA_VERSION,
                 .seed = a.seed,
@@ -472,7 +489,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
     run.deadline = begin + std::chrono::microseconds(std::int64_t(1e3 * a.limit_milliseconds));
   run.extras = extras_of(a, run.report, planned.options);
   if (a.explain) run.extras += explanation_text(a, run, weights);
-  if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
+  if (wants_page(a) && a.plan_file.empty() && !file && planned.options == options_of(a))
     run.page.explanation = explanation_of(run, weights);
   add_other_side(a, weights, run);
   build_and_run(a, weights, run, progress);

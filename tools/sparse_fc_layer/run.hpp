@@ -26,6 +26,7 @@ struct LayerRun {
   bool keeps_tiles = false;  // the figures of tiles are kept for --report-tiles or a page
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::vector<std::string> traces;  // for Perfetto, one for each pass
+  std::string saved_buckets;        // the file of --save-buckets, if requested
 };
 
 // Plans, encodes, runs and checks a layer as the arguments ask. Progress is written to stderr

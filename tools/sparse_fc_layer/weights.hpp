@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/base/problem.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
@@ -20,6 +22,7 @@ struct Weights {
   std::string source;                // description of the origin, for reports
   int scale_exponent = 0;            // values were multiplied by 2^scale_exponent (fit_range)
   std::vector<sparse::CheckedCsr<float>> further;  // of groups 1 and on: like `matrix`
+  std::shared_ptr<const partitioner::SavedWeights> encoded = nullptr;  // the same, from a file
 
   std::int64_t groups() const { return 1 + std::ssize(further); }
 

@@ -7,8 +7,8 @@ const [tool, chromium, work] = process.argv.slice(2);
 mkdirSync(work, {recursive: true});
 const file = work + '/network.json';
 const network = {batch: 24, data_type: 'float', layers: [
-  {inputs: 40, outputs: 64, density: 0.2, activation: 'relu'}, {inputs: 64, outputs: 48, density: 0.3, block_size: 4, activation: 'gelu'},
-  {inputs: 48, outputs: 8, density: 0.5, bias: false}], loss: 'softmax-cross-entropy', optimiser: {rule: 'adam', rate: 0.01}};
+  {inputs: 40, outputs: 64, density: 0.2, activation: 'relu'}, {inputs: 64, outputs: 48, density: 0.3, block_size: 4, activation: 'gelu', recompute: true},
+  {inputs: 48, outputs: 8, dense: true, bias: false}], loss: 'softmax-cross-entropy', optimiser: {rule: 'adam', rate: 0.01}};
 writeFileSync(file, JSON.stringify(network));
 // A machine may have any name.
 const machine = work + '/machine.json', name = '<img src=x onerror=alert(1)>';
