@@ -1,0 +1,192 @@
+// The loads, sums and stores of dot products. This is not a header: dots.cpp includes it once for each
+// instruction set, as lanes.inl.
+#if defined(TESSERA_CODELETS_DOT_SUMS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TESSERA_CODELETS_DOT_SUMS_INL
+#undef TESSERA_CODELETS_DOT_SUMS_INL
+#else
+#define TESSERA_CODELETS_DOT_SUMS_INL
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "tessera/codelets/internal/arithmetic.hpp"
+#include "tessera/codelets/internal/fast/lanes.inl"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::codelets::internal::HWY_NAMESPACE {
+
+HWY_INLINE void add_one_to(float& gradient, float sum, bool replaces) {
+  gradient = (replaces ? 0.0f : gradient) + sum;
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+// The sixteen lanes of a dot product are one vector, two or four.
+inline constexpr std::size_t kLanes = std::min<std::size_t>(kNativeLanes, kSumLanes);
+inline constexpr std::size_t kParts = kSumLanes / kLanes;
+inline constexpr std::size_t kFour = 4;
+// The number of dot products that run side by side, rows x columns. With 32 registers there are 16
+// vectors of sums, which hide the latency of an addition and use each loaded row several times;
+// otherwise 8.
+inline constexpr std::size_t kBlockRows = kParts == 1 ? kFour : 1;
+inline constexpr std::int64_t kTileColumns = kParts == 1 ? 8 : 4;
+
+using Vector = FloatVector<kLanes>;
+
+struct Sixteen {
+  Vector parts[kParts];
+
+  HWY_INLINE Sixteen() {}  // as that of Tile in block_sums.cpp
+};
+
+template <class In>
+HWY_INLINE Sixteen load_sixteen(const In* from) {
+  Sixteen result;
+  for (std::size_t p = 0; p < kParts; ++p) result.parts[p] = load_lanes<kLanes>(from + p * kLanes);
+  return result;
+}
+
+// Loads the first `count` elements, fewer than a vector, and zeros after them. The zeros change no
+// bit but the sign of a zero.
+HWY_INLINE Vector load_some(const float* from, std::int64_t count) {
+#if HWY_MEM_OPS_MIGHT_FAULT
+  float scratch[kLanes] = {};
+  for (std::int64_t i = 0; i < count; ++i) scratch[i] = from[i];
+  return load_lanes<kLanes>(scratch);
+#else
+  const Floats<kLanes> d;
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
+#endif
+}
+#if HWY_TARGET == HWY_AVX3
+template <class In>  // of 16 bits
+HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
+  const HalfBits<kLanes> d;
+  return widen<In, kLanes>(hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d,
+                                          reinterpret_cast<const std::uint16_t*>(from)));
+}
+#else
+template <class Word, class In>
+HWY_INLINE std::uint64_t load_word(const In* from) {
+  Word word;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+
+// Loads 0 <= count < 4 elements of 16 bits into the low bits with at most two loads, which may
+// overlap. A copy element by element would be read back from memory before it is there, which costs
+// more than the whole dot product (z 33: 3.5 times).
+template <class In>
+HWY_INLINE std::uint64_t load_few(const In* from, std::int64_t count) {
+  if (count >= 2)
+    return load_word<std::uint32_t>(from) |
+           load_word<std::uint32_t>(from + count - 2) >> 16 * (4 - count) << 32;
+  return count == 1 ? load_word<std::uint16_t>(from) : 0;
+}
+template <class In>
+HWY_INLINE std::uint64_t load_up_to_four(const In* from, std::int64_t count) {
+  return count >= 4 ? load_word<std::uint64_t>(from)
+                    : load_few(from, std::max<std::int64_t>(count, 0));
+}
+template <class In>
+HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
+  const hn::Repartition<std::uint64_t, HalfBits<kLanes>> d64;
+  const auto low = hn::Set(d64, load_up_to_four(from, count));
+  if constexpr (kLanes == kFour)
+    return widen<In, kLanes>(hn::BitCast(HalfBits<kLanes>(), low));
+  else
+    return widen<In, kLanes>(hn::BitCast(
+        HalfBits<kLanes>(),
+        hn::InterleaveLower(d64, low, hn::Set(d64, load_up_to_four(from + kFour, count - 4)))));
+}
+#endif
+
+template <class In>
+HWY_INLINE Sixteen load_rest(const In* from, std::int64_t count) {
+  Sixteen result;
+  for (std::size_t p = 0; p < kParts; ++p) {
+    const auto left = count - static_cast<std::int64_t>(p * kLanes);
+    if (left >= static_cast<std::int64_t>(kLanes))
+      result.parts[p] = load_lanes<kLanes>(from + p * kLanes);
+    else if (left > 0)
+      result.parts[p] = load_some(from + p * kLanes, left);
+    else
+      result.parts[p] = hn::Zero(Floats<kLanes>());
+  }
+  return result;
+}
+
+// These functions add lanes as add_lanes() of arithmetic.hpp does: the upper half to the lower
+// half, until one is left. Each step does so for two dot products together, so that a vector stays
+// full, and leaves half as many vectors. The last vector holds one sum in each lane.
+HWY_INLINE Vector fold_parts(Sixteen sum) {
+  for (std::size_t half = kParts / 2; half > 0; half /= 2)
+    for (std::size_t p = 0; p < half; ++p)
+      sum.parts[p] = hn::Add(sum.parts[p], sum.parts[p + half]);
+  return sum.parts[0];
+}
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+HWY_INLINE Vector fold_halves(Vector a, Vector b) {
+  const Floats<kLanes> d;
+  return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+}
+#endif
+#if HWY_TARGET == HWY_AVX3
+// a and b have four blocks of four lanes each. The blocks of the result are sums of blocks of a, b,
+// a, b.
+HWY_INLINE Vector fold_blocks(Vector a, Vector b) {
+  return hn::Add(hn::OddEvenBlocks(b, a), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(a, b)));
+}
+#endif
+HWY_INLINE Vector fold_pairs(Vector a, Vector b) {
+  const Floats<kLanes> d;
+  const hn::RepartitionToWide<hn::RebindToUnsigned<Floats<kLanes>>> d64;
+  const auto a64 = hn::BitCast(d64, a), b64 = hn::BitCast(d64, b);
+  return hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, a64, b64)),
+                 hn::BitCast(d, hn::InterleaveUpper(d64, a64, b64)));
+}
+HWY_INLINE Vector fold_neighbours(Vector a, Vector b) {
+  const Floats<kLanes> d;
+  return fold_pairs(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+}
+
+// Returns the position in the tree of folds of the dot product whose sum ends in lane i. The lower
+// folds deal pairs of inputs to blocks and lanes in the order 0 2 1 3.
+constexpr std::size_t tree_slot(std::size_t i) {
+  constexpr std::size_t kDealt[kFour] = {0, 2, 1, 3};
+  const std::size_t block = i / kFour, lane = i % kFour;
+  return kLanes / kFour * kDealt[lane] + (kLanes == kSumLanes ? kDealt[block] : block);
+}
+
+// Sums kLanes dot products over their lanes, in order.
+HWY_INLINE Vector add_lanes_of(const Vector* sums) {
+  Vector tree[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) tree[tree_slot(i)] = sums[i];
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  for (std::size_t i = 0; i < kLanes / 2; ++i) tree[i] = fold_halves(tree[2 * i], tree[2 * i + 1]);
+#endif
+#if HWY_TARGET == HWY_AVX3
+  for (std::size_t i = 0; i < kFour; ++i) tree[i] = fold_blocks(tree[2 * i], tree[2 * i + 1]);
+#endif
+  const Vector all = fold_neighbours(fold_pairs(tree[0], tree[1]), fold_pairs(tree[2], tree[3]));
+  return hn::Add(all, hn::Zero(Floats<kLanes>()));  // -0 becomes +0, as in dot()
+}
+
+// Computes gradients[i] += sums[i] for the first `count` of kLanes.
+HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count, bool replaces) {
+  const Floats<kLanes> d;
+  if (count == static_cast<std::int64_t>(kLanes))
+    return hn::StoreU(replaces ? sums : hn::Add(hn::LoadU(d, gradients), sums), d, gradients);
+  float scratch[kLanes];
+  hn::StoreU(sums, d, scratch);
+  for (std::int64_t i = 0; i < count; ++i) add_one_to(gradients[i], scratch[i], replaces);
+}
+
+#endif
+
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
