@@ -8,7 +8,7 @@
 
 namespace tessera::io {
 
-// How a pattern is read.
+// PatternOptions say how a pattern is read.
 struct PatternOptions {
   // Sum: a place that is given twice is one place. Refuse: it is an error.
   sparse::Duplicates duplicates = sparse::Duplicates::Refuse;

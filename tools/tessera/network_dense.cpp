@@ -15,6 +15,7 @@ namespace tessera::tools {
 namespace {
 
 using planner::NetworkWork;
+using Json = nlohmann::ordered_json;
 
 std::optional<Pass> pass_of(NetworkWork work) {
   switch (work) {
@@ -106,7 +107,6 @@ std::string DenseNetwork::to_text() const {
 }
 
 std::string DenseNetwork::to_json() const {
-  using Json = nlohmann::ordered_json;
   const auto dense_or_null = [&](Cycles cycles) {
     return does_not_fit.empty() ? Json(cycles.value) : Json();
   };
