@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/runtime/internal/layer_weights.hpp"
 
 namespace tessera::runtime::internal {
 
