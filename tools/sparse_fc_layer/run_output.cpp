@@ -12,6 +12,7 @@
 #include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/passes.hpp"
 #include "tessera/tools/sparse_fc_layer/pod_run.hpp"
 #include "tessera/tools/sparse_fc_layer/rank_run.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
