@@ -268,7 +268,7 @@ constexpr std::int64_t kStretch = 8;
 template <class T>
 void copy_stretch(const T* from, std::int64_t left, std::int64_t count, T* to) {
   if (left < kStretch || count > kStretch)
-    std::memcpy(to, from, std::size_t(count) * sizeof(T));
+    std::copy_n(from, count, to);  // of a matrix without elements, `from` is null
   else
     std::memcpy(to, from, std::size_t(kStretch) * sizeof(T));
 }
