@@ -66,8 +66,10 @@ class GatheredPanels {
   MatrixView<const T> own_;
   std::vector<Range> panels_;
   std::int64_t stride_, next_ = 0;
-  std::array<Transfer, 2> transfers_;
   std::array<std::vector<std::uint64_t>, 2> sums_;  // by rank, of the rows of a panel; empty: none
+  // These end before the memory of the sums, which other ranks may still read, when a pass is left
+  // by an error.
+  std::array<Transfer, 2> transfers_;
 };
 
 }  // namespace tessera::distributed::internal
