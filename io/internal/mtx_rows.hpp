@@ -10,8 +10,8 @@
 
 namespace tessera::io::internal {
 
-// Whether the entries seen so far are row by row, with ascending columns, and where each row
-// begins.
+// RowCounts say whether the entries seen so far are row by row, with ascending columns, and where
+// each row begins.
 class RowCounts {
  public:
   explicit RowCounts(std::int64_t rows) : row_begin_(static_cast<std::size_t>(rows) + 1) {}

@@ -52,7 +52,7 @@ class NetworkLayerState {
   NetworkLayerState& operator=(const NetworkLayerState&) = delete;
   virtual ~NetworkLayerState() = default;
 
-  // Whether a forward pass is the one before the loss or the one that recomputes.
+  // A turn says whether a forward pass comes before the loss or recomputes.
   enum class Turn { First, Again };
 
   // Return the shares of S and dQ on the tiles that need their slices, without slots.
