@@ -41,7 +41,9 @@ struct Result {
 //   values    the bucket's values, input type, in record order              (all but GradW)
 //   gradients the bucket's partial sums, sum type, same order, added to     (GradW)
 //   in        dense operand, input type: S [y][z] or dQ [x][z]              (GradW: dQ [x][z])
-//   in_s      S [y][z]                                                      (GradW only)
+//   in_s      S [y][z]                                                      (GradW)
+//             or `in` of the call that probably follows, which may be fetched into a cache
+//             meanwhile; may be empty                                       (Fwd)
 //   out       sum type, added to, never cleared                             (all but GradW)
 //   replaces  true: rows of `out`, or gradients, that the words name count as zeros, whatever they
 //             hold; the words must name a row only once. Saves clearing them first and reading

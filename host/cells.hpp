@@ -47,8 +47,8 @@ struct HostColumns {
 
 // Returns the cells of Q = R * S, where sums stay in registers over the non-zeros of a row in a
 // cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
-// loading and storing its sums would dominate, and a panel has 64 columns at most. With blocks, a
-// cell has all of y, and S is read in place.
+// loading and storing its sums would dominate; a panel has 64 columns at most, or 96 if its rows
+// still have 20 non-zeros. With blocks, a cell has all of y, and S is read in place.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu);
 
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a

@@ -105,6 +105,11 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const HostPan
                                codelets::Result result) const {
   const partitioner::Buckets& buckets = matrix_.buckets();
   const std::int64_t y_parts = matrix_.grid().splits.y;
+  // The slice of the next cell, which this or the next unit reads.
+  const auto next = [&](std::int64_t y) {
+    return y_parts == 1 ? codelets::Operand()
+                        : in.panel(panel, matrix_.y_range(y + 1 == y_parts ? 0 : y + 1));
+  };
   for (std::int64_t y = 0; y < y_parts; ++y) {
     const std::int64_t bucket = matrix_.grid().bucket_index(x, y, 0);
     if (matrix_.is_empty(bucket)) continue;
@@ -114,7 +119,7 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const HostPan
              .sub_group = codelets::sub_group_id(x, y, y_parts),
              .block = matrix_.grid().block,
              .in = in.panel(panel, matrix_.y_range(y)),
-             .in_s = {},
+             .in_s = next(y),
              .out = result,
              .replaces = y == 0});
   }

@@ -358,6 +358,19 @@ TEST(HostCells, AreWholeBlocksInsideTheLayerAndKeepTheirSliceInACache) {
         }
 }
 
+TEST(HostCells, HaveWiderPanelsWhereRowsInL1KeepEnoughNonZeros) {
+  HostCpu large = kUsual, small = kUsual;
+  large.l1_data = Bytes(48 << 10);  // 96 rows of 96 columns in three quarters
+  small.l1_data = Bytes(32 << 10);  // 64 rows
+  HostProblem problem{{1, 4096, 4096, 1024}, {1, 1}, 4096 * 4096 / 4, DataType::Float};
+  const HostCells wide = product_cells(problem, large);
+  EXPECT_EQ(wide.z, 96);
+  EXPECT_EQ(wide.y, 96);
+  EXPECT_EQ(product_cells(problem, small).z, 64);
+  problem.blocks = 4096 * 4096 / 10;
+  EXPECT_EQ(product_cells(problem, large).z, 64);
+}
+
 TEST(HostCells, CopyWhatBlocksReadOftenOnlyWhereTheSecondLevelCacheIsLarge) {
   HostCpu large = kUsual, small = kUsual;
   large.l2 = Bytes(2 << 20);

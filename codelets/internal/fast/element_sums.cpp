@@ -163,15 +163,11 @@ struct VectorElements {
             in + static_cast<std::uint32_t>(two[1]), in + (two[1] >> 32)};
   }
 
-  // Values and columns are two streams, which the hardware follows too late. A prefetch past their
-  // end is harmless; its address is computed as a number.
+  // Values and columns are two streams, which the hardware follows too late.
   HWY_INLINE void ask_ahead(const In* values, std::int64_t i) const {
-    constexpr std::uintptr_t kAhead = 512;  // entries
-    const auto line = [](const void* from, std::uintptr_t bytes) {
-      return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(from) + bytes);
-    };
-    __builtin_prefetch(line(values + i, kAhead * sizeof(In)), 0, 2);
-    __builtin_prefetch(line(words + i * 4, kAhead * 4), 0, 2);
+    constexpr std::int64_t kAhead = 512;  // entries
+    prefetch_beyond(values, (i + kAhead) * std::int64_t{sizeof(In)});
+    prefetch_beyond(words, (i + kAhead) * std::int64_t{sizeof(std::uint32_t)});
   }
 };
 

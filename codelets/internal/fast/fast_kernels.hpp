@@ -59,6 +59,14 @@ inline std::int64_t spread_of(const KernelArgs& args, const ElementHeader& heade
   return multiple && args.out.z > 1 ? args.in.row_stride / header.z : 0;
 }
 
+// Returns the bytes of the operand that follows, or nothing where its rows lie far apart.
+template <class In>
+std::span<const std::byte> next_bytes(const Operand& next) {
+  if (next.rows == 0 || next.row_stride >= 2 * next.z) return {};
+  return {static_cast<const std::byte*>(next.data),
+          std::size_t(((next.rows - 1) * next.row_stride + next.z) * std::int64_t{sizeof(In)})};
+}
+
 // Words that are offsets into this operand, or divide them, are used directly; other words are
 // decoded first.
 template <class In, class Word>
@@ -80,7 +88,8 @@ void fast_element_fwd(const KernelArgs& args) noexcept {
                                      .out = static_cast<float*>(args.out.data),
                                      .out_stride = args.out.row_stride,
                                      .z = args.out.z,
-                                     .replaces = args.replaces});
+                                     .replaces = args.replaces,
+                                     .next = next_bytes<In>(args.in_s)});
   };
   for_each_record<ElementHeader>(words_of<Word>(args), add_record);
 }

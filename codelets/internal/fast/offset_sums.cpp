@@ -12,8 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
+#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
 #include "tessera/codelets/internal/fast/one_column.inl"
@@ -36,6 +38,14 @@ struct OffsetRow {
   const In* values;
   std::int64_t count;
   float* out;
+
+  // Rows follow one another in memory. Few columns use values and words faster than the hardware
+  // fetches two streams by itself (z 8, Sapphire Rapids: 0.88 of the time).
+  HWY_INLINE void ask_ahead(std::int64_t i) const {
+    constexpr std::int64_t kAhead = 512;  // entries
+    prefetch_beyond(values, (i + kAhead) * std::int64_t{sizeof(In)});
+    prefetch_beyond(words, (i + kAhead) * std::int64_t{sizeof(Word)});
+  }
 };
 
 // Iterates over the rows of a record.
@@ -65,17 +75,39 @@ class OffsetRows {
   std::int64_t out_stride_;
 };
 
-// With kWhole the vectors of the panel do not overlap.
-template <class In, class Word, std::size_t kLanes, std::size_t kVectors, bool kWhole>
+// Fetches memory into the second-level cache, an equal part of it for each of some rows. Bursts of
+// requests would wait for each other and for those of the rows themselves.
+class FetchAhead {
+ public:
+  FetchAhead(std::span<const std::byte> bytes, std::int64_t rows)
+      : at_(reinterpret_cast<std::uintptr_t>(bytes.data())), end_(at_ + bytes.size()) {
+    const auto lines = static_cast<std::int64_t>(bytes.size() / kLine) + 1;
+    per_row_ = static_cast<std::uintptr_t>(ceil_div(lines, std::max<std::int64_t>(rows, 1)));
+  }
+
+  HWY_INLINE void step(std::size_t rows) {
+    for (std::uintptr_t n = rows * per_row_; n > 0 && at_ < end_; --n, at_ += kLine)
+      __builtin_prefetch(reinterpret_cast<const void*>(at_), 0, 2);
+  }
+
+ private:
+  static constexpr std::uintptr_t kLine = 64;  // bytes
+  std::uintptr_t at_, end_, per_row_;
+};
+
+// With kDirect the vectors of the panel do not overlap and `spread` is 1, as in most products of
+// layers: all distances of columns are constants, and a word needs no multiplication.
+template <class In, class Word, std::size_t kLanes, std::size_t kVectors, bool kDirect>
 struct OffsetPanel {
   using Sums = FloatVector<kLanes>[kVectors];
+  static constexpr bool kFourWords = kDirect && sizeof(Word) == 2;
   const std::byte* in;  // first column of the panel
   const std::int64_t spread;
   const Panel panel;
   const bool replaces;
 
   HWY_INLINE std::int64_t column(std::size_t v) const {
-    return kWhole ? static_cast<std::int64_t>(v * kLanes) : column_of<kLanes, kVectors>(panel, v);
+    return kDirect ? static_cast<std::int64_t>(v * kLanes) : column_of<kLanes, kVectors>(panel, v);
   }
   HWY_INLINE void begin(Sums& sums, const float* from) const {
     if (replaces) {
@@ -88,12 +120,19 @@ struct OffsetPanel {
     for (std::size_t v = 0; v < kVectors; ++v)
       hn::StoreU(sums[v], Floats<kLanes>(), to + column(v));
   }
-  HWY_INLINE void add(Sums& sums, const OffsetRow<In, Word>& row, std::int64_t i) const {
-    const In* from =
-        reinterpret_cast<const In*>(in_register(in + std::int64_t{row.words[i]} * spread));
-    const auto factor = broadcast<kLanes>(row.values + i);
+  HWY_INLINE void add(Sums& sums, const In* value, std::uint64_t word) const {
+    const std::byte* address = in + static_cast<std::int64_t>(word) * (kDirect ? 1 : spread);
+    if constexpr (kVectors > 1) address = in_register(address);
+    const In* from = reinterpret_cast<const In*>(address);
+    const auto factor = broadcast<kLanes>(value);
     for (std::size_t v = 0; v < kVectors; ++v)
       sums[v] = add_product_lanes(sums[v], factor, load_lanes<kLanes>(from + column(v)));
+  }
+  // Reads four words of 16 bits with one load: loads are the limit (1.03 to 1.15 times the rate).
+  HWY_INLINE void add_four(Sums& sums, const OffsetRow<In, Word>& row, std::int64_t i) const {
+    std::uint64_t words;
+    std::memcpy(&words, row.words + i, sizeof words);
+    for (int k = 0; k < 4; ++k) add(sums, row.values + i + k, words >> (16 * k) & 0xffff);
   }
 
   // Adds kRows rows side by side while each has terms, then one after the other. The rows differ.
@@ -107,19 +146,28 @@ struct OffsetPanel {
       begin(sums[r], row[r].out);
       common = r == 0 ? row[r].count : std::min(common, row[r].count);
     }
-    for (std::int64_t i = 0; i < common; ++i)
-      for (std::size_t r = 0; r < kRows; ++r) add(sums[r], row[r], i);
+    std::int64_t i = 0;
+    if constexpr (kFourWords)
+      for (; i + 4 <= common; i += 4) {
+        if constexpr (kRows > 1) row[0].ask_ahead(i * std::int64_t{kRows});
+        for (std::size_t r = 0; r < kRows; ++r) add_four(sums[r], row[r], i);
+      }
+    for (; i < common; ++i)
+      for (std::size_t r = 0; r < kRows; ++r) add(sums[r], row[r].values + i, row[r].words[i]);
     for (std::size_t r = 0; r < kRows; ++r) {
       if constexpr (kRows > 1)
-        for (std::int64_t i = common; i < row[r].count; ++i) add(sums[r], row[r], i);
+        for (i = common; i < row[r].count; ++i) add(sums[r], row[r].values + i, row[r].words[i]);
       store(sums[r], row[r].out);
     }
   }
 
-  HWY_INLINE void add_all(OffsetRows<In, Word> rows, std::int64_t count) const {
+  HWY_INLINE void add_all(OffsetRows<In, Word> rows, std::int64_t count, FetchAhead ahead) const {
     constexpr std::size_t kRows = offset_rows_at_once(kVectors);
     constexpr auto kStep = static_cast<std::int64_t>(kRows);
-    for (; count >= kStep; count -= kStep) add_rows<kRows>(rows);
+    for (; count >= kStep; count -= kStep) {
+      ahead.step(kRows);
+      add_rows<kRows>(rows);
+    }
     if constexpr (kRows > 1)
       for (; count > 0; --count) add_rows<1>(rows);
   }
@@ -129,12 +177,12 @@ struct OffsetPanel {
 template <class In, class Word>
 struct OffsetAddress {
   const std::byte* in;
-  const Word* words;
+  const OffsetRow<In, Word>& row;
 
   HWY_INLINE const In* at(std::uint64_t offset) const {
     return reinterpret_cast<const In*>(in + offset);
   }
-  HWY_INLINE const In* operator()(std::int64_t i) const { return at(words[i]); }
+  HWY_INLINE const In* operator()(std::int64_t i) const { return at(row.words[i]); }
   // Reads four words of 16 bits with one load: loads are the limit (1.15 times the rate).
   HWY_INLINE std::array<const In*, 4> four(std::int64_t i) const {
     if constexpr (sizeof(Word) > 2) {
@@ -142,10 +190,17 @@ struct OffsetAddress {
     } else {
       constexpr std::uint32_t kWord = 0xffff;
       std::uint32_t two[2];
-      std::memcpy(two, words + i, sizeof two);
+      std::memcpy(two, row.words + i, sizeof two);
       return {at(two[0] & kWord), at(two[0] >> 16), at(two[1] & kWord), at(two[1] >> 16)};
     }
   }
+  HWY_INLINE void ask_ahead(const In*, std::int64_t i) const { row.ask_ahead(i); }
+#if HWY_TARGET == HWY_AVX3
+  HWY_INLINE FloatVector<16> gather(std::int64_t i) const
+      requires(std::is_same_v<In, float> && sizeof(Word) == 2) {
+    return gather_offsets(in, row.words + i);
+  }
+#endif
 };
 
 template <class In, class Word>
@@ -154,8 +209,7 @@ HWY_INLINE void one_column(const OffsetSums<In, Word>& args) {
   const auto* in = reinterpret_cast<const std::byte*>(args.in);
   for (std::int64_t r = 0; r < args.rows; ++r) {
     const OffsetRow<In, Word> row = rows.next();
-    const float sum =
-        one_column_lanes(row.values, row.count, OffsetAddress<In, Word>{in, row.words});
+    const float sum = one_column_lanes(row.values, row.count, OffsetAddress<In, Word>{in, row});
     *row.out = (args.replaces ? 0.0f : *row.out) + sum;
   }
 }
@@ -167,14 +221,19 @@ HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
     constexpr std::size_t kLanes = lanes;
     constexpr std::size_t kMost = kLanes == kNativeLanes ? kMostOffsetVectors : 2;
     for_each_panel<kLanes, kMost>(args.z, [&](const Panel& panel, auto vectors) {
-      const auto add_panel = [&](auto whole) {
-        const OffsetPanel<In, Word, kLanes, vectors, whole> sums{
+      const auto add_panel = [&](auto direct) {
+        const OffsetPanel<In, Word, kLanes, vectors, direct> sums{
             reinterpret_cast<const std::byte*>(args.in + panel.first), args.spread, panel,
             args.replaces};
-        sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows);
+        const bool is_first = panel.first == 0;
+        sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows,
+                     FetchAhead(is_first ? args.next : std::span<const std::byte>(), args.rows));
       };
-      if (is_whole<kLanes>(panel, vectors)) return add_panel(std::true_type());
-      add_panel(std::false_type());
+      using No = std::false_type;
+      using Yes = std::true_type;
+      if constexpr (std::is_same_v<In, float> && kLanes >= 8)
+        if (args.spread == 1 && is_whole<kLanes>(panel, vectors)) return add_panel(Yes());
+      add_panel(No());
     });
   });
 }

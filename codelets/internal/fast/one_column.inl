@@ -6,13 +6,24 @@
 #define TESSERA_CODELETS_ONE_COLUMN_INL
 #endif
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 
 #include "tessera/codelets/internal/arithmetic.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::codelets::internal::HWY_NAMESPACE {
+
+// Asks for the cache line so many bytes beyond an address. That it may lie past the end of the
+// memory does no harm, and its address is computed as a number.
+HWY_INLINE void prefetch_beyond(const void* from, std::int64_t bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(bytes);
+  __builtin_prefetch(reinterpret_cast<const void*>(at));
+}
 
 #if HWY_TARGET == HWY_SCALAR
 
@@ -41,11 +52,11 @@ HWY_INLINE FloatVector<kLanes> collect_floats(Address address, std::int64_t firs
       const auto at = address.four(first);
       return hn::Vec128<float>{_mm_set_ps(*at[3], *at[2], *at[1], *at[0])};
     }
-    return hn::Vec128<float>{_mm_set_ps(*address(first + 3), *address(first + 2),
-                                        *address(first + 1), *address(first))};
+    return hn::Vec128<float>{
+        _mm_set_ps(*address(first + 3), *address(first + 2), *address(first + 1), *address(first))};
 #else
     const float scratch[4] = {*address(first), *address(first + 1), *address(first + 2),
-                           *address(first + 3)};
+                              *address(first + 3)};
     return load_lanes<4>(scratch);
 #endif
   }
@@ -61,6 +72,53 @@ HWY_INLINE FloatVector<kLanes> collect(Address address, std::int64_t first) {
     return load_lanes<kLanes>(scratch);
   }
 }
+
+#if HWY_TARGET == HWY_AVX3
+// Collects the 16 floats that 16 words name by their distance in bytes from `in`.
+HWY_INLINE FloatVector<16> gather_offsets(const void* in, const std::uint16_t* words) {
+  const hn::Rebind<std::int32_t, Floats<16> > d;
+  const auto offsets = hn::PromoteTo(d, hn::LoadU(HalfBits<16>(), words));
+  return hn::GatherOffset(Floats<16>(), static_cast<const float*>(in), offsets);
+}
+
+// Returns the time of the fastest of some runs of `collect16`, which collects the floats that 16
+// words of a list name.
+template <class Collect>
+double least_seconds(Collect collect16) {
+  constexpr std::size_t kFloats = 1024, kWords = 512;
+  alignas(64) float in[kFloats] = {};
+  alignas(64) std::uint16_t words[kWords];
+  for (std::size_t i = 0; i < kWords; ++i)
+    words[i] = static_cast<std::uint16_t>(i * 37 % kFloats * sizeof(float));
+  double least = 1;
+  volatile float keep = 0;
+  for (int run = 0; run < 16; ++run) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto sum = hn::Zero(Floats<16>());
+    for (std::size_t i = 0; i < kWords; i += 16)
+      sum = hn::Add(sum, collect16(reinterpret_cast<const std::byte*>(in), words + i));
+    keep = hn::GetLane(sum);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    least = std::min(least, seconds.count());
+  }
+  static_cast<void>(keep);
+  return least;
+}
+
+// Returns true if the processor's gather instruction is faster than loads joined by insertions. Its
+// time is 0.7 of theirs on Sapphire Rapids and 1.6 times theirs on Zen 4; both give the same bits.
+// Measured by the first call, in about 20 us.
+inline bool gathers_are_fast() {
+  const auto by_instruction = [](const std::byte* in, const std::uint16_t* words)
+                                  HWY_ATTR { return gather_offsets(in, words); };
+  const auto by_loads = [](const std::byte* in, const std::uint16_t* words) HWY_ATTR {
+    return collect_floats<16>(
+        [=](std::int64_t i) { return reinterpret_cast<const float*>(in + words[i]); }, 0);
+  };
+  static const bool fast = least_seconds(by_instruction) < least_seconds(by_loads);
+  return fast;
+}
+#endif
 
 template <std::size_t kLanes>
 HWY_INLINE float add_all_lanes(FloatVector<kLanes> v) {
@@ -91,6 +149,15 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
     }
   };
   std::int64_t i = 0;
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (requires { address.gather(i); }) {
+    if (gathers_are_fast())
+      for (; i + kSumLanes <= count; i += kSumLanes) {
+        address.ask_ahead(values, i);
+        sums[0] = add_product_lanes(sums[0], load_lanes<16>(values + i), address.gather(i));
+      }
+  }
+#endif
   for (; i + kSumLanes <= count; i += kSumLanes) {
     if constexpr (requires { address.ask_ahead(values, i); }) address.ask_ahead(values, i);
     add(values, i, address);

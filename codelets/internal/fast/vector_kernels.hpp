@@ -82,6 +82,8 @@ void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 //   words   from the record's first OutputEntry on
 //   values  the record's
 //   spread  1 for a batch of one
+//   next    bytes that will be read soon: while the rows are added they are fetched into the
+//           second-level cache, some for each row
 template <class In, class Word>
 struct OffsetSums {
   const Word* words;
@@ -93,6 +95,7 @@ struct OffsetSums {
   std::int64_t out_stride;
   std::int64_t z;
   bool replaces = false;  // rows of out count as zeros
+  std::span<const std::byte> next;
 };
 void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept;
 void offset_sums(const OffsetSums<float, std::uint32_t>& sums) noexcept;
