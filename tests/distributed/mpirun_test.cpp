@@ -92,6 +92,15 @@ TEST_F(MpiRun, ARankThatStandsStillEndsTheJobAndIsNamed) {
   EXPECT_LT(seconds_, kPatience);
 }
 
+TEST_F(MpiRun, AMessageThatIsTooShortIsNotTakenForAWholeOne) {
+  const test::Outcome outcome = run(2, {"shorten", "1"});
+  EXPECT_EQ(outcome.exit, 3) << outcome.err;
+  EXPECT_NE(
+      outcome.err.find("rank 0 of 2: Fwd: rows of S: rank 1 sent 3 bytes, but 8 were expected"),
+      std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(MpiRun, ARankThatLeavesEarlyIsNoSuccess) {
   const test::Outcome outcome = run(2, {"leave", "1"});
   EXPECT_NE(outcome.exit, 0) << outcome.err;
