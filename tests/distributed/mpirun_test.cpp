@@ -121,6 +121,19 @@ TEST_F(MpiRun, TheToolPrintsOneReportThatNamesTheRanks) {
     EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
 }
 
+// Each rank's clock has another time.
+TEST_F(MpiRun, ASeedFromTheClockIsThatOfTheFirstRank) {
+  for (const std::vector<std::string>& machine :
+       {std::vector<std::string>{"--machine", "host"}, {"--devices", "2"}}) {
+    std::vector<std::string> arguments{"run", "--variable-seed"};
+    arguments.insert(arguments.end(), machine.begin(), machine.end());
+    arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+    const test::Outcome outcome = run(2, arguments, {kTool});
+    EXPECT_EQ(outcome.exit, 0) << outcome.out << outcome.err;
+    EXPECT_NE(outcome.out.find("ok: 8400 results"), std::string::npos) << outcome.out;
+  }
+}
+
 TEST_F(MpiRun, EachRankReadsItsRowsOfAFileAndResultsHaveTheBitsOfOneProcess) {
   const test::TemporaryFolder folder;
   auto matrix = sparse::random_pattern(61, 47, {1, 1}, 0.2, 1);
