@@ -257,6 +257,8 @@ TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
   }
   EXPECT_EQ(network("{").exit, 3);
   EXPECT_EQ(network(kNetwork, {"--steps=0"}).exit, 2);
+  EXPECT_THAT(network(kNetwork, {"--seed=-1"}).err,
+              HasSubstr("--seed: the value is -1; it must be a whole number in 0..2^64 - 1"));
   EXPECT_EQ(network(kNetwork, {"--machine=host", "--isolate"}).exit, 2);
 }
 

@@ -4,11 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <string>
-#include <system_error>
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/internal/choices.hpp"
@@ -23,19 +21,6 @@
 
 namespace tessera::tools {
 namespace {
-
-// CLI11 would accept -1, and values that are too large, as 2^64 - 1.
-CLI::Validator is_seed() {
-  return {[](std::string& text) {
-            std::uint64_t seed = 0;
-            const char* end = text.data() + text.size();
-            const auto read = std::from_chars(text.data(), end, seed);
-            return read.ec == std::errc() && read.ptr == end
-                       ? std::string()
-                       : "Value " + text + " is not a whole number in 0..2^64 - 1";
-          },
-          "0..2^64 - 1"};
-}
 
 Range range_of(std::int64_t begin, std::int64_t end) { return {begin, end}; }
 
@@ -128,10 +113,9 @@ void add_report_options(CLI::App& app, Arguments& a) {
 }
 
 void add_seed_options(CLI::App& app, Arguments& a) {
-  auto* seed =
-      app.add_option("--seed", a.seed, "random seed for patterns, missing values and operands")
-          ->check(is_seed())
-          ->capture_default_str();
+  auto* seed = internal::require_seed(
+      app.add_option("--seed", a.seed, "random seed for patterns, missing values and operands"));
+  seed->capture_default_str();
   app.add_flag_callback(
          "--variable-seed",
          [&a] {
