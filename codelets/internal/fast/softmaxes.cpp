@@ -24,7 +24,7 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 constexpr std::size_t kWidth = kNativeLanes < kSoftmaxLanes ? kNativeLanes : kSoftmaxLanes;
 constexpr std::size_t kVectors = kSoftmaxLanes / kWidth;
 using Lanes = Floats<kWidth>;
-using Group = std::array<FloatVector<kWidth>, kVectors>;
+using Group = FloatVector<kWidth>[kVectors];  // no std::array, whose functions have no target
 
 // A part of a run as floats, at most kMost of them.
 struct Chunk {
@@ -141,13 +141,13 @@ void softmax_plain_row(const SoftmaxRows& rows, std::int64_t row, const float* s
   const SoftmaxRows::Runs runs = rows.runs_of(row);
   const auto scale = hn::Set(d, rows.scale);
   Group most, sums;
-  most.fill(hn::Set(d, kLeastScore));
+  for (auto& vector : most) vector = hn::Set(d, kLeastScore);
   for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
     const auto score = hn::Mul(load_lanes<kWidth>(scores + i), scale);
     most[v] = hn::IfThenElse(hn::Gt(score, most[v]), score, most[v]);
   });
   const auto top = hn::Set(d, largest_of(most));
-  sums.fill(hn::Zero(d));
+  for (auto& vector : sums) vector = hn::Zero(d);
   for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
     const auto e = exponential(hn::Sub(hn::Mul(load_lanes<kWidth>(scores + i), scale), top));
     sums[v] = hn::Add(sums[v], e);
@@ -177,7 +177,7 @@ void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* 
     fill(rows, first, kLeastScore, chunk);
   };
   Group most;
-  most.fill(least);
+  for (auto& vector : most) vector = least;
   for_each_part(rows, row, [&](std::int64_t first, std::int64_t count) {
     read_scores(first, count);
     for_each_vector(chunk, [&](auto vector, float*, std::size_t v) {
@@ -186,7 +186,7 @@ void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* 
   });
   const auto top = hn::Set(d, largest_of(most));
   Group sums;
-  sums.fill(hn::Zero(d));
+  for (auto& vector : sums) vector = hn::Zero(d);
   for_each_part(rows, row, [&](std::int64_t first, std::int64_t count) {
     read_scores(first, count);
     for_each_vector(chunk, [&](auto vector, float* place, std::size_t v) {
@@ -214,7 +214,7 @@ void gradient_row(const SoftmaxRows& rows, std::int64_t row, const T* softmax, c
     fill(rows, first, 0.0f, g);
   };
   Group sums;
-  sums.fill(hn::Zero(d));
+  for (auto& vector : sums) vector = hn::Zero(d);
   for_each_part(rows, row, [&](std::int64_t first, std::int64_t count) {
     read_both(first, count);
     for_each_vector(p, [&](auto vector, float* place, std::size_t v) {
