@@ -202,6 +202,15 @@ Exchange Engine::prepare(std::vector<Gather> gathers, std::vector<Move> moves) c
   return exchange;
 }
 
+Exchange Engine::charge_gathers(std::vector<Gather> gathers) const {
+  Exchange exchange;
+  exchange.gathers = std::move(gathers);
+  internal::prepare_exchange(exchange, state_->slots, state_->machine, state_->scratch);
+  exchange.figures = state_->scratch.traffic.figures(state_->machine);
+  exchange.gathers = {};
+  return exchange;
+}
+
 Exchange Engine::charge_moves(
     const std::function<void(const std::function<void(const Move&)>& visit)>& for_each_move) const {
   Exchange exchange;

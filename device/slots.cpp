@@ -186,6 +186,7 @@ void Slots::throw_not_allowed(const Slot& slot, Access wanted) const {
 }
 
 void Slots::check_guards(TileId tile) const {
+  if (tiles_[std::size_t(tile.value)].arena.empty()) return;  // no slot has memory of its own
   for (const SlotId id : of_tile(tile)) {
     const Slot& slot = (*this)[id];
     if (!needs_memory(slot) || !alive(slot)) continue;

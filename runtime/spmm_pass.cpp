@@ -50,9 +50,18 @@ PassForm SpmmPass::State::form() const {
 void SpmmPass::State::prepare() {
   travelling.prepare(bound, engine, homes);
   reduction.prepare(bound, engine);
-  prearrange = engine.prepare(prearrange_gathers(),
-                              fetches ? fetches->prepare() : std::vector<device::Move>());
+  if (sums)
+    prearrange = engine.charge_gathers(prearrange_gathers());
+  else
+    prearrange = engine.prepare(prearrange_gathers(),
+                                fetches ? fetches->prepare() : std::vector<device::Move>());
   bound.set_moves(prearrange_node, prearrange.moved);
+}
+
+void SpmmPass::State::share_sums(Executor& executor) {
+  TESSERA_ASSERT(shared == nullptr && engine.mode() == device::ExchangeMode::Share);
+  sums.emplace(spec, executor);
+  reduction.only_charge();
 }
 
 bool SpmmPass::State::turns_blocks() const {
@@ -77,9 +86,9 @@ void SpmmPass::State::add_slots() {
                           ? slots.in
                           : engine.add_slot(bound.slot(use.in_home, tile, share, row_bytes()));
     // Rows of one element, because the reduction cuts the partials at any element.
-    slots.partial =
-        engine.add_slot(bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
-                                   bytes_of(spec.partials_type), SlotKind::Owned));
+    slots.partial = engine.add_slot(
+        bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
+                   bytes_of(spec.partials_type), sums ? SlotKind::Landing : SlotKind::Owned));
     for (std::int64_t k = 0; k < spec.grid.splits.z; ++k)
       slots.arrived.push_back(
           k == c.z ? homes[std::size_t(tile.value)]
@@ -145,6 +154,7 @@ void SpmmPass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gathe
 void SpmmPass::State::load() {
   internal::load_home_buckets(engine, map, shape, homes, image);
   loop.load(engine, image.travel_words);
+  if (sums) sums->begin(image, host_in, host_out);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const Range rows = role.in_rows(spec.grid, c);
@@ -195,8 +205,15 @@ Cycles SpmmPass::State::visit(const device::Tile& tile,
 }
 
 void SpmmPass::State::distribute() {
+  if (sums) sums->count_cycles(engine.machine());
   engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
     const TileSlots& slots = tiles[std::size_t(tile.id().value)];
+    if (sums) {
+      const Cell c = map.cell(tile.id());
+      const std::int64_t bytes =
+          role.out_rows(spec.grid, c).size() * z() * bytes_of(spec.partials_type);
+      return codelets::zero_cycles(bytes, engine.machine().workers) + sums->cycles(c);
+    }
     const device::ByteRows partial = tile.view(slots.partial);
     std::memset(partial.data, 0, std::size_t(partial.bytes()));
     return codelets::zero_cycles(partial.bytes(), engine.machine().workers) +
@@ -207,11 +224,17 @@ void SpmmPass::State::distribute() {
 void SpmmPass::State::visit_arrived() {
   engine.compute(Phase::Propagate, all, [&](const device::Tile& tile) {
     const BucketSlots arrived = travelling.current(tile.id());
-    return visit(tile, {&arrived, 1});
+    if (!sums) return visit(tile, {&arrived, 1});
+    const Cell c = map.cell(tile.id());
+    const void* const words = tile.view(arrived.meta).data;
+    sums->note_visit(tile.id(), words, tile.view(arrived.payload).data);
+    return internal::visit_cycles(spec, engine.machine(), {&words, 1},
+                                  codelets::sub_group_id(c.x, c.y, spec.grid.splits.y));
   });
 }
 
-void SpmmPass::State::collect() const {
+void SpmmPass::State::collect() {
+  if (sums) return sums->run();
   const std::int64_t element = bytes_of(spec.data_type());
   for (const internal::ReducedShare& share : reduction.shares()) {
     const Cell c = map.cell(share.tile);
@@ -235,6 +258,7 @@ SpmmPass::Own::Own(const PassSpec& spec, const device::Machine& machine, device:
     : bound(to_string(internal::role_of(spec).forward ? Pass::Fwd : Pass::GradA)),
       engine(machine, mode, executor),
       state(spec, bound, engine) {
+  if (mode == device::ExchangeMode::Share) state.share_sums(executor);
   state.declare();
   bound.check_steps(state.form());
   bound.finish();
