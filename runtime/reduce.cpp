@@ -45,7 +45,24 @@ void add_up_floats(std::span<const std::byte* const> sources, std::int64_t n, st
   }
 }
 
+template <class T>
+void move_up(std::byte* from, std::int64_t n, std::byte* to) {
+  auto* partials = reinterpret_cast<T*>(from);
+  auto* sums = reinterpret_cast<T*>(to);
+  if constexpr (std::is_same_v<T, float>)
+    return codelets::add_and_clear(partials, n, sums);
+  else
+    for (std::int64_t i = 0; i < n; ++i) {
+      sums[i] = T(float(sums[i]) + float(partials[i]));
+      partials[i] = T();
+    }
+}
+
 }  // namespace
+
+MoveUp move_up_for(DataType partials) {
+  return with_type(partials, [](auto zero) -> MoveUp { return move_up<decltype(zero)>; });
+}
 
 AddUp add_up_for(DataType partials, DataType result) {
   if (partials == DataType::Float)

@@ -1,7 +1,6 @@
 #include "tessera/runtime/internal/shared_sums.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 
@@ -29,7 +28,7 @@ SharedSums::SharedSums(const PassSpec& spec, Executor& executor)
       map_(spec.parts(), TileOrder::Yzx),
       shape_(values_shape(spec)),
       kernel_(codelets::find_kernel(kernel_key(spec)).run),
-      add_up_(add_up_for(spec.partials_type, spec.partials_type)),
+      add_(move_up_for(spec.partials_type)),
       cast_(add_up_for(spec.partials_type, spec.data_type())),
       executor_(executor) {
   const std::size_t buckets = std::size_t(spec.groups * spec.grid.buckets());
@@ -126,6 +125,7 @@ void SharedSums::run_job(const Job& job, Scratch& scratch) const {
                                columns)
                   : result_of(cell, columns);
       if (in_part == 0) {
+        clear(sums);
         compute(job, cell, sums);
       } else {
         const codelets::Result partials = scratch_of(scratch.partials, 0, cell, columns);
@@ -136,9 +136,8 @@ void SharedSums::run_job(const Job& job, Scratch& scratch) const {
     }
 }
 
-// Computes the partial sums of the tiles of a cell that belong to a job.
+// Adds the products of the tiles of a cell that belong to a job.
 void SharedSums::compute(const Job& job, Cell cell, const codelets::Result& to) const {
-  clear(to);
   const std::int64_t element = bytes_of(spec_.data_type());
   const Range rows = role_.in_rows(spec_.grid, cell);
   const std::int64_t begin = role_.first_in_row(spec_.grid.size, cell) + rows.begin;
@@ -171,14 +170,12 @@ void SharedSums::clear(const codelets::Result& to) const {
                 std::size_t(to.z * element));
 }
 
+// Adds partial sums to others, and leaves zeros.
 void SharedSums::add(const codelets::Result& partials, const codelets::Result& to) const {
   const std::int64_t element = bytes_of(spec_.partials_type);
-  for (std::int64_t row = 0; row < to.rows; ++row) {
-    auto* sum = static_cast<std::byte*>(to.data) + row * to.row_stride * element;
-    const std::array<const std::byte*, 2> both{
-        sum, static_cast<const std::byte*>(partials.data) + row * partials.row_stride * element};
-    add_up_(both, to.z, sum);
-  }
+  for (std::int64_t row = 0; row < to.rows; ++row)
+    add_(static_cast<std::byte*>(partials.data) + row * partials.row_stride * element, to.z,
+         static_cast<std::byte*>(to.data) + row * to.row_stride * element);
 }
 
 void SharedSums::cast(const codelets::Result& sums, Cell cell) const {

@@ -60,8 +60,8 @@ class SharedSums {
   };
   // Memory of one thread.
   struct Scratch {
-    AlignedVector<std::byte> partials;  // of one cell:        [out rows][columns]
-    AlignedVector<std::byte> sums;      // if they are cast:   [out parts][out rows][columns]
+    AlignedVector<std::byte> partials;  // of one cell: [out rows][columns]; zeros between cells
+    AlignedVector<std::byte> sums;      // if they are cast: [out parts][out rows][columns]
   };
 
   std::int64_t most_rows(bool of_result) const;
@@ -86,7 +86,8 @@ class SharedSums {
   TileMap map_;
   BucketShape shape_;
   codelets::Kernel kernel_;
-  AddUp add_up_, cast_;
+  MoveUp add_;
+  AddUp cast_;
   Executor& executor_;
   std::int64_t most_out_rows_ = 0;
   std::vector<Job> jobs_;
