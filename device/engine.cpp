@@ -202,12 +202,9 @@ Exchange Engine::prepare(std::vector<Gather> gathers, std::vector<Move> moves) c
   return exchange;
 }
 
-Exchange Engine::charge_gathers(std::vector<Gather> gathers) const {
+Exchange Engine::charge_gathers(std::span<const Gather> gathers) const {
   Exchange exchange;
-  exchange.gathers = std::move(gathers);
-  internal::prepare_exchange(exchange, state_->slots, state_->machine, state_->scratch);
-  exchange.figures = state_->scratch.traffic.figures(state_->machine);
-  exchange.gathers = {};
+  internal::charge_gathers(gathers, exchange, state_->slots, state_->machine, state_->scratch);
   return exchange;
 }
 

@@ -260,8 +260,8 @@ class Engine {
 
   // Returns an exchange that costs what prepare(gathers) would charge, but has no list of gathers
   // and moves no data. For Share mode, if vertices read the pieces where they are; neither pieces
-  // nor destinations need contents.
-  Exchange charge_gathers(std::vector<Gather> gathers) const;
+  // nor destinations need contents, and one slot may stand for several destinations of its tile.
+  Exchange charge_gathers(std::span<const Gather> gathers) const;
 
   // Calls for_each_move(visit), which calls visit(move) for every move, and returns an exchange
   // that costs what prepare_moves() would charge, but has no list of moves and copies nothing. For

@@ -117,10 +117,14 @@ void Reduction::add_job(BoundProgram& program, device::Engine& engine,
           .views = std::vector<const std::byte*>(column.tiles.size())};
   const std::int64_t elements = job.elements.size();
   if (elements == 0) return;
+  const auto add_other = [&](std::int64_t sources) {
+    return engine.add_slot(program.slot(others_buffer_, job.tile, elements, bytes_of(partials_),
+                                        device::SlotKind::Landing, sources));
+  };
+  device::SlotId others;  // the memory of all other sources, if nothing arrives there
+  if (only_charges_ && parts > 1) others = add_other(parts - 1);
   for (std::size_t s = 0; s < column.tiles.size(); ++s)
-    job.sources.push_back(s == i ? column.partials[i]
-                                 : engine.add_slot(program.slot(others_buffer_, job.tile, elements,
-                                                                bytes_of(partials_))));
+    job.sources.push_back(s == i ? column.partials[i] : only_charges_ ? others : add_other(1));
   if (has_work())
     job.result = engine.add_slot(
         program.slot(result_buffer_, job.tile, elements, bytes_of(result_),
@@ -139,8 +143,7 @@ void Reduction::prepare(BoundProgram& program, const device::Engine& engine) {
         if (s != job.own)
           gathers.push_back({{{column.partials[s], job.elements}}, {job.sources[s]}});
     }
-  exchange_ = only_charges_ ? engine.charge_gathers(std::move(gathers))
-                            : engine.prepare(std::move(gathers));
+  exchange_ = only_charges_ ? engine.charge_gathers(gathers) : engine.prepare(std::move(gathers));
   if (exchange_node_ >= 0) program.set_moves(exchange_node_, exchange_.moved);
   if (compute_node_ >= 0) program.set_tiles(compute_node_, std::ssize(tiles_));
 }

@@ -89,10 +89,7 @@ void SpmmPass::State::add_slots() {
     slots.partial = engine.add_slot(
         bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
                    bytes_of(spec.partials_type), sums ? SlotKind::Landing : SlotKind::Owned));
-    for (std::int64_t k = 0; k < spec.grid.splits.z; ++k)
-      slots.arrived.push_back(
-          k == c.z ? homes[std::size_t(tile.value)]
-                   : internal::add_bucket_slots(bound, engine, tile, shape, use.arrived));
+    add_arrived_slots(tile, slots);
     other_words.add_slot(bound, engine, tile);
     if (turns_blocks()) engine.add_slot(bound.slot(use.turned, tile, 1, shape.payload_bytes));
     tiles.push_back(std::move(slots));
@@ -100,6 +97,19 @@ void SpmmPass::State::add_slots() {
   travelling.add_slots(bound, engine);
   reduction.add_slots(bound, engine, columns());
   loop.add_slots(bound, engine);
+}
+
+// With `sums`, nothing arrives, and one pair of slots stands for the memory of all other buckets.
+void SpmmPass::State::add_arrived_slots(TileId tile, TileSlots& slots) {
+  const std::int64_t parts = spec.grid.splits.z;
+  BucketSlots others;
+  if (sums && parts > 1)
+    others = internal::add_bucket_slots(bound, engine, tile, shape, use.arrived, parts - 1);
+  for (std::int64_t k = 0; k < parts; ++k)
+    slots.arrived.push_back(
+        k == map.cell(tile).z ? homes[std::size_t(tile.value)]
+        : sums                ? others
+               : internal::add_bucket_slots(bound, engine, tile, shape, use.arrived));
 }
 
 // A column has the tiles that share a part of the result and a part of z.

@@ -63,6 +63,7 @@ struct SpmmPass::State {
   void declare_propagation();
 
   void add_slots();
+  void add_arrived_slots(TileId tile, TileSlots& slots);
   std::vector<internal::ReductionColumn> columns() const;
   std::vector<device::Gather> prearrange_gathers() const;
   void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
