@@ -231,25 +231,6 @@ TEST_P(BothModes, OnABusOfFourOnlyWhatComesFromOutsideIsShared) {
   EXPECT_EQ(exchange.tile_sum, Cycles(3 * 20 + 16 + 16));
 }
 
-TEST_P(BothModes, GathersWithoutAListCostTheSame) {
-  const SlotId a = add(0, 2, 4), b = add(1, 2, 4), to2 = add(2, 2, 4), again = add(2, 2, 4),
-               to3 = add(3, 2, 4), both = add(2, 4, 4);
-  engine_.seal();
-  const Exchange listed = engine_.prepare({{{{a, {0, 1}}}, {to2, to3}}, {{{b, {0, 2}}}, {again}}});
-  const std::vector<Gather> of_one_slot{{{{a, {0, 1}}}, {both, to3}}, {{{b, {0, 2}}}, {both}}};
-  const Exchange charged = engine_.charge_gathers(of_one_slot);
-  HostRows host(2, 4, 10);
-  for (const SlotId slot : {a, b}) engine_.load(slot, host.rows);
-  TileLedger tiles;
-  engine_.keep_tiles(&tiles);
-  engine_.exchange(kMove, listed);
-  engine_.exchange(kMove, charged);
-  EXPECT_EQ(engine_.ledger().steps[0], engine_.ledger().steps[1]);
-  EXPECT_EQ(tiles.steps[0], tiles.steps[1]);
-  const std::vector<Gather> too_long{{{{a, {0, 2}}, {b, {0, 1}}}, {to2}}};
-  EXPECT_EQ(code_of([&] { engine_.charge_gathers(too_long); }), ErrorCode::Internal);
-}
-
 TEST_P(BothModes, TwoDestinationsOfAGatherOnOneTileAreRefused) {
   const SlotId from = add(0, 1, 4), to = add(2, 1, 4), again = add(2, 1, 4);
   engine_.seal();
