@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/runtime/internal/visit.hpp"

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "tessera/base/aligned_vector.hpp"
@@ -12,7 +11,7 @@
 #include "tessera/runtime/internal/add_up.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
-#include "tessera/runtime/spmm_pass.hpp"
+#include "tessera/runtime/pass_spec.hpp"
 
 namespace tessera::runtime::internal {
 
