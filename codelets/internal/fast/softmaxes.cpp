@@ -214,7 +214,7 @@ void gradient_plain_row(const SoftmaxRows& rows, std::int64_t row, const float* 
   const Lanes d;
   const SoftmaxRows::Runs runs = rows.runs_of(row);
   Group sums;
-  sums.fill(hn::Zero(d));
+  for (auto& vector : sums) vector = hn::Zero(d);
   for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
     const auto product = hn::Mul(load_lanes<kWidth>(softmax + i), load_lanes<kWidth>(gradient + i));
     sums[v] = hn::Add(sums[v], product);
