@@ -179,7 +179,7 @@ class BitRows {
   template <std::int64_t kRows>
   TESSERA_EXPANDS_INLINE void add(std::int64_t r, Range slice) {
     RowParts<kRows, T> parts;
-    // What is read next is the same part of the next rows, or the next part of the first ones.
+    // The next reads are of the same part of the next rows, or of the next part of the first ones.
     const bool has_next = r + 2 * kRows <= rows_;
     const std::int64_t next = has_next ? r + kRows : slice.end < chunks_ ? 0 : rows_;
     for (std::int64_t i = 0; i < kRows; ++i) {
