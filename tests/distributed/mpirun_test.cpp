@@ -92,6 +92,15 @@ TEST_F(MpiRun, ARankThatStandsStillEndsTheJobAndIsNamed) {
   EXPECT_LT(seconds_, kPatience);
 }
 
+TEST_F(MpiRun, AMessageThatIsTooShortIsNotTakenForAWholeOne) {
+  const test::Outcome outcome = run(2, {"shorten", "1"});
+  EXPECT_EQ(outcome.exit, 3) << outcome.err;
+  EXPECT_NE(
+      outcome.err.find("rank 0 of 2: Fwd: rows of S: rank 1 sent 3 bytes, but 8 were expected"),
+      std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(MpiRun, ARankThatLeavesEarlyIsNoSuccess) {
   const test::Outcome outcome = run(2, {"leave", "1"});
   EXPECT_NE(outcome.exit, 0) << outcome.err;
@@ -110,6 +119,19 @@ TEST_F(MpiRun, TheToolPrintsOneReportThatNamesTheRanks) {
   EXPECT_EQ(outcome.out.find("PASS"), outcome.out.rfind("PASS")) << outcome.out;
   for (const char* text : {"\n1     Fwd  ", "\n1     GradW  ", "Fwd     ok: 8400 results"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
+}
+
+// Each rank's clock has another time.
+TEST_F(MpiRun, ASeedFromTheClockIsThatOfTheFirstRank) {
+  for (const std::vector<std::string>& machine :
+       {std::vector<std::string>{"--machine", "host"}, {"--devices", "2"}}) {
+    std::vector<std::string> arguments{"run", "--variable-seed"};
+    arguments.insert(arguments.end(), machine.begin(), machine.end());
+    arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+    const test::Outcome outcome = run(2, arguments, {kTool});
+    EXPECT_EQ(outcome.exit, 0) << outcome.out << outcome.err;
+    EXPECT_NE(outcome.out.find("ok: 8400 results"), std::string::npos) << outcome.out;
+  }
 }
 
 TEST_F(MpiRun, EachRankReadsItsRowsOfAFileAndResultsHaveTheBitsOfOneProcess) {

@@ -193,6 +193,38 @@ TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
               HasSubstr("64 x 40 weights; layer 1 of"));
 }
 
+TEST(NetworkCommand, RefusesWeightsThatItsTypeDoesNotHold) {
+  const TemporaryFolder folder;
+  json text = json::parse(kNetwork);
+  text["layers"][0].erase("density");
+  text["layers"][0]["weights"] = "a.mtx";
+  const auto load = [&](const char* type, const char* value) {
+    text["data_type"] = type;
+    folder.write("a.mtx", std::string("%%MatrixMarket matrix coordinate real general\n64 40 1\n") +
+                              "5 6 " + value + "\n");
+    return tools::load_network(folder.write("net.json", text.dump()));
+  };
+  EXPECT_THAT(message_of([&] { load("half", "-70000"); }),
+              HasSubstr("a.mtx: a value is -70000; half holds -65504 to 65504"));
+  EXPECT_THAT(message_of([&] { load("float", "1e300"); }), HasSubstr("a value is 1e+300; float"));
+  EXPECT_THAT(message_of([&] { load("bfloat16", "nan"); }), HasSubstr("a value is nan; bfloat16"));
+  load("bfloat16", "70000");
+}
+
+TEST(NetworkCommand, DrawsTheValuesOfAPattern) {
+  const TemporaryFolder folder;
+  io::write_smtx_file(folder / "a.smtx", sparse::random_pattern(64, 40, {1, 1}, 0.3, 3));
+  json text = json::parse(kNetwork);
+  text["layers"][0].erase("density");
+  text["layers"][0]["weights"] = "a.smtx";
+  const tools::NetworkFile file = tools::load_network(folder.write("net.json", text.dump()));
+  const std::vector<float> values = tools::weights_of(file, 0, 1).values;  // 12 of each output
+  EXPECT_EQ(values.size(), 768);
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  EXPECT_THAT(*least, testing::AllOf(testing::Ge(-0.5f), testing::Lt(-0.4f)));
+  EXPECT_THAT(*most, testing::AllOf(testing::Le(0.5f), testing::Gt(0.4f)));
+}
+
 // A change of the file and what the message must name.
 struct Fault {
   const char* path;
@@ -207,6 +239,8 @@ TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
            Fault{"/layers", "[]", "layers is a list of 0"},
            Fault{"/layers/0/density", "1.5", "density is 1.5; it must be in [0, 1]"},
            Fault{"/layers/0/weights", "\"a.smtx\"", "both or neither of density and weights"},
+           Fault{"/layers/0", R"({"inputs": 40, "outputs": 64, "weights": ""})",
+                 "weights is empty; it must be the name of a file"},
            Fault{"/layers/1/inputs", "63", "layer 2 has 63 inputs, but layer 1 has 64 outputs"},
            Fault{"/layers/0/activation", "\"tanh\"", "one of none, relu, gelu"},
            Fault{"/layers/1/cap", "3", "left out unless the activation is relu"},
@@ -223,6 +257,8 @@ TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
   }
   EXPECT_EQ(network("{").exit, 3);
   EXPECT_EQ(network(kNetwork, {"--steps=0"}).exit, 2);
+  EXPECT_THAT(network(kNetwork, {"--seed=-1"}).err,
+              HasSubstr("--seed: the value is -1; it must be a whole number in 0..2^64 - 1"));
   EXPECT_EQ(network(kNetwork, {"--machine=host", "--isolate"}).exit, 2);
 }
 

@@ -25,6 +25,7 @@
 #include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/rank_weights.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
@@ -330,6 +331,7 @@ void add_forecasts(std::int64_t values, report::HostReport& report) {
 HostRun run_on_ranks(const Arguments& given, const char* program, Communicator& ranks) {
   Arguments a = given;
   refuse_what_one_process_does(a);
+  a.seed = internal::seed_of_all(a.seed);
   internal::Progress progress(a.quiet || ranks.rank() != 0);
   progress.set("reading");
   const std::string block_choice = choose_block(a, {});

@@ -19,6 +19,7 @@
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
@@ -279,13 +280,17 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();
   command->add_option("file", a->file, "the network, as JSON")->required();
-  command->add_option("--steps", a->steps, "times that the program runs on the same batch")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+  constexpr std::int64_t kMostSteps = std::int64_t{1} << 20;
+  internal::require_whole(
+      command->add_option("--steps", a->steps, "times that the program runs on the same batch"), 1,
+      kMostSteps)
       ->capture_default_str();
-  command->add_option("--seed", a->seed, "of the weights, inputs and labels that are drawn")
+  internal::require_seed(
+      command->add_option("--seed", a->seed, "of the weights, inputs and labels that are drawn"))
       ->capture_default_str();
-  command->add_option("--threads", a->threads, "threads of this computer; 0 means all")
-      ->check(CLI::Range(0, 1024))
+  internal::require_whole(
+      command->add_option("--threads", a->threads, "threads of this computer; 0 means all"), 0,
+      internal::kMostThreads)
       ->capture_default_str();
   command->add_flag("--isolate", a->isolate,
                     "give every tile memory of its own and copy all bytes between tiles");
