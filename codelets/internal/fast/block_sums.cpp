@@ -301,21 +301,22 @@ HWY_INLINE void add_single_vectors(const BlockRun<In, Walk>& run, float* out,
 template <class In, class Walk>
 HWY_INLINE void add_square_panels(const BlockRun<In, Walk>& run, float* out,
                                   std::int64_t out_stride) {
-  // Halves take two operations a vector to convert, so their rows are read once, too.
-  if constexpr (kManyRegisters && Walk::kRows == 2 * kTallest)
-    if (std::is_same_v<In, Half> || shares_sets<In>(run.in_stride))
-      return add_single_vectors(run, out, out_stride);
-  // One block at a time, as rows that share sets need, is too short a turn for lower blocks.
-  constexpr std::int64_t kLowTurns = 16;
+  // Rows that share sets do not stay in L1 for turns of more than one block. Halves take two
+  // operations a vector to convert, so their rows are read once, too.
+  if constexpr (Walk::kRows == 2 * kTallest) {
+    const bool shares = shares_sets<In>(run.in_stride);
+    if constexpr (kManyRegisters) {
+      if (std::is_same_v<In, Half> || shares) return add_single_vectors(run, out, out_stride);
+    } else if (shares) {
+      return add_panels<kTallest, kMostVectors>(run, out, out_stride, Walk::kRows, run.z, Shared());
+    }
+  }
   constexpr std::size_t kMost = square_vectors(Walk::kRows);
   for_each_panel<kNativeLanes, kMost>(run.z, [&](const Panel& panel, auto vectors) HWY_ATTR {
     constexpr std::size_t kHeight = square_height(Walk::kRows, vectors);
     constexpr std::size_t kTiles = static_cast<std::size_t>(Walk::kRows) / kHeight;
     if constexpr (kTiles == 1)
       add_tile<kNativeLanes, vectors, kHeight>(run, out + panel.first, out_stride, panel);
-    else if (Walk::kRows < kLowTurns && shares_sets<In>(run.in_stride))
-      add_rows<kHeight, kNativeLanes, vectors>(run, out + panel.first, out_stride, Walk::kRows,
-                                               panel, Shared());
     else
       add_in_turns<kNativeLanes, vectors, kHeight, kTiles>(run, out + panel.first, out_stride,
                                                            panel);
