@@ -40,9 +40,9 @@ constexpr std::size_t square_vectors(std::int64_t side) {
   return static_cast<std::size_t>(side) < kTallest ? kMostVectorsLow : kMostVectors + 1;
 }
 
-// Where a block is higher than a tile, the tiles of so many input rows are computed in turns, so
-// that the rows are read from L1 again: 48 rows of three vectors. The next ones are fetched
-// meanwhile, and both have to fit in an L1 cache of 32 KiB beside factors and sums.
+// Tiles of a higher block are computed in turns for so many bytes of input rows, 48 rows of three
+// vectors, so that the rows are read from L1 again. The next ones are fetched meanwhile, and both
+// have to fit in an L1 cache of 32 KiB beside factors and sums.
 inline constexpr std::size_t kBytesInTurns = 9 << 10;
 
 struct Shared {};  // the blocks of a run add to the same sums
@@ -96,7 +96,7 @@ struct BlockRun {
   }
 };
 
-// Where the sums of a tile come from and go to. They begin at zero if `from` is null.
+// The memory that the sums of a tile come from and go to. They begin at zero if `from` is null.
 struct SumPlaces {
   const float* from;
   std::int64_t from_stride;
