@@ -176,7 +176,7 @@ TEST(RowFile, ColumnsOfAMtxFileMayBeInAnyOrder) {
             std::string::npos);
 }
 
-// What one reader takes, the other one takes too, with the same numbers.
+// Both readers take the same files and read the same numbers.
 TEST(RowFile, NumbersAreReadAsInWholeFiles) {
   const TemporaryFolder folder;
   const std::string banner = "%%MatrixMarket matrix coordinate ";
