@@ -27,9 +27,10 @@ std::int64_t whole_blocks(std::int64_t rows, std::int64_t block, std::int64_t si
 constexpr std::int64_t kLongestRow = 2048, kCopiedColumns = 128;
 
 // Processors with so large a second-level cache have a slow third-level cache. There an operand
-// that does not fit is copied, too, in panels that fit in half of it, if each copied row is read
-// often enough. Sapphire Rapids, 4096 x 4096, z 256, density 0.1: blocks of 4 run at 1.9 and of 16
-// at 1.25 times the rate. Blocks of 16 at 0.05 gain nothing, and at 0.01 would have 0.57 of it.
+// that does not fit is copied, too, in panels that leave room for the rest, if each copied row is
+// read often enough. Sapphire Rapids, 4096 x 4096, z 256, density 0.1: blocks of 4 run at 1.9 and
+// of 16 at 1.25 times the rate. Blocks of 16 at 0.05 gain nothing, and at 0.01 would have 0.57 of
+// it.
 constexpr std::int64_t kLargeL2 = 2 << 20, kFewestReads = 16;
 
 // An input row serves all rows of a block, so it may be read from L3 or memory; and sums are read

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/problem.hpp"
@@ -23,7 +24,16 @@ struct LayerSettings {
   int threads = 1;
   DataType data_type = DataType::Float;
   bool batch_first = false;  // operands are [batch][features]
-  bool backward = true;      // also grad_input and grad_weights
+  bool grad_input = true;
+  bool grad_weights = true;
+};
+
+// A pass without the interpreter lock, alone on its layer. Members are destroyed in reverse, so the
+// mutex is free before the interpreter lock is waited for.
+struct Turn {
+  explicit Turn(std::mutex& mutex) : lock(mutex) {}
+  pybind11::gil_scoped_release release;
+  std::lock_guard<std::mutex> lock;
 };
 
 // A host::HostLayer for Python. Any number of Python threads may share one: calls take turns at a
@@ -46,6 +56,21 @@ class Layer {
   pybind11::object forward(pybind11::object s, pybind11::object out, pybind11::object bias);
   pybind11::object grad_input(pybind11::object dq, pybind11::object out);
   pybind11::object grad_weights(pybind11::object dq, pybind11::object s, pybind11::object out);
+
+  // The passes of a training step of torch, in float32 with the batch first, each with what it
+  // shares with others done once. Outputs must not share memory with other arguments.
+  //
+  // train_forward() takes `values` unless they are None, writes x [batch][inputs] to s
+  // [inputs][batch] unless x is None, and writes Q [batch][outputs] from s.
+  void train_forward(const pybind11::object& x, const pybind11::object& s,
+                     const pybind11::object& q, const pybind11::object& bias,
+                     const pybind11::object& values);
+
+  // train_backward() writes dq [batch][outputs] to dq_rows [outputs][batch] unless dq is None, and
+  // from dq_rows and s, unless they are None, dx [batch][inputs] and the gradients of the values.
+  void train_backward(const pybind11::object& dq, const pybind11::object& dq_rows,
+                      const pybind11::object& s, const pybind11::object& dx,
+                      const pybind11::object& gradients);
 
   void set_values(pybind11::object values);
   pybind11::array values() const;
@@ -87,7 +112,9 @@ class Layer {
                               std::int64_t batch) const;
   pybind11::object new_gradients(pybind11::handle like, std::int64_t count) const;
   const sparse::Csr<float>& weights() const { return layer_ ? layer_->weights() : empty_; }
-  void require_backward(const char* call) const;
+  void copy_transposed(MatrixView<const float> from, MatrixView<float> to);
+  void take_values(std::span<const float> values);
+  void require(Pass pass, const char* call) const;
 
   LayerSettings settings_;
   Problem problem_;

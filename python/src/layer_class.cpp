@@ -16,13 +16,14 @@ namespace {
 std::unique_ptr<Layer> make_layer(const py::array& indptr, const py::array& indices,
                                   const py::array& data, std::int64_t rows, std::int64_t cols,
                                   std::int64_t batch, int threads, const std::string& type,
-                                  bool batch_first, bool backward) {
+                                  bool batch_first, bool grad_input, bool grad_weights) {
   return std::make_unique<Layer>(csr_from_arrays(indptr, indices, data, rows, cols),
                                  LayerSettings{.batch = batch,
                                                .threads = threads,
                                                .data_type = parse_data_type(type),
                                                .batch_first = batch_first,
-                                               .backward = backward});
+                                               .grad_input = grad_input,
+                                               .grad_weights = grad_weights});
 }
 
 Pass pass_of(const std::string& call) {
@@ -62,7 +63,7 @@ constexpr const char* kGradWeights = R"(Return the gradient of every stored valu
 void add_layer(py::module_& module) {
   py::class_<Layer>(module, "Layer")
       .def(py::init(&make_layer), "indptr"_a, "indices"_a, "data"_a, "rows"_a, "cols"_a, "batch"_a,
-           "threads"_a, "dtype"_a, "batch_first"_a, "backward"_a)
+           "threads"_a, "dtype"_a, "batch_first"_a, "grad_input"_a, "grad_weights"_a)
       .def("forward", &Layer::forward, kForward, "s"_a, "out"_a = py::none(), "bias"_a = py::none())
       .def("grad_input", &Layer::grad_input, kGradInput, "dq"_a, "out"_a = py::none())
       .def("grad_weights", &Layer::grad_weights, kGradWeights, "dq"_a, "s"_a, "out"_a = py::none())
@@ -70,6 +71,9 @@ void add_layer(py::module_& module) {
            "Take new values for the same pattern, in the order of layer.weights.data: contiguous "
            "float32.",
            "values"_a)
+      .def("_train_forward", &Layer::train_forward, "x"_a, "s"_a, "q"_a, "bias"_a, "values"_a)
+      .def("_train_backward", &Layer::train_backward, "dq"_a, "dq_rows"_a, "s"_a, "dx"_a,
+           "gradients"_a)
       .def("_values", &Layer::values)
       .def("_arrays", &Layer::arrays)
       .def("_update", &update, "removed_rows"_a, "removed_cols"_a, "added_rows"_a, "added_cols"_a)
