@@ -176,7 +176,7 @@ TEST(RowFile, ColumnsOfAMtxFileMayBeInAnyOrder) {
             std::string::npos);
 }
 
-// What one reader takes, the other one takes too, with the same numbers.
+// The two readers take the same texts, with the same numbers.
 TEST(RowFile, NumbersAreReadAsInWholeFiles) {
   const TemporaryFolder folder;
   const std::string banner = "%%MatrixMarket matrix coordinate ";
