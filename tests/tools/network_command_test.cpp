@@ -179,6 +179,18 @@ TEST(NetworkCommand, GivesTheLossesOfTheModelledMachineOnThisComputer) {
   EXPECT_THAT(text.out, HasSubstr("2       GradA"));
 }
 
+TEST(NetworkCommand, WritesAPageOfARunOnThisComputer) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("net.json", kNetwork);
+  const Outcome outcome = run({TESSERA_TOOL, "network", path, "--machine=host", "--steps=3",
+                               "--json", "--html=" + (folder / "page.html")});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const std::string page = read_file(folder / "page.html");
+  EXPECT_THAT(page, HasSubstr(R"("study":"network on this computer")"));
+  for (const json& one : json::parse(outcome.out)["work"])
+    EXPECT_THAT(page, HasSubstr(R"("seconds":)" + one["seconds"].dump())) << one;
+}
+
 TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
   const TemporaryFolder folder;
   io::write_smtx_file(folder / "first.smtx", sparse::random_pattern(64, 40, {1, 1}, 0.1, 3));

@@ -270,10 +270,8 @@ std::string explanation_of(const NetworkRun& run) {
 }
 
 int network_main(const NetworkArguments& a) {
-  if (is_host(a.layer)) {
-    print_network_on_host({a.file, a.steps, a.seed, a.threads, a.json});
-    return kOk;
-  }
+  if (is_host(a.layer))
+    return print_network_on_host({a.file, a.html, a.steps, a.seed, a.threads, a.json});
   const NetworkRun run = run_network(a);
   if (!a.trace.empty()) write_results(a.trace, run.trace);
   if (!a.html.empty()) write_results(a.html, page_of(run));
@@ -341,7 +339,7 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
       ->type_name("JSON");
   command->callback([command, a, &run] {
     internal::refuse_tile_options(*command, a->layer,
-                                  {"--isolate", "--recompute", "--explain", "--trace", "--html",
+                                  {"--isolate", "--recompute", "--explain", "--trace",
                                    "--tiles-per-ipu", "--buckets", "--save-buckets"});
     run = [a] { return network_main(*a); };
   });
