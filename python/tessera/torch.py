@@ -64,7 +64,8 @@ class _Product(torch.autograd.Function):
             layer._train_forward(
                 batch,
                 x.data_ptr(),
-                *x.stride(),
+                x.stride(0),
+                x.stride(1),
                 s.data_ptr(),
                 q.data_ptr(),
                 _address(bias, module.out_features),
@@ -104,7 +105,8 @@ class _Product(torch.autograd.Function):
             layer._train_backward(
                 batch,
                 dq.data_ptr(),
-                *dq.stride(),
+                dq.stride(0),
+                dq.stride(1),
                 rows.data_ptr(),
                 s.data_ptr(),
                 0 if dx is None else dx.data_ptr(),
