@@ -40,6 +40,20 @@ void update(Layer& layer, const py::array& removed_rows, const py::array& remove
       {places(removed_rows, removed_cols, "removed"), places(added_rows, added_cols, "added")});
 }
 
+void train_forward(Layer& layer, std::int64_t batch, std::uintptr_t x, std::int64_t row_stride,
+                   std::int64_t col_stride, std::uintptr_t s, std::uintptr_t q, std::uintptr_t bias,
+                   std::uintptr_t values, std::int64_t count) {
+  layer.train_forward({batch, {x, row_stride, col_stride}, s, q, bias, values, count});
+}
+
+void train_backward(Layer& layer, std::int64_t batch, std::uintptr_t dq, std::int64_t row_stride,
+                    std::int64_t col_stride, std::uintptr_t dq_rows, std::uintptr_t s,
+                    std::uintptr_t dx, std::uintptr_t gradients, std::uintptr_t bias_gradients,
+                    std::int64_t count) {
+  layer.train_backward(
+      {batch, {dq, row_stride, col_stride}, dq_rows, s, dx, gradients, bias_gradients, count});
+}
+
 constexpr const char* kForward = R"(Return Q = W @ S + bias.
 
     s    [inputs, batch], or [batch, inputs] with order="batch_first": a NumPy array with any
@@ -71,9 +85,8 @@ void add_layer(py::module_& module) {
            "Take new values for the same pattern, in the order of layer.weights.data: contiguous "
            "float32.",
            "values"_a)
-      .def("_train_forward", &Layer::train_forward, "x"_a, "s"_a, "q"_a, "bias"_a, "values"_a)
-      .def("_train_backward", &Layer::train_backward, "dq"_a, "dq_rows"_a, "s"_a, "dx"_a,
-           "gradients"_a)
+      .def("_train_forward", &train_forward)
+      .def("_train_backward", &train_backward)
       .def("_values", &Layer::values)
       .def("_arrays", &Layer::arrays)
       .def("_update", &update, "removed_rows"_a, "removed_cols"_a, "added_rows"_a, "added_cols"_a)

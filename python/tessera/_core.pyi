@@ -35,8 +35,34 @@ class Layer:
     def grad_input(self, dq: Any, out: Any = ...) -> Any: ...
     def grad_weights(self, dq: Any, s: Any, out: Any = ...) -> Any: ...
     def set_values(self, values: Any) -> None: ...
-    def _train_forward(self, x: Any, s: Any, q: Any, bias: Any, values: Any) -> None: ...
-    def _train_backward(self, dq: Any, dq_rows: Any, s: Any, dx: Any, gradients: Any) -> None: ...
+    # Addresses and sizes (src/layer.hpp).
+    def _train_forward(
+        self,
+        batch: int,
+        x: int,
+        row_stride: int,
+        col_stride: int,
+        s: int,
+        q: int,
+        bias: int,
+        values: int,
+        count: int,
+        /,
+    ) -> None: ...
+    def _train_backward(
+        self,
+        batch: int,
+        dq: int,
+        row_stride: int,
+        col_stride: int,
+        dq_rows: int,
+        s: int,
+        dx: int,
+        gradients: int,
+        bias_gradients: int,
+        count: int,
+        /,
+    ) -> None: ...
     def _values(self) -> NDArray[np.float32]: ...
     def _arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]: ...
     def _update(
@@ -229,6 +255,7 @@ class _Trainer:
         threads: int,
     ) -> None: ...
     def epoch(self) -> dict[str, Any]: ...
+    def setup_seconds(self) -> float: ...
     def layers(self) -> int: ...
     def layer(
         self, index: int

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import InvalidArgument
-from tessera._options import core_dtype, require_one_of
+from tessera._options import core_dtype, require_one_of, whole_number
 from tessera._text import html_table, si_bytes
 from tessera._weights import Arrays, index_array, is_bare, read_weights
 
@@ -95,8 +95,8 @@ class Layer(_core.Layer):
             arrays.indices,
             arrays.data,
             *arrays.shape,
-            batch,
-            threads,
+            whole_number("batch", batch),
+            whole_number("threads", threads),
             type_name,
             order == "batch_first",
             *_PASSES[passes],

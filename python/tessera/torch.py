@@ -31,6 +31,17 @@ def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).rpartition(".")[2]
 
 
+def _address(bias: Tensor | None, count: int) -> int:
+    """Return the address of contiguous float32 numbers on the CPU, 0 for None."""
+    if bias is None:
+        return 0
+    if bias.dtype != torch.float32 or not bias.is_cpu or not bias.is_contiguous() or bias.numel() != count:
+        raise TypeError(
+            f"bias is {bias.dtype} {list(bias.shape)} on {bias.device}; it is {count} contiguous float32 on the CPU"
+        )
+    return bias.data_ptr()
+
+
 class _Product(torch.autograd.Function):
     """x [batch, inputs] -> x @ W.T + bias. Results are contiguous, as those of torch.nn.Linear are: the
     layer writes them as fast, and a function of two operands, such as the derivative of a ReLU, takes
@@ -41,20 +52,31 @@ class _Product(torch.autograd.Function):
     def forward(  # type: ignore[override]
         ctx: Any, x: Tensor, values: Tensor, bias: Tensor | None, module: SparseLinear, trains: bool
     ) -> Tensor:
-        layer, fresh = module._layer_and_values(trains and x.requires_grad)
+        layer, is_stale = module._layer_and_state(trains and x.requires_grad)
+        batch = x.shape[0]
         # Not a view of another tensor: functions in place, as nn.ReLU(inplace=True), may follow.
-        q = x.new_empty((x.shape[0], module.out_features))
-        x = x.detach()
-        bias = None if bias is None else bias.detach()
-        s = x.t()
+        q = x.new_empty((batch, module.out_features))
         if trains and x.dtype == torch.float32:
-            given = None if s.is_contiguous() else x
-            s = s if given is None else x.new_empty(s.shape)
-            layer._train_forward(given, s, q, bias, fresh)
+            # One column, or a transposed matrix, is in rows already.
+            s = x.detach().t() if x.stride(0) == 1 else x.new_empty((module.in_features, batch))
+            if not s.is_contiguous():
+                s = x.new_empty((module.in_features, batch))
+            layer._train_forward(
+                batch,
+                x.data_ptr(),
+                x.stride(0),
+                x.stride(1),
+                s.data_ptr(),
+                q.data_ptr(),
+                _address(bias, module.out_features),
+                values.data_ptr() if is_stale else 0,
+                values.numel(),
+            )
         else:
-            if fresh is not None:
-                layer.set_values(fresh)
-            layer.forward(s, q.t(), bias)
+            if is_stale:
+                layer.set_values(values.detach())
+            s = x.detach().t()
+            layer.forward(s, q.t(), None if bias is None else bias.detach())
         ctx.save_for_backward(s, values)
         ctx.module, ctx.indices = module, module.indices
         return q
@@ -69,18 +91,32 @@ class _Product(torch.autograd.Function):
                 "the pattern changed after forward(); call backward() before a rewire or load_state_dict()"
             )
         needs_x, needs_values, needs_bias = ctx.needs_input_grad[:3]
-        layer, fresh = module._layer_and_values(needs_x, after_forward=True)
-        if fresh is not None:
-            layer.set_values(fresh)
-        dx = s.new_empty((s.shape[1], s.shape[0])) if needs_x else None
+        layer, is_stale = module._layer_and_state(needs_x, after_forward=True)
+        if is_stale:
+            layer.set_values(values.detach())
+        batch = dq.shape[0]
+        dx = s.new_empty((batch, module.in_features)) if needs_x else None
         dvalues = torch.empty_like(values) if needs_values else None
-        dbias = dq.sum(0, dtype=torch.float32) if needs_bias else None
-        rows = dq.t()
         if s.dtype == torch.float32:
-            given = None if rows.is_contiguous() else dq
-            rows = rows if given is None else dq.new_empty(rows.shape)
-            layer._train_backward(given, rows, s, dx, dvalues)
+            dbias = s.new_empty(module.out_features) if needs_bias else None
+            rows = dq.t() if dq.stride(0) == 1 else s.new_empty((module.out_features, batch))
+            if not rows.is_contiguous():
+                rows = s.new_empty((module.out_features, batch))
+            layer._train_backward(
+                batch,
+                dq.data_ptr(),
+                dq.stride(0),
+                dq.stride(1),
+                rows.data_ptr(),
+                s.data_ptr(),
+                0 if dx is None else dx.data_ptr(),
+                0 if dvalues is None else dvalues.data_ptr(),
+                0 if dbias is None else dbias.data_ptr(),
+                values.numel(),
+            )
         else:
+            dbias = dq.sum(0, dtype=torch.float32) if needs_bias else None
+            rows = dq.t()
             if dx is not None:
                 layer.grad_input(rows, dx.t())
             if dvalues is not None:
@@ -161,18 +197,18 @@ class SparseLinear(nn.Module):
         numpy = values.detach().numpy()
         return numpy if self.block == (1, 1) else numpy.reshape(-1, *self.block)
 
-    def _layer_and_values(self, needs_input: bool, after_forward: bool = False) -> tuple[Layer, Tensor | None]:
-        """Return the layer, and the values that it has to take before a pass, if any.
+    def _layer_and_state(self, needs_input: bool, after_forward: bool = False) -> tuple[Layer, bool]:
+        """Return the layer, and True if it has to take the values before a pass.
 
         In training they are set in every forward pass, because a write to values.data shows in no
         version of the tensor. A layer has the gradient of its input from the first pass on that needs it.
         """
         values = self.values
-        if values.device.type != "cpu" or values.dtype != torch.float32:
-            raise TypeError(f"values are {values.dtype} on {values.device}; they are float32 on the CPU")
+        if not values.is_cpu or values.dtype != torch.float32 or not values.is_contiguous():
+            raise TypeError(f"values are {values.dtype} on {values.device}; they are contiguous float32 on the CPU")
         # A tensor made in inference mode has no version; its values are set in every pass.
         now = None if values.is_inference() else (values._version, values.data_ptr())
-        layer, fresh = self._layer, None
+        layer, is_stale = self._layer, False
         if layer is None or (needs_input and not self._has_grad_input):
             self._has_grad_input = self._has_grad_input or needs_input
             layer = self._layer = Layer(
@@ -183,16 +219,16 @@ class SparseLinear(nn.Module):
                 passes="all" if self._has_grad_input else "fwd+grad_weights",
                 shape=(self.out_features, self.in_features),
             )
-        elif now is None or now != self._seen or (self.training and not after_forward):
-            fresh = values.detach()
+        else:
+            is_stale = now is None or now != self._seen or (self.training and not after_forward)
         self._seen = now
-        return layer, fresh
+        return layer, is_stale
 
     def _current_layer(self) -> Layer:
         """Return the layer with the values of now."""
-        layer, fresh = self._layer_and_values(False)
-        if fresh is not None:
-            layer.set_values(fresh)
+        layer, is_stale = self._layer_and_state(False)
+        if is_stale:
+            layer.set_values(self.values.detach())
         return layer
 
     def refresh(self) -> None:
@@ -205,6 +241,8 @@ class SparseLinear(nn.Module):
             raise InvalidArgument(f"x has the shape {list(x.shape)}; this layer needs [..., {self.in_features}]")
         if x.dtype != self.dtype:
             raise TypeError(f"x is {x.dtype}; this layer needs {self.dtype}: pass x.to({self.dtype})")
+        if not x.is_cpu:
+            raise TypeError(f"x is on {x.device}; this layer runs on the CPU: pass x.cpu()")
         flat = x if x.dim() == 2 else x.reshape(-1, self.in_features)
         values = self.values
         trains = torch.is_grad_enabled() and (flat.requires_grad or values.requires_grad)

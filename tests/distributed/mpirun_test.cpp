@@ -121,6 +121,19 @@ TEST_F(MpiRun, TheToolPrintsOneReportThatNamesTheRanks) {
     EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
 }
 
+TEST_F(MpiRun, TheFirstRankChoosesTheBlockForAll) {
+  const test::TemporaryFolder folder;
+  const std::string file =
+      folder.write("a.mtx", io::write_mtx(sparse::random_pattern(64, 48, {4, 4}, 0.2, 1)));
+  const test::Outcome outcome = run(2,
+                                    {"run", "--machine", "host", "--matrix", file, "--batch-size",
+                                     "64", "--block-size", "auto", "--data-type", "float"},
+                                    {kTool});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("block size by forecast: "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("reads the whole file"), std::string::npos) << outcome.out;
+}
+
 // Each rank's clock has another time.
 TEST_F(MpiRun, ASeedFromTheClockIsThatOfTheFirstRank) {
   for (const std::vector<std::string>& machine :

@@ -29,7 +29,7 @@ inline constexpr std::int64_t kMostBlocks = 16;
 inline constexpr std::int64_t kFactorStride = kMostBlocks * kBatchFirstSide + kBatchFirstSide;
 inline constexpr std::size_t kOutputLanes = std::min(kNativeLanes, kSide);
 inline constexpr std::size_t kOutputVectors = kSide / kOutputLanes;
-inline constexpr std::size_t kMostSums = kManyRegisters ? 24 : 12;
+inline constexpr std::size_t kMostSums = kInstrumented ? 4 : kManyRegisters ? 24 : 12;
 inline constexpr std::size_t kMostSamples = std::max<std::size_t>(kMostSums / kOutputVectors, 1);
 
 // Samples are counted in groups, because compilers expand loops of few steps only.

@@ -40,9 +40,9 @@ constexpr std::size_t square_vectors(std::int64_t side) {
   return static_cast<std::size_t>(side) < kTallest ? kMostVectorsLow : kMostVectors + 1;
 }
 
-// Where a block is higher than a tile, the tiles of so many input rows are computed in turns, so
-// that the rows are read from L1 again: 48 rows of three vectors. The next ones are fetched
-// meanwhile, and both have to fit in an L1 cache of 32 KiB beside factors and sums.
+// Tiles of a higher block are computed in turns for so many bytes of input rows, 48 rows of three
+// vectors, so that the rows are read from L1 again. The next ones are fetched meanwhile, and both
+// have to fit in an L1 cache of 32 KiB beside factors and sums.
 inline constexpr std::size_t kBytesInTurns = 9 << 10;
 
 struct Shared {};  // the blocks of a run add to the same sums
@@ -96,7 +96,7 @@ struct BlockRun {
   }
 };
 
-// Where the sums of a tile come from and go to. They begin at zero if `from` is null.
+// The memory that the sums of a tile come from and go to. They begin at zero if `from` is null.
 struct SumPlaces {
   const float* from;
   std::int64_t from_stride;
@@ -262,7 +262,7 @@ HWY_INLINE void add_rows(BlockRun<In, Walk> run, float* out, std::int64_t out_st
     run.factors += kRows * run.walk.height;
     out += kRows * out_stride;
   }
-  if constexpr (kHeight > 1)
+  if constexpr (kHeight > 1 && (Walk::kRows == 0 || Walk::kRows % kRows != 0))
     add_rows<kHeight / 2, kLanes, kVectors>(run, out, out_stride, rows, panel, out_rows);
 }
 
@@ -301,8 +301,16 @@ HWY_INLINE void add_single_vectors(const BlockRun<In, Walk>& run, float* out,
 template <class In, class Walk>
 HWY_INLINE void add_square_panels(const BlockRun<In, Walk>& run, float* out,
                                   std::int64_t out_stride) {
-  if constexpr (kManyRegisters && Walk::kRows == 2 * kTallest)
-    if (shares_sets<In>(run.in_stride)) return add_single_vectors(run, out, out_stride);
+  // Rows that share sets do not stay in L1 for turns of more than one block. Halves take two
+  // operations a vector to convert, so their rows are read once, too.
+  if constexpr (Walk::kRows == 2 * kTallest) {
+    const bool shares = shares_sets<In>(run.in_stride);
+    if constexpr (kManyRegisters) {
+      if (std::is_same_v<In, Half> || shares) return add_single_vectors(run, out, out_stride);
+    } else if (shares) {
+      return add_panels<kTallest, kMostVectors>(run, out, out_stride, Walk::kRows, run.z, Shared());
+    }
+  }
   constexpr std::size_t kMost = square_vectors(Walk::kRows);
   for_each_panel<kNativeLanes, kMost>(run.z, [&](const Panel& panel, auto vectors) HWY_ATTR {
     constexpr std::size_t kHeight = square_height(Walk::kRows, vectors);
