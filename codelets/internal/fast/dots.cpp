@@ -183,7 +183,8 @@ class ManyColumns {
 template <class In, std::size_t kSteps>
 class HeldRow {
  public:
-  static constexpr std::size_t kTogether = 8;
+  // Eight need as many pointers, which pays only for long rows.
+  static constexpr std::size_t kTogether = kSteps > 8 ? 8 : 4;
 
   HWY_INLINE HeldRow(const ElementDots<In>& args, std::int64_t row) {
     for (std::size_t v = 0; v < kSteps; ++v)
@@ -209,6 +210,33 @@ class HeldRow {
   Vector a_[kSteps];
 };
 
+// The terms of a row that are left.
+struct LeftTerms {
+  const std::byte* words;
+  std::int64_t count;
+};
+
+// Computes the dot products of the next kColumns terms.
+template <bool kOffsets, std::size_t kColumns, class Row, class In>
+HWY_INLINE void take_terms(const ElementDots<In>& args, const Row& row, LeftTerms& left,
+                           Vector* to) {
+  constexpr auto kCount = static_cast<std::int64_t>(kColumns);
+  row.template add<kOffsets, kColumns>(args, left.words, to);
+  left.words += kCount * args.code.step;
+  left.count -= kCount;
+}
+
+// Takes kColumns terms at a time while there are so many.
+template <bool kOffsets, std::size_t kColumns, class Row, bool kContiguous, class In>
+HWY_INLINE void take_pending(const ElementDots<In>& args, const Row& row, LeftTerms& left,
+                             Pending<kContiguous>& pending) {
+  constexpr auto kCount = static_cast<std::int64_t>(kColumns);
+  while (left.count >= kCount) {
+    take_terms<kOffsets, kColumns>(args, row, left, pending.end());
+    pending.added(kCount);
+  }
+}
+
 // Where the gradients of a row do not follow those of the row before, whole groups of kLanes dot
 // products are added up where they are. The others wait for those of the next rows.
 template <class Row, bool kOffsets, bool kContiguous, class In>
@@ -217,31 +245,19 @@ HWY_INLINE void add_element_rows(const ElementDots<In>& args) {
   Pending<kContiguous> pending(args.gradients + args.rows.front().value, args.replaces);
   for (const TermRow& terms : args.rows) {
     const Row row(args, terms.row);
-    const std::byte* words = terms.words;
     float* gradients = args.gradients + terms.value;
-    std::int64_t left = terms.count;
-    const auto compute = [&](auto columns, Vector* to) HWY_ATTR {
-      row.template add<kOffsets, columns>(args, words, to);
-      words += static_cast<std::int64_t>(columns) * args.code.step;
-    };
-    using Together = std::integral_constant<std::size_t, Row::kTogether>;
+    LeftTerms left{terms.words, terms.count};
     if constexpr (!kContiguous)
-      for (; left >= kGroup; left -= kGroup, gradients += kGroup) {
+      for (; left.count >= kGroup; gradients += kGroup) {
         Vector sums[kLanes];
-        for (std::size_t i = 0; i < kLanes; i += Row::kTogether) compute(Together(), sums + i);
+        for (std::size_t i = 0; i < kLanes; i += Row::kTogether)
+          take_terms<kOffsets, Row::kTogether>(args, row, left, sums + i);
         add_some_to(gradients, add_lanes_of(sums), kGroup, args.replaces);
       }
     pending.begin_row(gradients);
-    const auto compute_all = [&](auto columns) HWY_ATTR {
-      constexpr auto kStep = static_cast<std::int64_t>(columns.value);
-      for (; left >= kStep; left -= kStep) {
-        compute(columns, pending.end());
-        pending.added(kStep);
-      }
-    };
-    compute_all(Together());
-    compute_all(std::integral_constant<std::size_t, kFour>());
-    compute_all(std::integral_constant<std::size_t, 1>());
+    take_pending<kOffsets, Row::kTogether>(args, row, left, pending);
+    if constexpr (Row::kTogether > kFour) take_pending<kOffsets, kFour>(args, row, left, pending);
+    take_pending<kOffsets, 1>(args, row, left, pending);
   }
   pending.finish();
 }
