@@ -105,8 +105,14 @@ HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   cells.z = panel_width(z, kMostGradientColumns);
   const std::int64_t row_bytes = cells.z * bytes_of(problem.type);
   // Rows of S for a block are read once for all its rows, so they may come from L3 or memory, and
-  // with long rows of blocks they are fetched ahead. Rows of S for elements have to come from L2.
-  const std::int64_t rows = problem.block.is_element() ? cpu.l2.value / 2 / row_bytes : y;
+  // with long rows of blocks they are fetched ahead. Rows of S for elements have to come from L2: a
+  // quarter of it, or up to half where a row would have few elements in a slice.
+  constexpr double kEnoughInRow = 48;
+  const double density = double(problem.blocks) / std::max(double(x) * double(y), 1.0);
+  const auto enough = static_cast<std::int64_t>(kEnoughInRow / std::max(density, 1e-6));
+  const std::int64_t in_l2 = cpu.l2.value / row_bytes;
+  const std::int64_t rows =
+      problem.block.is_element() ? std::clamp(enough, in_l2 / 4, in_l2 / 2) : y;
   cells.y = whole_blocks(rows, problem.block.cols, y);
   cells.x = whole_blocks(std::min(std::int64_t{256}, ceil_div(x, 8)), problem.block.rows, x);
   cells.pack = cells.z < z;
