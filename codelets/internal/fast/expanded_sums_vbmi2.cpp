@@ -100,7 +100,8 @@ TESSERA_EXPANDS_INLINE void convert_slice(const PackedSums<T>& args, Range chunk
     }
 }
 
-// Some rows' part of a slice. The values and masks that are read next lie `ahead` bytes behind.
+// RowParts names what some rows have in a slice. The values and masks that are read next lie
+// `ahead` bytes behind.
 template <std::int64_t kRows, class T>
 struct RowParts {
   const T* values[kRows];
@@ -179,7 +180,8 @@ class BitRows {
   template <std::int64_t kRows>
   TESSERA_EXPANDS_INLINE void add(std::int64_t r, Range slice) {
     RowParts<kRows, T> parts;
-    // What is read next is the same part of the next rows, or the next part of the first ones.
+    // The reads that follow are of the same part of the next rows, or of the next part of the
+    // first.
     const bool has_next = r + 2 * kRows <= rows_;
     const std::int64_t next = has_next ? r + kRows : slice.end < chunks_ ? 0 : rows_;
     for (std::int64_t i = 0; i < kRows; ++i) {
