@@ -31,6 +31,16 @@ void check_plan(std::size_t number, const NetworkLayer& layer, const planner::Pl
     refuse_plan("spreads its operands", "plan it with operandPlacement \"at-home\"");
 }
 
+// Returns call(), whose errors get the number of the layer.
+template <class Call>
+auto of_layer(std::int64_t layer, const Call& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("network: layer {}: {}", layer + 1, error.what()));
+  }
+}
+
 }  // namespace
 
 Cycles NetworkCost::of(int part) const {
@@ -64,6 +74,18 @@ const NetworkSpec& Network::spec() const { return state_->spec; }
 std::optional<partitioner::Misfit> Network::set_weights(std::int64_t layer,
                                                         const sparse::Csr<float>& weights) {
   return state_->set_weights(state_->at(layer), weights);
+}
+
+partitioner::SavedWeights Network::saved_weights(std::int64_t layer) const {
+  const internal::NetworkLayerState& from = state_->at(layer);
+  if (!from.has_weights())
+    refuse(fmt::format("layer {} has no weights; call set_weights first", layer + 1));
+  return of_layer(layer, [&] { return from.saved_weights(); });
+}
+
+void Network::restore_weights(std::int64_t layer, const partitioner::SavedWeights& saved) {
+  const auto call = state_->enter("restore_weights");
+  of_layer(layer, [&] { state_->at(layer).restore_weights(saved); });
 }
 
 void Network::set_bias(std::int64_t layer, std::span<const float> bias) {

@@ -63,7 +63,7 @@ struct RowSums {
     return {reinterpret_cast<const In*>(value), args.code.row_of(word + args.code.step)};
   }
   HWY_INLINE void add(Sums& sums, const Term& t) const {
-    const In* in = args.in + t.row * args.in_stride + panel.first;
+    const In* in = in_register(args.in + t.row * args.in_stride + panel.first);
     const auto factor = broadcast<kLanes>(t.value);
     for (std::size_t v = 0; v < kVectors; ++v)
       sums[v] = add_product_lanes(sums[v], factor,

@@ -94,6 +94,16 @@ HWY_INLINE FloatVector<kLanes> broadcast(const BFloat16* from) {
   return hn::Set(Floats<kLanes>(), float(*from));
 }
 
+// Returns the address that it is given, in a register of its own, so that the loads near it differ
+// in a constant only. A product that loads one factor is a single micro-operation then. With an
+// index register it would be split in two on Intel's processors (1.1 to 1.2 times the time of rows
+// of four to eight vectors, Sapphire Rapids).
+template <class T>
+HWY_INLINE const T* in_register(const T* address) {
+  asm("" : "+r"(address));
+  return address;
+}
+
 // Returns sum + a * b, rounded once as the reference kernels do.
 template <class V>
 HWY_INLINE V add_product_lanes(V sum, V a, V b) {
@@ -130,6 +140,12 @@ struct Panel {
 template <std::size_t kLanes, std::size_t kVectors>
 HWY_INLINE std::int64_t column_of(const Panel& panel, std::size_t v) {
   return v + 1 == kVectors ? panel.last : static_cast<std::int64_t>(v * kLanes);
+}
+
+// True if no two vectors of a panel overlap. The distances of all columns are constants then.
+template <std::size_t kLanes>
+HWY_INLINE bool is_whole(const Panel& panel, std::size_t vectors) {
+  return panel.last == static_cast<std::int64_t>((vectors - 1) * kLanes);
 }
 
 // Calls run(panel, number of vectors) for z >= kLanes columns in panels of at most kMost vectors.

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
@@ -64,7 +65,8 @@ class OffsetRows {
   std::int64_t out_stride_;
 };
 
-template <class In, class Word, std::size_t kLanes, std::size_t kVectors>
+// With kWhole the vectors of the panel do not overlap.
+template <class In, class Word, std::size_t kLanes, std::size_t kVectors, bool kWhole>
 struct OffsetPanel {
   using Sums = FloatVector<kLanes>[kVectors];
   const std::byte* in;  // first column of the panel
@@ -72,24 +74,26 @@ struct OffsetPanel {
   const Panel panel;
   const bool replaces;
 
+  HWY_INLINE std::int64_t column(std::size_t v) const {
+    return kWhole ? static_cast<std::int64_t>(v * kLanes) : column_of<kLanes, kVectors>(panel, v);
+  }
   HWY_INLINE void begin(Sums& sums, const float* from) const {
     if (replaces) {
       for (auto& sum : sums) sum = hn::Zero(Floats<kLanes>());
       return;
     }
-    for (std::size_t v = 0; v < kVectors; ++v)
-      sums[v] = load_lanes<kLanes>(from + column_of<kLanes, kVectors>(panel, v));
+    for (std::size_t v = 0; v < kVectors; ++v) sums[v] = load_lanes<kLanes>(from + column(v));
   }
   HWY_INLINE void store(const Sums& sums, float* to) const {
     for (std::size_t v = 0; v < kVectors; ++v)
-      hn::StoreU(sums[v], Floats<kLanes>(), to + column_of<kLanes, kVectors>(panel, v));
+      hn::StoreU(sums[v], Floats<kLanes>(), to + column(v));
   }
   HWY_INLINE void add(Sums& sums, const OffsetRow<In, Word>& row, std::int64_t i) const {
-    const In* from = reinterpret_cast<const In*>(in + std::int64_t{row.words[i]} * spread);
+    const In* from =
+        reinterpret_cast<const In*>(in_register(in + std::int64_t{row.words[i]} * spread));
     const auto factor = broadcast<kLanes>(row.values + i);
     for (std::size_t v = 0; v < kVectors; ++v)
-      sums[v] = add_product_lanes(sums[v], factor,
-                                  load_lanes<kLanes>(from + column_of<kLanes, kVectors>(panel, v)));
+      sums[v] = add_product_lanes(sums[v], factor, load_lanes<kLanes>(from + column(v)));
   }
 
   // Adds kRows rows side by side while each has terms, then one after the other. The rows differ.
@@ -163,10 +167,14 @@ HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
     constexpr std::size_t kLanes = lanes;
     constexpr std::size_t kMost = kLanes == kNativeLanes ? kMostOffsetVectors : 2;
     for_each_panel<kLanes, kMost>(args.z, [&](const Panel& panel, auto vectors) {
-      const OffsetPanel<In, Word, kLanes, vectors> sums{
-          reinterpret_cast<const std::byte*>(args.in + panel.first), args.spread, panel,
-          args.replaces};
-      sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows);
+      const auto add_panel = [&](auto whole) {
+        const OffsetPanel<In, Word, kLanes, vectors, whole> sums{
+            reinterpret_cast<const std::byte*>(args.in + panel.first), args.spread, panel,
+            args.replaces};
+        sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows);
+      };
+      if (is_whole<kLanes>(panel, vectors)) return add_panel(std::true_type());
+      add_panel(std::false_type());
     });
   });
 }

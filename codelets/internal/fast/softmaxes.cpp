@@ -71,6 +71,13 @@ HWY_INLINE void fill(const SoftmaxRows& rows, std::int64_t first, float instead,
     if (is_left_out(rows, first + i)) chunk.values[std::size_t(i)] = instead;
 }
 
+// Vectors are read as they were stored: a wider load would wait until the stores have ended.
+HWY_INLINE void write(const Chunk& chunk, float* to) {
+  std::int64_t i = 0;
+  for (; i + std::int64_t(kWidth) <= chunk.count; i += std::int64_t(kWidth))
+    hn::StoreU(load_lanes<kWidth>(chunk.values.data() + i), Lanes(), to + i);
+  for (; i < chunk.count; ++i) to[i] = chunk.values[std::size_t(i)];
+}
 template <class T>
 HWY_INLINE void write(const Chunk& chunk, T* to) {
   for (std::int64_t i = 0; i < chunk.count; ++i) to[i] = T(chunk.values[std::size_t(i)]);
@@ -202,9 +209,28 @@ void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* 
   });
 }
 
+void gradient_plain_row(const SoftmaxRows& rows, std::int64_t row, const float* softmax,
+                        const float* gradient, float* out) {
+  const Lanes d;
+  const SoftmaxRows::Runs runs = rows.runs_of(row);
+  Group sums;
+  for (auto& vector : sums) vector = hn::Zero(d);
+  for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
+    const auto product = hn::Mul(load_lanes<kWidth>(softmax + i), load_lanes<kWidth>(gradient + i));
+    sums[v] = hn::Add(sums[v], product);
+  });
+  const auto sum = hn::Set(d, sum_of_group(sums)), scale = hn::Set(d, rows.scale);
+  for_each_plain(runs, [&](std::int64_t i, std::size_t) {
+    const auto above = hn::Sub(load_lanes<kWidth>(gradient + i), sum);
+    hn::StoreU(hn::Mul(scale, hn::Mul(load_lanes<kWidth>(softmax + i), above)), d, out + i);
+  });
+}
+
 template <class T>
 void gradient_row(const SoftmaxRows& rows, std::int64_t row, const T* softmax, const T* gradient,
                   T* out) {
+  if constexpr (std::is_same_v<T, float>)
+    if (is_plain<T>(rows)) return gradient_plain_row(rows, row, softmax, gradient, out);
   const Lanes d;
   Chunk p, g;
   const auto read_both = [&](std::int64_t first, std::int64_t count) {
