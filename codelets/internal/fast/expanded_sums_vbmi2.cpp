@@ -100,7 +100,8 @@ TESSERA_EXPANDS_INLINE void convert_slice(const PackedSums<T>& args, Range chunk
     }
 }
 
-// Some rows' part of a slice. The values and masks that are read next lie `ahead` bytes behind.
+// RowParts names what some rows have in a slice. The values and masks that are read next lie
+// `ahead` bytes behind.
 template <std::int64_t kRows, class T>
 struct RowParts {
   const T* values[kRows];
