@@ -94,7 +94,8 @@ class Costs {
   std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::vector<Cycles>> links_;
 };
 
-// What the layers behind a candidate cost at least, if a byte that stays costs `price` cycles.
+// Rest holds what the layers behind a candidate cost at least if a byte that stays costs `price`
+// cycles.
 class Rest {
  public:
   Rest(Costs& costs, double price) : price_(price), least_(costs.layers()), next_(costs.layers()) {
