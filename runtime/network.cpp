@@ -134,33 +134,6 @@ Bytes Network::state_bytes() const {
   for (const auto& layer : state_->layers) sum += layer->state_bytes();
   return sum;
 }
-namespace {
-
-// The pass that a kind of work runs, if its multiplications depend on the pattern.
-std::optional<Pass> pass_of(NetworkWork work) {
-  switch (work) {
-    case NetworkWork::Fwd:
-    case NetworkWork::Recompute:
-      return Pass::Fwd;
-    case NetworkWork::GradA:
-      return Pass::GradA;
-    case NetworkWork::GradW:
-      return Pass::GradW;
-    case NetworkWork::Parameters:
-    case NetworkWork::Activate:
-    case NetworkWork::HandOver:
-    case NetworkWork::Loss:
-    case NetworkWork::Derivative:
-    case NetworkWork::Update:
-    case NetworkWork::UpdateBiases:
-    case NetworkWork::Rehome:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::vector<planner::WorkCost> Network::planned_work(const planner::NetworkPlan& plan) const {
   state_->check_weights();
   if (plan.plans.size() != state_->layers.size())
