@@ -57,8 +57,9 @@ struct Simulated {
     if (!result.ok()) throw std::runtime_error("wrong result: " + to_string(result));
   }
   std::int64_t partial_sums() const { return plan.partition.y; }
-  // The memory that a pass needs in any case: R, S and Q, the buckets, and the partial sums of all
-  // tiles.
+  // The memory of R, S and Q, the buckets, and the partial sums of all tiles. Passes in Share mode
+  // do not store partial sums.
+  double partial_bytes() const { return 4 * double(kSide * kBatch) * double(partial_sums()); }
   double needed_bytes() const {
     const partitioner::Buckets& buckets = layer.buckets();
     const double tiles = double(buckets.grid.buckets());
@@ -66,7 +67,7 @@ struct Simulated {
                           4 * double(buckets.values_per_bucket());
     const double pattern = 4 * double(weights.values.size() + weights.col.size()) +
                            8 * double(weights.row_begin.size());
-    return pattern + 4 * double(kSide * kBatch) * double(2 + partial_sums()) + tiles * bucket;
+    return pattern + 2 * 4 * double(kSide * kBatch) + partial_bytes() + tiles * bucket;
   }
 
   using Rounding = verify::Rounding;
@@ -106,15 +107,17 @@ void times(Report& report, std::int64_t block) {
 void memory(Report& report, std::int64_t block) {
   const device::Machine machine = device::machine_preset("gc200");
   const auto weights = pattern_of(block);
-  double needed = 0;
+  double needed = 0, partial = 0;
   const double peak = bench::peak_memory([&] {
     Simulated layer(weights, machine, device::ExchangeMode::Share);
     layer.forward();
     needed = layer.needed_bytes();
+    partial = layer.partial_bytes();
   });
   report.at_most(fmt::format("block {}: peak memory by operands, buckets and partial sums", block),
                  peak / needed, 1.25);
   report.tell("  MiB at the peak", peak / (1 << 20));
+  report.tell("  the peak by operands and buckets", peak / (needed - partial));
 }
 
 // A machine with as many tiles as 64 processors.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tessera/bench/partitioner/rates.hpp"
@@ -53,7 +54,7 @@ std::vector<Measure> measures() {
   }
   list.push_back(
       {"encode", [=](Report& r) { encode_rate_half(r, "block 16, density 0.1", blocks, 12); }});
-  list.push_back({"training", training_rates});
+  for (auto& [name, run] : training_rates()) list.push_back({"training: " + name, std::move(run)});
   list.push_back({"splits", column_splits});
   for (const auto& [name, layer, anywhere] : {std::tuple("block 16, anywhere", blocks, true),
                                               std::tuple("block 1, in some rows", dense, false),

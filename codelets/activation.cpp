@@ -169,7 +169,11 @@ void multiply_by_derivative(std::int64_t count, const ActivationRule& rule, cons
     case Activation::None:
       return;
     case Activation::Relu:
-      return apply([cap = rule.cap](float v) { return v > 0 && v < cap ? 1.0f : 0.0f; });
+      // Without a branch, so that the loop becomes one of vectors.
+      return apply([cap = rule.cap](float v) {
+        const float above = v > 0 ? 1.0f : 0.0f;
+        return v < cap ? above : 0.0f;
+      });
     case Activation::Gelu:
       return apply(gelu_derivative);
   }

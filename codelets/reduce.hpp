@@ -19,4 +19,8 @@ struct FloatSums {
 // thread-safe.
 void add_floats(const FloatSums& sums, float* to) noexcept;
 
+// Sets to[i] = to[i] + from[i] and then from[i] = 0 for i in [0, count), with vectors. The arrays
+// must not overlap. Never allocates, throws or prints; thread-safe.
+void add_and_clear(float* from, std::int64_t count, float* to) noexcept;
+
 }  // namespace tessera::codelets

@@ -74,7 +74,7 @@ void split_between_workers(std::int64_t rows, std::int64_t cols, std::int64_t wo
                             rows, row_weights.size(), cols, workers));
   shares.clear();
   if (rows == 0 || cols == 0) return;
-  if (!row_weights.empty() && rows > 2 * workers)
+  if (!row_weights.empty() && splits_by_weight(rows, workers))
     return split_by_weight(cols, workers, row_weights, shares);
   split_in_rectangles(rows, cols, workers, shares);
   while (std::ssize(shares) < workers && halve_largest(shares)) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/base/dims.hpp"
+#include "tessera/base/int_math.hpp"
 
 namespace tessera::codelets {
 
@@ -14,6 +15,12 @@ struct WorkShare {
 
   friend bool operator==(const WorkShare&, const WorkShare&) = default;
 };
+
+// Returns true if the weights of the rows of a job decide how it is split. With few rows they do
+// not matter.
+constexpr bool splits_by_weight(std::int64_t rows, std::int64_t workers) {
+  return rows > 2 * workers;
+}
 
 // Cuts a [rows][cols] job between at most `workers` workers. Replaces the content of `shares`.
 //   row_weights  empty, or the work of each row [rows]
@@ -30,6 +37,30 @@ struct WorkShare {
 void split_between_workers(std::int64_t rows, std::int64_t cols, std::int64_t workers,
                            std::span<const std::int64_t> row_weights,
                            std::vector<WorkShare>& shares);
+
+// Splits rows by weight, as split_between_workers does where splits_by_weight(rows, workers), from
+// sums of the weights: sum_of(n) is the weight of the first n rows, 1 <= n <= rows. No weight may
+// be negative. O(workers * log(rows)).
+template <class SumOf>
+void split_by_sums(std::int64_t rows, std::int64_t cols, std::int64_t workers, SumOf&& sum_of,
+                   std::vector<WorkShare>& shares) {
+  shares.clear();
+  const std::int64_t fair = ceil_div(sum_of(rows), workers);
+  for (std::int64_t worker = 0, begin = 0; worker < workers; ++worker) {
+    // The most rows whose sum keeps to the share of the workers so far. The search has no branches
+    // that depend on the sums, because a processor would mispredict them, and begins at the first
+    // row, so that a processor can search for several workers at once.
+    std::int64_t end = 0;
+    for (std::int64_t left = rows; left > 0;) {
+      const std::int64_t half = (left + 1) / 2;
+      end += sum_of(end + half) <= (worker + 1) * fair ? half : 0;
+      left -= half;
+    }
+    if (worker + 1 == workers) end = rows;
+    if (end > begin) shares.push_back({{begin, end}, {0, cols}});
+    begin = end;
+  }
+}
 
 // Returns the shares as a new list.
 std::vector<WorkShare> split_between_workers(std::int64_t rows, std::int64_t cols,

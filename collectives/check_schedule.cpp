@@ -43,7 +43,6 @@ class Follower {
            schedule_.operation == Operation::AllReduce;
   }
   bool has_at_start(std::int32_t member, std::int32_t piece) const {
-    if (schedule_.operation == Operation::Broadcast) return member == 0;
     return sums() || owner(piece) == member;
   }
   bool is_result(std::int32_t member, std::int32_t piece) const {
@@ -52,7 +51,7 @@ class Follower {
   Contributions expected(std::int32_t piece) const {
     if (sums()) return Contributions(members_, true);
     Contributions one(members_);
-    one[schedule_.operation == Operation::Broadcast ? 0 : owner(piece)] = true;
+    one[owner(piece)] = true;
     return one;
   }
 

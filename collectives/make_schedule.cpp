@@ -149,19 +149,6 @@ Schedule reversed(const Schedule& gather) {
   return sum;
 }
 
-// A broadcast is what a gather does with the part of member 0, which is then all of the data.
-Schedule broadcast_of(const Schedule& gather) {
-  Schedule result = gather;
-  result.operation = Operation::Broadcast;
-  const std::int32_t all = gather.members;
-  for (std::vector<Transfer>& step : result.steps) {
-    std::erase_if(step, [&](const Transfer& t) { return t.first >= gather.pieces_per_member; });
-    for (Transfer& t : step) t = {t.from, t.to, t.first * all, t.pieces * all, false};
-  }
-  std::erase_if(result.steps, [](const std::vector<Transfer>& step) { return step.empty(); });
-  return result;
-}
-
 bool sends_halves(Algorithm algorithm) {
   return algorithm == Algorithm::TwoWayRing || algorithm == Algorithm::MeetByHalves;
 }
@@ -210,8 +197,6 @@ Schedule make_schedule(Operation operation, std::span<const LevelPart> levels) {
       return gather;
     case Operation::ReduceScatter:
       return reversed(gather);
-    case Operation::Broadcast:
-      return broadcast_of(gather);
     case Operation::AllReduce:
       break;
   }

@@ -24,8 +24,7 @@ std::vector<Algorithm> algorithms_for(std::int32_t members);
 // Returns the schedule of an operation over the product of the members of all levels; member m has
 // the position m % levels[0].members on the first level, as devices have in a pod. Data are
 // gathered from the last level to the first, so the slow links of outer levels carry the fewest
-// bytes, and summed in the opposite order. A broadcast is a gather in which member 0 has all the
-// data.
+// bytes, and summed in the opposite order.
 //
 // Throws Error{InvalidArgument} for no member, an algorithm that the members cannot use, or more
 // than 2^15 members. O(transfers), which is O(members^2).

@@ -10,8 +10,6 @@ std::string_view to_string(Operation operation) {
       return "reduce-scatter";
     case Operation::AllReduce:
       return "all-reduce";
-    case Operation::Broadcast:
-      return "broadcast";
   }
   return "";
 }

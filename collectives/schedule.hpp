@@ -10,8 +10,7 @@ namespace tessera::collectives {
 enum class Operation {
   AllGather,      // every member has one part of the data and gets all of them
   ReduceScatter,  // every member has all of the data, and gets the sum over members of one part
-  AllReduce,      // every member has all of the data, and gets the sum over members
-  Broadcast       // member 0 has the data, and all get them
+  AllReduce       // every member has all of the data, and gets the sum over members
 };
 
 // The method by which the n members of a collective on one level exchange their parts.

@@ -202,6 +202,12 @@ Exchange Engine::prepare(std::vector<Gather> gathers, std::vector<Move> moves) c
   return exchange;
 }
 
+Exchange Engine::charge_gathers(std::span<const Gather> gathers) const {
+  Exchange exchange;
+  internal::charge_gathers(gathers, exchange, state_->slots, state_->machine, state_->scratch);
+  return exchange;
+}
+
 Exchange Engine::charge_moves(
     const std::function<void(const std::function<void(const Move&)>& visit)>& for_each_move) const {
   Exchange exchange;

@@ -258,6 +258,11 @@ class Engine {
   Exchange prepare_moves(std::vector<Move> moves) const { return prepare({}, std::move(moves)); }
   Exchange prepare(std::vector<Gather> gathers, std::vector<Move> moves) const;
 
+  // Returns an exchange that costs what prepare(gathers) would charge, but has no list of gathers
+  // and moves no data. For Share mode, if vertices read the pieces where they are; neither pieces
+  // nor destinations need contents, and one slot may stand for several destinations of its tile.
+  Exchange charge_gathers(std::span<const Gather> gathers) const;
+
   // Calls for_each_move(visit), which calls visit(move) for every move, and returns an exchange
   // that costs what prepare_moves() would charge, but has no list of moves and copies nothing. For
   // Share mode, if vertices read the runs where they are; destinations need no memory.

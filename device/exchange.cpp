@@ -120,8 +120,7 @@ void check_slots(ExchangeScratch& scratch) {
     TESSERA_ASSERT(!std::binary_search(sources.begin(), sources.end(), id));
 }
 
-void check_gathers(const std::vector<Gather>& gathers, const Slots& slots,
-                   ExchangeScratch& scratch) {
+void check_gathers(std::span<const Gather> gathers, const Slots& slots, ExchangeScratch& scratch) {
   std::vector<SlotId>&sources = scratch.sources, &destinations = scratch.destinations;
   for (const Gather& gather : gathers) {
     std::int64_t rows = 0;
@@ -225,6 +224,17 @@ void prepare_exchange(Exchange& result, const Slots& slots, const Machine& machi
   for (const Gather& gather : result.gathers) add_traffic(gather, slots, machine, scratch);
   add_traffic(result.moves, slots, machine, scratch);
   charge(result, traffic, machine, slots.tiles());
+}
+
+void charge_gathers(std::span<const Gather> gathers, Exchange& exchange, const Slots& slots,
+                    const Machine& machine, ExchangeScratch& scratch) {
+  scratch.sources.clear();
+  scratch.destinations.clear();
+  check_gathers(gathers, slots, scratch);
+  scratch.traffic.clear(slots.tiles());
+  for (const Gather& gather : gathers) add_traffic(gather, slots, machine, scratch);
+  charge(exchange, scratch.traffic, machine, slots.tiles());
+  exchange.figures = scratch.traffic.figures(machine);
 }
 
 void charge_moves(

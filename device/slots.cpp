@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -60,14 +61,24 @@ SlotId Slots::add(const SlotSpec& spec) {
   return id;
 }
 
+// Counts the slots of each stage, because there are few stages and many slots.
+void Slots::order_by_first_stage() {
+  std::vector<std::size_t> next;  // the place of the next slot of each stage
+  for (const Slot& slot : slots_) {
+    const auto stage = std::size_t(slot.spec.first_stage);
+    if (stage + 2 > next.size()) next.resize(stage + 2);
+    ++next[stage + 1];
+  }
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  by_first_stage_.resize(slots_.size());
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    by_first_stage_[next[std::size_t(slots_[i].spec.first_stage)]++] = SlotId(std::int64_t(i));
+}
+
 void Slots::allocate() {
   TESSERA_ASSERT(!sealed_);
   sealed_ = true;
-  by_first_stage_.resize(slots_.size());
-  for (std::size_t i = 0; i < slots_.size(); ++i) by_first_stage_[i] = SlotId(std::int64_t(i));
-  std::stable_sort(by_first_stage_.begin(), by_first_stage_.end(), [this](SlotId a, SlotId b) {
-    return (*this)[a].spec.first_stage < (*this)[b].spec.first_stage;
-  });
+  order_by_first_stage();
   for (TileMemory& tile : tiles_) {
     std::int64_t bytes = 0;
     for (const SlotId id : tile.slots)
@@ -186,6 +197,7 @@ void Slots::throw_not_allowed(const Slot& slot, Access wanted) const {
 }
 
 void Slots::check_guards(TileId tile) const {
+  if (tiles_[std::size_t(tile.value)].arena.empty()) return;  // no slot has memory of its own
   for (const SlotId id : of_tile(tile)) {
     const Slot& slot = (*this)[id];
     if (!needs_memory(slot) || !alive(slot)) continue;

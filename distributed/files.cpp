@@ -26,10 +26,12 @@ io::RowIndex index_of(Communicator& ranks, const std::string& path) {
   const auto why = list_of_first(ranks, kWhat, std::vector<char>(refusal.begin(), refusal.end()));
   if (!why.empty()) throw io::NotByRows(std::string(why.begin(), why.end()));
   const auto figures = list_of_first(
-      ranks, kWhat, std::vector<std::int64_t>{index.rows, index.cols, index.has_values ? 1 : 0});
+      ranks, kWhat,
+      std::vector<std::int64_t>{index.rows, index.cols, index.has_values, index.has_whole_values});
   index.rows = figures[0];
   index.cols = figures[1];
   index.has_values = figures[2] != 0;
+  index.has_whole_values = figures[3] != 0;
   index.row_begin = list_of_first(ranks, kWhat, std::move(index.row_begin));
   index.byte_begin = list_of_first(ranks, kWhat, std::move(index.byte_begin));
   return index;

@@ -66,6 +66,7 @@ constexpr std::size_t kLargestPart = std::size_t{1} << 30;
 struct Request {
   MPI_Request handle = MPI_REQUEST_NULL;
   int other = 0;
+  std::size_t bytes = 0;
 };
 
 // Waits by asking: MPI has no wait that ends. A rank that may have a core of its own asks without a
@@ -112,7 +113,7 @@ class MpiTransfer : public internal::Pending {
   void send(const SendPiece& piece) {
     for (std::size_t at = 0; at < piece.bytes.size(); at += kLargestPart) {
       const auto part = piece.bytes.subspan(at, std::min(kLargestPart, piece.bytes.size() - at));
-      Request& request = sends_.emplace_back(Request{MPI_REQUEST_NULL, piece.to});
+      Request& request = sends_.emplace_back(Request{MPI_REQUEST_NULL, piece.to, part.size()});
       require(MPI_Isend(part.data(), int(part.size()), MPI_BYTE, piece.to, 0, MPI_COMM_WORLD,
                         &request.handle),
               waiting_.what);
@@ -121,7 +122,7 @@ class MpiTransfer : public internal::Pending {
   void receive(const ReceivePiece& piece) {
     for (std::size_t at = 0; at < piece.bytes.size(); at += kLargestPart) {
       const auto part = piece.bytes.subspan(at, std::min(kLargestPart, piece.bytes.size() - at));
-      Request& request = receives_.emplace_back(Request{MPI_REQUEST_NULL, piece.from});
+      Request& request = receives_.emplace_back(Request{MPI_REQUEST_NULL, piece.from, part.size()});
       require(MPI_Irecv(part.data(), int(part.size()), MPI_BYTE, piece.from, 0, MPI_COMM_WORLD,
                         &request.handle),
               waiting_.what);
@@ -155,7 +156,17 @@ class MpiTransfer : public internal::Pending {
       require(code, fmt::format("rank {} of {}: {}: {} rank {}", waiting_.rank, waiting_.size,
                                 waiting_.what, receives ? "receiving from" : "sending to",
                                 request.other));
+    if (flag != 0 && receives) check_size(request, status);
     return flag != 0;
+  }
+
+  // MPI reports a piece that is too long as an error, and one that is too short not at all.
+  void check_size(const Request& request, MPI_Status& status) {
+    int bytes = 0;
+    require(MPI_Get_count(&status, MPI_BYTE, &bytes), waiting_.what);
+    if (std::size_t(bytes) != request.bytes)
+      throw Error(ErrorCode::Internal,
+                  internal::size_text(waiting_, request.other, request.bytes, std::size_t(bytes)));
   }
 
   internal::Waiting waiting_;

@@ -49,11 +49,11 @@ std::vector<std::int64_t> row_counts(const sparse::Csr<float>& matrix) {
 
 int checked_replicas(const Problem& problem, int ranks, int replicas) {
   check_problem(problem);
+  if (problem.data_type != DataType::Float || problem.size.g != 1)
+    refuse_replicas("a layer with replicas computes one group in float; use DistributedLayer");
   if (replicas == 0) return cheapest_replicas(problem, ranks);
   if (replicas < 1 || ranks % replicas != 0)
     refuse_replicas(fmt::format("{} replicas do not divide {} ranks", replicas, ranks));
-  if (problem.data_type != DataType::Float || problem.size.g != 1)
-    refuse_replicas("a layer with replicas computes one group in float; use DistributedLayer");
   return replicas;
 }
 
@@ -101,6 +101,7 @@ struct ReplicatedLayer::State {
   Problem problem;
   Communicator& ranks;
   int replicas;
+  bool has_weights = false;  // for all passes
   internal::PartProduct fwd;
   std::optional<internal::PartProduct> grad_a;     // of the transpose
   std::vector<Range> inputs, grad_a_outputs;       // rows of S, and of dS behind GradA, by rank
@@ -111,7 +112,7 @@ struct ReplicatedLayer::State {
   Matrix<float> moved;      // rows of dS before they go to their ranks
 
   void require_weights(const char* call) const {
-    if (!fwd.has_weights()) refuse_replicas(fmt::format("{}: set_weights comes first", call));
+    if (!has_weights) refuse_replicas(fmt::format("{}: set_weights comes first", call));
   }
   void check_operand(const char* call, const char* name, MatrixView<const float> view,
                      Range rows_of, std::int64_t cols) const {
@@ -225,19 +226,22 @@ void ReplicatedLayer::set_weights(const sparse::Csr<float>& weights) {
       cut_evenly(row_counts(transpose), s.problem.size.y, block.cols, s.ranks.size());
   Problem problem = s.problem;
   problem.grad_a = false;
+  s.has_weights = false;
   s.fwd.set_weights(problem, weights, rows, cols);
   s.inputs = s.of_all(s.fwd.inputs());
   s.rows = s.of_all(s.fwd.rows());
   s.columns = s.of_all(s.fwd.columns());
-  if (!s.grad_a) return;
-  problem.grad_w = false;
-  std::swap(problem.size.x, problem.size.y);
-  problem.block = block.transposed();
-  s.grad_a->set_weights(problem, transpose, cols, rows);
-  s.grad_a_outputs = s.of_all(s.grad_a->outputs());
-  s.grad_a_rows = s.of_all(s.grad_a->columns());
-  s.grad_a_columns = s.of_all(s.grad_a->rows());
-  s.set_senders(weights);
+  if (s.grad_a) {
+    problem.grad_w = false;
+    std::swap(problem.size.x, problem.size.y);
+    problem.block = block.transposed();
+    s.grad_a->set_weights(problem, transpose, cols, rows);
+    s.grad_a_outputs = s.of_all(s.grad_a->outputs());
+    s.grad_a_rows = s.of_all(s.grad_a->columns());
+    s.grad_a_columns = s.of_all(s.grad_a->rows());
+    s.set_senders(weights);
+  }
+  s.has_weights = true;
 }
 
 void ReplicatedLayer::set_values(std::span<const float> values) {

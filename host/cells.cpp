@@ -34,26 +34,31 @@ std::int64_t whole_blocks(std::int64_t rows, std::int64_t block, std::int64_t si
 constexpr std::int64_t kLongestRow = 2048, kCopiedColumns = 128;
 
 // Processors with so large a second-level cache have a slow third-level cache. There an operand
-// that does not fit is copied, too, in panels that fit in half of it, if each copied row is read
-// often enough. Sapphire Rapids, 4096 x 4096, z 256, density 0.1: blocks of 4 run at 1.9 and of 16
-// at 1.25 times the rate. Blocks of 16 at 0.05 gain nothing, and at 0.01 would have 0.57 of it.
+// that does not fit is copied, too, in panels that leave room for the rest, if each copied row is
+// read often enough. Sapphire Rapids, 4096 x 4096, z 256, density 0.1: blocks of 4 run at 1.9 and
+// of 16 at 1.25 times the rate. Blocks of 16 at 0.05 gain nothing, and at 0.01 would have 0.57 of
+// it.
 constexpr std::int64_t kLargeL2 = 2 << 20, kFewestReads = 16;
 
 // An input row serves all rows of a block, so it may be read from L3 or memory; and sums are read
 // and written once for each block row of a cell. So cells have all of y, and panels are as wide as
 // a quarter of a shared cache holds.
 HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu) {
-  constexpr std::int64_t kFewestColumns = 64, kFewestUnits = 16;
+  constexpr std::int64_t kFewestColumns = 64, kFewestUnits = 16, kTile = 48;
   const auto [g, x, y, z] = problem.size;
   const std::int64_t bytes = bytes_of(problem.type);
   const std::int64_t cache = cpu.l3.value > 0 ? cpu.l3.value / 4 : 2 * cpu.l2.value;
   const std::int64_t columns = cache / (std::max<std::int64_t>(y, 1) * bytes);
   HostCells cells;
-  const std::int64_t kept = cpu.l2.value / 2 / (std::max<std::int64_t>(y, 1) * bytes);
+  // Low blocks read their input rows more often, and leave more of the cache to values and sums.
+  const bool is_high = problem.block.rows >= 16;
+  const std::int64_t room = is_high ? 3 * cpu.l2.value / 4 : cpu.l2.value / 2;
+  const std::int64_t kept = room / (std::max<std::int64_t>(y, 1) * bytes);
   const bool pays = problem.blocks * problem.block.cols >= kFewestReads * y;
   const bool fits = pays && cpu.l2.value >= kLargeL2 && kept >= kFewestColumns && kept < z;
   cells.pack = z * bytes > kLongestRow || fits;
-  const std::int64_t copied = fits ? kept / kFewestColumns * kFewestColumns : kCopiedColumns;
+  const std::int64_t whole = is_high ? kTile : kFewestColumns;
+  const std::int64_t copied = fits ? kept / whole * whole : kCopiedColumns;
   cells.z = panel_width(z, cells.pack ? copied : std::max(columns, kFewestColumns));
   cells.y = whole_blocks(y, problem.block.cols, y);
   const std::int64_t rows = std::min(cpu.l2.value / 4 / (cells.z * 4), ceil_div(x, kFewestUnits));
@@ -110,8 +115,14 @@ HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   cells.z = panel_width(z, kMostGradientColumns);
   const std::int64_t row_bytes = cells.z * bytes_of(problem.type);
   // Rows of S for a block are read once for all its rows, so they may come from L3 or memory, and
-  // with long rows of blocks they are fetched ahead. Rows of S for elements have to come from L2.
-  const std::int64_t rows = problem.block.is_element() ? cpu.l2.value / 2 / row_bytes : y;
+  // with long rows of blocks they are fetched ahead. Rows of S for elements have to come from L2: a
+  // quarter of it, or up to half where a row would have few elements in a slice.
+  constexpr double kEnoughInRow = 48;
+  const double density = double(problem.blocks) / std::max(double(x) * double(y), 1.0);
+  const auto enough = static_cast<std::int64_t>(kEnoughInRow / std::max(density, 1e-6));
+  const std::int64_t in_l2 = cpu.l2.value / row_bytes;
+  const std::int64_t rows =
+      problem.block.is_element() ? std::clamp(enough, in_l2 / 4, in_l2 / 2) : y;
   cells.y = whole_blocks(rows, problem.block.cols, y);
   cells.x = whole_blocks(std::min(std::int64_t{256}, ceil_div(x, 8)), problem.block.rows, x);
   cells.pack = cells.z < z;

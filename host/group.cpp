@@ -31,7 +31,7 @@ std::vector<BlockEdit> transposed(std::span<const BlockEdit> edits, std::int64_t
 // Returns the number of added less removed blocks before each block row.
 std::vector<std::int32_t> shifts(std::span<const BlockEdit> edits, std::int64_t block_rows) {
   std::vector<std::int32_t> shift(std::size_t(block_rows) + 1);
-  for (const BlockEdit& e : edits) shift[std::size_t(e.row) + 1] += e.number < 0 ? -1 : 1;
+  for (const BlockEdit& e : edits) shift[std::size_t(e.row) + 1] += 2 * int{e.number >= 0} - 1;
   std::partial_sum(shift.begin(), shift.end(), shift.begin());
   return shift;
 }

@@ -73,7 +73,7 @@ std::optional<partitioner::Misfit> HostLayer::set_weights(const sparse::Csr<floa
 std::optional<partitioner::Misfit> HostLayer::update_weights(const sparse::PatternChange& change,
                                                              std::int64_t group) {
   const auto call = state_->caller.enter("update_weights");
-  state_->weights.commit(state_->weights.prepare(change, group));
+  state_->weights.commit(state_->weights.prepare(change, group, internal::Places::Unused));
   return std::nullopt;
 }
 
@@ -96,7 +96,7 @@ HostLayer::PreparedUpdate HostLayer::prepare_update(const sparse::PatternChange&
   const auto call = state_->caller.enter("prepare_update");
   PreparedUpdate made;
   made.state_ = std::make_unique<PreparedUpdate::State>(
-      PreparedUpdate::State{state_->weights.prepare(change, group)});
+      PreparedUpdate::State{state_->weights.prepare(change, group, internal::Places::Kept)});
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/host/internal/batch_product.hpp"
 #include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
 #include "tessera/host/internal/strided.hpp"
@@ -167,6 +168,10 @@ template <class T>
 bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
                              PassControl& control, HostTimes& times, Scratch& scratch,
                              Executor& executor) const {
+  if constexpr (std::is_same_v<T, float>) {
+    const BatchProduct batch{matrix_, values_, problem_, cpu_};
+    if (batch.takes(in)) return batch.product(in, out, after, control, times, scratch, executor);
+  }
   const Stopwatch all;
   HostColumns& columns = scratch.columns;
   const bool is_turned = !problem_.block.is_element() && !in.rows_are_contiguous();

@@ -4,11 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -17,6 +13,7 @@
 #include "tessera/io/internal/archive.hpp"
 #include "tessera/io/internal/binary.hpp"
 #include "tessera/io/internal/npy_head.hpp"
+#include "tessera/io/internal/sort_rows.hpp"
 #include "tessera/io/internal/text.hpp"
 
 namespace tessera::io::internal {
@@ -53,7 +50,7 @@ class NumberStream {
     head_ = read_npy_head(bytes_, name_);
     if (head_.shape.size() != 1 || head_.encoding.type == ElementType::Text)
       fail(name_, "it must be an array of numbers with 1 dimension");
-    count_ = count_elements(head_.shape, std::numeric_limits<std::int64_t>::max() / 8, name_, 0);
+    count_ = count_elements(head_.shape, most_elements(archive, key), name_, 0);
     bytes_.erase(0, std::size_t(head_.data_begin));
     offset_ = head_.data_begin;
   }
@@ -85,6 +82,14 @@ class NumberStream {
 
  private:
   static constexpr std::size_t kPiece = std::size_t{1} << 18;
+
+  // Neither the array nor the archive is trusted to say how long it is: callers reserve memory.
+  std::int64_t most_elements(const Archive& archive, const std::string& key) const {
+    constexpr std::int64_t kMostExpansion = 1032;  // of deflate
+    const std::int64_t bytes = std::min(archive.declared_bytes(member_of(archive, key)),
+                                        kMostExpansion * archive.packed_bytes());
+    return std::max<std::int64_t>(bytes - head_.data_begin, 0) / head_.element_bytes;
+  }
 
   [[noreturn]] void cut_short() const { fail(name_, "the array is cut short"); }
   void fill() {
@@ -156,26 +161,11 @@ sparse::Csr<T> read_npz_rows(const std::string& path, const RowIndex& index, Ran
   NumberStream values(archive, path, "data");
   values.skip(first);
   values.take(count, [&](double value) { matrix.values.push_back(static_cast<T>(value)); });
+  for (std::int64_t r = rows.begin; r < rows.end; ++r)
+    matrix.row_begin.push_back(index.row_begin[std::size_t(r) + 1] - first);
   // SciPy need not sort the entries of a row.
-  std::vector<std::pair<std::int32_t, T>> row;
-  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-    const auto begin = std::size_t(index.row_begin[std::size_t(r)] - first);
-    const auto end = std::size_t(index.row_begin[std::size_t(r) + 1] - first);
-    matrix.row_begin.push_back(std::int64_t(end));
-    const auto ascends = [&] {
-      return std::adjacent_find(matrix.col.begin() + std::int64_t(begin),
-                                matrix.col.begin() + std::int64_t(end),
-                                std::greater_equal<>()) == matrix.col.begin() + std::int64_t(end);
-    };
-    if (ascends()) continue;
-    row.clear();
-    for (std::size_t i = begin; i < end; ++i) row.emplace_back(matrix.col[i], matrix.values[i]);
-    std::sort(row.begin(), row.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (std::size_t i = begin; i < end; ++i)
-      std::tie(matrix.col[i], matrix.values[i]) = row[i - begin];
-    if (!ascends()) fail(path, fmt::format("row {} has a column twice", r));
-  }
+  if (const auto twins = sort_entries(matrix))
+    fail(path, fmt::format("row {} has a column twice", rows.begin + twins->row));
   return matrix;
 }
 

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
-#include <fstream>
 #include <string_view>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/input_file.hpp"
 #include "tessera/io/internal/binary.hpp"
 #include "tessera/io/internal/npz_rows.hpp"
+#include "tessera/io/internal/sort_rows.hpp"
 #include "tessera/io/internal/text.hpp"
 
 namespace tessera::io {
@@ -32,18 +32,23 @@ Kind kind_of(const std::string& path) {
                   "with tessera convert, or read it as a whole");
 }
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == ','; }
-
-// The words of a range of bytes of a file, read in pieces.
+// The words of a range of bytes of a file, read in pieces. White space separates words, and commas
+// do in .smtx files.
 class FileWords {
  public:
-  FileWords(const std::string& path, std::int64_t begin, std::int64_t end)
-      : path_(path), file_(path, std::ios::binary), next_(begin), end_(end) {
-    if (!file_) throw Error(ErrorCode::BadInput, path + ": the file cannot be read");
-    file_.seekg(begin);
+  explicit FileWords(const std::string& path)
+      : path_(path), commas_too_(kind_of(path) == Kind::Smtx), file_(path), end_(file_.bytes()) {}
+
+  FileWords(const std::string& path, Range bytes) : FileWords(path) {
+    next_ = bytes.begin;
+    end_ = bytes.end;
   }
 
-  [[noreturn]] void fail(const std::string& message) const { fail_at(path_, at_, message); }
+  std::int64_t bytes_of_file() const { return file_.bytes(); }
+
+  [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
+    throw Error(code, fmt::format("{}: byte {}: {}", path_, at_, message));
+  }
   [[noreturn]] void fail_by_rows(const std::string& message) const {
     throw NotByRows(fmt::format("{}: byte {}: {}", path_, at_, message));
   }
@@ -86,9 +91,7 @@ class FileWords {
   std::int64_t whole(std::string_view what, std::int64_t least, std::int64_t most) {
     const std::string_view text = word();
     std::int64_t value = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || read.ec != std::errc() || read.ptr != text.data() + text.size() ||
-        value < least || value > most)
+    if (!internal::parse_whole(text, value) || value < least || value > most)
       fail(fmt::format("{} is {}; it must be a whole number in {}..{}", what,
                        text.empty() ? "missing" : internal::quoted(text), least, most));
     return value;
@@ -97,11 +100,18 @@ class FileWords {
   double real() {
     const std::string_view text = word();
     double value = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || read.ec != std::errc() || read.ptr != text.data() + text.size())
+    if (!internal::parse_real(text, value))
       fail(fmt::format("the value is {}; it must be a number",
                        text.empty() ? "missing" : internal::quoted(text)));
     return value;
+  }
+
+  // Returns the value of an entry.
+  double value(const RowIndex& index) {
+    if (!index.has_values) return 1;
+    return index.has_whole_values
+               ? double(whole("value", -internal::kMostExact, internal::kMostExact))
+               : real();
   }
 
   bool is_at_end_of_line() {
@@ -115,11 +125,13 @@ class FileWords {
     if (position_ < size_) return true;
     if (next_ >= end_) return false;
     const std::int64_t wanted = std::min<std::int64_t>(std::int64_t(piece_.size()), end_ - next_);
-    file_.read(piece_.data(), wanted);
-    size_ = static_cast<std::size_t>(file_.gcount());
+    size_ = static_cast<std::size_t>(file_.read(next_, wanted, piece_.data()));
     position_ = 0;
     if (size_ == 0) fail_at(path_, next_, "the file ends here; it has become shorter than it was");
     return true;
+  }
+  bool is_space(char c) const {
+    return (c != '\n' && internal::is_blank(c)) || (commas_too_ && c == ',');
   }
   char peek() const { return piece_[position_]; }
   char take() {
@@ -128,30 +140,30 @@ class FileWords {
   }
 
   std::string path_;
-  std::ifstream file_;
-  std::int64_t next_, end_, at_ = 0;
+  bool commas_too_;
+  InputFile file_;
+  std::int64_t next_ = 0, end_, at_ = 0;
   std::array<char, 1 << 16> piece_{};
   std::size_t position_ = 0, size_ = 0;
   std::string word_;
 };
 
-void check_declared(const FileWords& words, std::int64_t bytes, std::int64_t rows,
-                    std::int64_t cols) {
-  const std::int64_t most = internal::most_lines(bytes);
+void check_declared(const FileWords& words, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t bytes = words.bytes_of_file(), most = internal::most_lines(bytes);
   if (rows > most || cols > most)
-    throw Error(
-        ErrorCode::LimitExceeded,
-        fmt::format("{} x {} at byte {}: a file of {} bytes may declare {} rows and columns", rows,
-                    cols, words.at(), bytes, most));
+    words.fail(fmt::format("{} rows and {} columns; a file of {} bytes may declare at most {} of "
+                           "each",
+                           rows, cols, bytes, most),
+               ErrorCode::LimitExceeded);
 }
 
-RowIndex index_smtx(FileWords& words, std::int64_t bytes) {
+RowIndex index_smtx(FileWords& words) {
   RowIndex index;
   if (!words.next_line()) words.fail("the file is empty; it must start with three sizes");
   index.rows = words.whole("number of rows", 0, INT64_MAX);
   index.cols = words.whole("number of columns", 0, INT64_MAX);
   const std::int64_t entries = words.whole("number of non-zeros", 0, INT64_MAX);
-  check_declared(words, bytes, index.rows, index.cols);
+  check_declared(words, index.rows, index.cols);
   if (!words.is_at_end_of_line()) words.fail("the three sizes must be alone on their line");
   if (!words.next_line()) words.fail("the file ends before its row offsets");
   for (std::int64_t row = 0; row <= index.rows; ++row) {
@@ -178,7 +190,7 @@ RowIndex index_smtx(FileWords& words, std::int64_t bytes) {
   return index;
 }
 
-RowIndex index_mtx(FileWords& words, std::int64_t bytes) {
+RowIndex index_mtx(FileWords& words) {
   const auto expect = [&](std::initializer_list<std::string_view> legal) {
     std::string text(words.word());
     for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
@@ -191,14 +203,16 @@ RowIndex index_mtx(FileWords& words, std::int64_t bytes) {
   expect({"%%matrixmarket"});
   expect({"matrix"});
   expect({"coordinate"});
-  index.has_values = expect({"real", "double", "integer", "pattern"}) != "pattern";
+  const std::string field = expect({"real", "double", "integer", "pattern"});
+  index.has_values = field != "pattern";
+  index.has_whole_values = field == "integer";
   expect({"general"});
   words.skip_line();
   if (!words.next_line()) words.fail("the file ends before its sizes");
   index.rows = words.whole("number of rows", 0, INT64_MAX);
   index.cols = words.whole("number of columns", 0, INT64_MAX);
   const std::int64_t entries = words.whole("number of entries", 0, INT64_MAX);
-  check_declared(words, bytes, index.rows, index.cols);
+  check_declared(words, index.rows, index.cols);
   words.skip_line();
   std::int64_t entry = 0;
   while (words.next_line()) {
@@ -221,16 +235,42 @@ RowIndex index_mtx(FileWords& words, std::int64_t bytes) {
   return index;
 }
 
+// Read the columns and values of a matrix of which the row pointers are known.
+template <class T>
+void read_smtx_rows(FileWords& words, sparse::Csr<T>& matrix) {
+  for (std::size_t row = 0; row + 1 < matrix.row_begin.size(); ++row) {
+    std::int64_t least = 0;
+    for (std::int64_t i = matrix.row_begin[row]; i < matrix.row_begin[row + 1]; ++i) {
+      const std::int64_t col =
+          words.whole("column, which ascends in a row,", least, matrix.cols - 1);
+      least = col + 1;
+      matrix.col.push_back(static_cast<std::int32_t>(col));
+    }
+  }
+  matrix.values.assign(matrix.col.size(), T(1));
+}
+
+template <class T>
+void read_mtx_rows(FileWords& words, const RowIndex& index, Range rows, sparse::Csr<T>& matrix) {
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    const auto own = std::size_t(row - rows.begin);
+    for (std::int64_t i = matrix.row_begin[own]; i < matrix.row_begin[own + 1]; ++i) {
+      words.next_line();
+      words.whole("row", row + 1, row + 1);
+      matrix.col.push_back(static_cast<std::int32_t>(words.whole("column", 1, index.cols) - 1));
+      matrix.values.push_back(static_cast<T>(words.value(index)));
+      if (!words.is_at_end_of_line()) words.fail("more than an entry on the line");
+    }
+  }
+}
+
 }  // namespace
 
 RowIndex index_rows(const std::string& path) {
   const Kind kind = kind_of(path);
   if (kind == Kind::Npz) return internal::index_npz(path);
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::int64_t bytes = file ? std::int64_t(file.tellg()) : -1;
-  if (bytes < 0) throw Error(ErrorCode::BadInput, path + ": the file cannot be read");
-  FileWords words(path, 0, bytes);
-  return kind == Kind::Smtx ? index_smtx(words, bytes) : index_mtx(words, bytes);
+  FileWords words(path);
+  return kind == Kind::Smtx ? index_smtx(words) : index_mtx(words);
 }
 
 template <class T>
@@ -241,33 +281,23 @@ sparse::Csr<T> read_rows(const std::string& path, const RowIndex& index, Range r
                             rows.end, index.rows));
   const Kind kind = kind_of(path);
   if (kind == Kind::Npz) return internal::read_npz_rows<T>(path, index, rows);
-  const bool is_mtx = kind == Kind::Mtx;
-  const auto entry_of = [&](std::int64_t row) { return index.row_begin[std::size_t(row)]; };
   sparse::Csr<T> matrix{.rows = rows.size(), .cols = index.cols};
-  const std::int64_t entries = entry_of(rows.end) - entry_of(rows.begin);
-  matrix.row_begin.reserve(std::size_t(rows.size()) + 1);
-  matrix.col.reserve(std::size_t(entries));
-  matrix.values.reserve(std::size_t(entries));
-  FileWords words(path, index.byte_begin[std::size_t(rows.begin)],
-                  index.byte_begin[std::size_t(rows.end)]);
-  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    std::int64_t least = 0;
-    for (std::int64_t i = entry_of(row); i < entry_of(row + 1); ++i) {
-      if (is_mtx) {
-        words.next_line();
-        words.whole("row", row + 1, row + 1);
-      }
-      const std::int64_t base = is_mtx ? 1 : 0;
-      const std::int64_t col =
-          words.whole("column, which ascends in a row,", least + base, index.cols - 1 + base) -
-          base;
-      least = col + 1;
-      matrix.col.push_back(static_cast<std::int32_t>(col));
-      matrix.values.push_back(static_cast<T>(index.has_values ? words.real() : 1.0));
-      if (is_mtx && !words.is_at_end_of_line()) words.fail("more than an entry on the line");
-    }
-    matrix.row_begin.push_back(entry_of(row + 1) - entry_of(rows.begin));
+  const std::int64_t first = index.row_begin[std::size_t(rows.begin)];
+  for (std::int64_t row = rows.begin; row < rows.end; ++row)
+    matrix.row_begin.push_back(index.row_begin[std::size_t(row) + 1] - first);
+  matrix.col.reserve(std::size_t(matrix.row_begin.back()));
+  matrix.values.reserve(std::size_t(matrix.row_begin.back()));
+  FileWords words(
+      path, {index.byte_begin[std::size_t(rows.begin)], index.byte_begin[std::size_t(rows.end)]});
+  if (kind == Kind::Smtx) {
+    read_smtx_rows(words, matrix);
+    return matrix;
   }
+  read_mtx_rows(words, index, rows, matrix);
+  if (const auto twins = internal::sort_entries(matrix))
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: row {}, column {} is given twice; drop one or add them up", path,
+                            rows.begin + twins->row + 1, twins->col + 1));
   return matrix;
 }
 

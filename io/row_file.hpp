@@ -14,6 +14,7 @@ namespace tessera::io {
 struct RowIndex {
   std::int64_t rows = 0, cols = 0;
   bool has_values = false;              // false: the file has a pattern, and all values are 1
+  bool has_whole_values = false;        // values are whole numbers (an "integer" .mtx file)
   std::vector<std::int64_t> row_begin;  // [rows + 1] entries before each row
   std::vector<std::int64_t>
       byte_begin;  // [rows + 1] offset of the first byte of each row's entries
@@ -39,10 +40,11 @@ RowIndex index_rows(const std::string& path);
 
 // Returns the rows [rows.begin, rows.end) of a file of which `index` is the index. Reads their
 // bytes alone; the arrays of an .npz file, which may be compressed, are unpacked piece by piece up
-// to the last entry, and only the entries of these rows are kept. T is float or double. Throws
-// Error{BadInput} for columns outside the matrix or not ascending, for numbers that are none, and
-// for a file that is shorter than its index says; and Error{InvalidArgument} for rows that the file
-// does not have.
+// to the last entry, and only the entries of these rows are kept. Columns of a row ascend in the
+// result; those of .mtx and .npz files may be in any order. T is float or double. Throws
+// Error{BadInput} for columns outside the matrix or given twice, or not ascending in an .smtx file,
+// for numbers that are none, and for a file that is shorter than its index says; and
+// Error{InvalidArgument} for rows that the file does not have.
 template <class T>
 sparse::Csr<T> read_rows(const std::string& path, const RowIndex& index, Range rows);
 

@@ -55,15 +55,23 @@ CellEdits::CellEdits(const Buckets& buckets, std::span<const BlockEdit> edits,
 void CellEdits::sort_by_bucket(std::span<const BlockEdit> edits) {
   const std::int64_t x_step = grid_.x_range(0).size() / grid_.block.rows;
   const std::int64_t y_step = grid_.y_range(0).size() / grid_.block.cols;
-  const auto bucket = [&](const BlockEdit& e) {
-    return index(grid_.bucket_index(e.row / x_step, e.col / y_step, 0));
+  // A list of all columns, because a division for each edit takes longer than the rest.
+  std::vector<std::int64_t> cell_of(index(grid_.splits.y * y_step));
+  for (std::int64_t c = 0; c < std::ssize(cell_of); ++c)
+    cell_of[index(c)] = grid_.bucket_index(0, c / y_step, 0);
+  const auto for_each_edit = [&](auto&& visit) {
+    std::int64_t first_bucket = 0, end_row = x_step;
+    for (const BlockEdit& e : edits) {
+      for (; e.row >= end_row; end_row += x_step) first_bucket += grid_.splits.y;
+      visit(index(first_bucket + cell_of[index(e.col)]), e);
+    }
   };
   edit_begin_.assign(index(grid_.buckets()) + 1, 0);
-  for (const BlockEdit& e : edits) ++edit_begin_[bucket(e) + 1];
+  for_each_edit([&](std::size_t bucket, const BlockEdit&) { ++edit_begin_[bucket + 1]; });
   for (std::size_t b = 1; b < edit_begin_.size(); ++b) edit_begin_[b] += edit_begin_[b - 1];
   std::vector<std::int64_t> next(edit_begin_.begin(), edit_begin_.end() - 1);
   edits_.resize(edits.size());
-  for (const BlockEdit& e : edits) edits_[index(next[bucket(e)]++)] = e;
+  for_each_edit([&](std::size_t bucket, const BlockEdit& e) { edits_[index(next[bucket]++)] = e; });
 }
 
 // Every row with an added block may be a new one, and none may disappear.
@@ -74,10 +82,11 @@ void CellEdits::check_capacity(const Buckets& buckets) {
     std::int32_t last = -1;
     for (std::int64_t i = edit_begin_[index(b)]; i < edit_begin_[index(b) + 1]; ++i) {
       const BlockEdit& edit = edits_[index(i)];
-      blocks += edit.number < 0 ? -1 : 1;
-      if (edit.number < 0 || edit.row == last) continue;
-      last = edit.row;
-      ++rows;
+      // Without branches that depend on the edits, of which every second would be mispredicted.
+      const int is_added = edit.number >= 0;
+      blocks += 2 * is_added - 1;
+      rows += is_added & int{edit.row != last};
+      last = is_added != 0 ? edit.row : last;
     }
     rows = std::min(rows, grid_.x_range(b / grid_.splits.y).size() / grid_.block.rows);
     most_rows_ += rows;
@@ -95,6 +104,9 @@ void CellEdits::grow_scratch(std::int64_t value_bytes, int threads) {
     scratch.source.resize(index(grid_.blocks));
     scratch.values.resize(index(grid_.blocks * grid_.block.area() * value_bytes));
     scratch.rows.reserve(index(grid_.x_range(0).size() / grid_.block.rows));
+    scratch.row_words.resize(index(longest) + 1);
+    scratch.row_source.resize(index(longest) + 1);
+    scratch.row_values.resize((index(longest) + 1) * sizeof(float));
     scratch.bin_rows.resize(index(longest) + 1);
     scratch.bin_firsts.resize(index(longest) + 1);
   }

@@ -85,7 +85,10 @@ class CellEdits {
     std::vector<std::uint32_t> words;
     std::vector<std::int32_t> source;
     AlignedVector<std::byte> values;
-    std::vector<Row> rows;                           // of the cell
+    std::vector<Row> rows;                 // of the cell
+    std::vector<std::uint32_t> row_words;  // one row and one element more
+    std::vector<std::int32_t> row_source;
+    AlignedVector<std::byte> row_values;
     std::vector<std::int32_t> bin_rows, bin_firsts;  // of each length of a row
   };
   template <class Word, class T>

@@ -28,7 +28,7 @@ class HomeRecords {
   // Returns false if the record does not fit.
   template <class Word>
   bool add(std::int64_t bucket, internal::BucketWriter<Word>& writer) {
-    if (pieces_.blocks_of(bucket) == 0) return true;
+    if (pieces_.runs_of(bucket).empty()) return true;
     internal::home_record(pieces_, bucket, bucket / grid_.splits.z, record_);
     return writer.add(record_);
   }

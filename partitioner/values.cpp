@@ -32,14 +32,23 @@ void check_value_count(std::string_view what, std::size_t length, std::int64_t e
               fmt::format("{}: {} values given, {} expected", what, length, expected));
 }
 
-// The slots of a bucket that hold a block. Padding is at the end.
+std::span<const std::int32_t> slots_of(const Buckets& buckets, std::int64_t bucket) {
+  return std::span(buckets.source)
+      .subspan(static_cast<std::size_t>(bucket * buckets.grid.blocks),
+               static_cast<std::size_t>(buckets.grid.blocks));
+}
+
+// The slots of a bucket that hold a block. Padding is at the end. The search has no branches,
+// because a bucket may be filled up to anywhere.
 std::span<const std::int32_t> held_slots(const Buckets& buckets, std::int64_t bucket) {
-  const auto slots = std::span(buckets.source)
-                         .subspan(static_cast<std::size_t>(bucket * buckets.grid.blocks),
-                                  static_cast<std::size_t>(buckets.grid.blocks));
-  return slots.first(static_cast<std::size_t>(
-      std::partition_point(slots.begin(), slots.end(), [](std::int32_t s) { return s >= 0; }) -
-      slots.begin()));
+  const auto slots = slots_of(buckets, bucket);
+  const std::int32_t* at = slots.data();
+  for (std::size_t n = slots.size(); n > 0;) {
+    const std::size_t half = (n + 1) / 2;
+    at += at[half - 1] >= 0 ? half : 0;
+    n -= half;
+  }
+  return slots.first(static_cast<std::size_t>(at - slots.data()));
 }
 
 // Calls move(first slot, block, count) for stretches of slots that hold neighbouring blocks.
@@ -64,6 +73,14 @@ void fill_elements(std::span<const std::int32_t> held, const From* values, std::
     for (std::size_t j = i; j < i + kLine; ++j) to[j] = convert<To>(values[held[j]]);
   }
   for (; i < held.size(); ++i) to[i] = convert<To>(values[held[i]]);
+}
+
+// The same for a bucket of few slots, padding included: it is not worth a search for its begin.
+template <class To, class From>
+void fill_few_elements(std::span<const std::int32_t> slots, const From* values, To* to) {
+  constexpr From kPadding{};
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    to[i] = convert<To>(*(slots[i] >= 0 ? values + slots[i] : &kPadding));
 }
 
 // The method of copying blocks into bucket order: with ordinary stores, or past the caches if there
@@ -105,9 +122,12 @@ template <class To, class From>
 void fill_bucket(const Buckets& buckets, std::int64_t bucket, std::int64_t next, const From* values,
                  Way way, std::span<To> bucket_values) {
   const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
-  const auto held = held_slots(buckets, bucket);
   const auto to = bucket_values.subspan(static_cast<std::size_t>(bucket * each),
                                         static_cast<std::size_t>(each));
+  constexpr std::int64_t kFew = 192;
+  if (area == 1 && each <= kFew)
+    return fill_few_elements(slots_of(buckets, bucket), values, to.data());
+  const auto held = held_slots(buckets, bucket);
   const auto next_slot = static_cast<std::size_t>(next * buckets.grid.blocks);
   const bool last = next_slot >= buckets.source.size();
   if (area == 1)

@@ -115,4 +115,26 @@ void check(const NetworkSpec& spec) {
   if (spec.loss) codelets::check(spec.update);
 }
 
+std::optional<Pass> pass_of(NetworkWork work) {
+  switch (work) {
+    case NetworkWork::Fwd:
+    case NetworkWork::Recompute:
+      return Pass::Fwd;
+    case NetworkWork::GradA:
+      return Pass::GradA;
+    case NetworkWork::GradW:
+      return Pass::GradW;
+    case NetworkWork::Parameters:
+    case NetworkWork::Activate:
+    case NetworkWork::HandOver:
+    case NetworkWork::Loss:
+    case NetworkWork::Derivative:
+    case NetworkWork::Update:
+    case NetworkWork::UpdateBiases:
+    case NetworkWork::Rehome:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace tessera::planner

@@ -87,4 +87,8 @@ enum class NetworkWork {
 // "hand over"; the text is valid as long as the program.
 std::string_view to_string(NetworkWork work);
 
+// Returns the pass of a layer that a kind of work runs, if it runs one. Recompute runs Fwd, and the
+// activation after it.
+std::optional<Pass> pass_of(NetworkWork work);
+
 }  // namespace tessera::planner

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/candidate_chain.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/planner.hpp"
@@ -28,143 +27,6 @@ Options in_network(Options options) {
   return options;
 }
 
-// A choice of plans for the layers up to one, which no other choice beats.
-struct Choice {
-  Cycles cycles;
-  Bytes resident, temp;
-  std::size_t candidate = 0;  // of the layer
-  std::size_t before = 0;     // index of the choice for the layers before it
-
-  bool beats(const Choice& other) const {
-    return cycles <= other.cycles && resident <= other.resident && temp <= other.temp;
-  }
-};
-
-// Adds a choice unless one of those from `first` on beats it, and removes those that it beats.
-void add_choice(std::vector<Choice>& choices, std::size_t first, const Choice& choice) {
-  const auto begin = choices.begin() + std::ptrdiff_t(first);
-  if (std::any_of(begin, choices.end(), [&](const Choice& c) { return c.beats(choice); })) return;
-  choices.erase(
-      std::remove_if(begin, choices.end(), [&](const Choice& c) { return choice.beats(c); }),
-      choices.end());
-  choices.push_back(choice);
-}
-
-// The candidates of all layers with their costs. Layers that cost the same, because they are alike
-// and have the same place in the network, share those of the first one of them: networks may have
-// hundreds of equal layers. Only the numbers of layers in the work are then those of that one.
-class PricedCandidates {
- public:
-  PricedCandidates(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
-                   const device::Machine& machine)
-      : priced_(candidates.size()) {
-    for (std::size_t l = 0; l < candidates.size(); ++l) {
-      same_.push_back(first_like(spec, candidates, l));
-      if (same_[l] < l) continue;
-      for (const Plan& plan : candidates[l])
-        priced_[l].emplace_back(spec, std::int64_t(l), plan, machine);
-    }
-  }
-
-  std::size_t size() const { return same_.size(); }
-  const std::vector<PricedLayer>& operator[](std::size_t l) const { return priced_[same_[l]]; }
-
-  // Returns the number of the layer whose costs are those of layer `l`.
-  std::size_t same(std::size_t l) const { return same_[l]; }
-
- private:
-  // The first and the last layer have work of their own, and a result that is computed again is
-  // fetched a second time.
-  static std::size_t first_like(const NetworkSpec& spec,
-                                const std::vector<LayerCandidates>& candidates, std::size_t l) {
-    if (l == 0 || l + 1 == candidates.size()) return l;
-    for (std::size_t k = 1; k < l; ++k)
-      if (spec.layers[k] == spec.layers[l] &&
-          spec.layers[k - 1].recompute == spec.layers[l - 1].recompute &&
-          candidates[k] == candidates[l])
-        return k;
-    return l;
-  }
-
-  std::vector<std::size_t> same_;
-  std::vector<std::vector<PricedLayer>> priced_;  // empty if those of another layer serve
-};
-
-// The choices for each layer, by layer.
-class Chain {
- public:
-  Chain(const PricedCandidates& candidates, const device::Machine& machine)
-      : candidates_(candidates), machine_(machine) {}
-
-  // Returns the cheapest choice that fits, as indices of candidates; empty if none fits.
-  std::vector<std::size_t> best() {
-    std::vector<std::vector<Choice>> choices;
-    for (std::size_t l = 0; l < candidates_.size(); ++l) {
-      choices.push_back(choices_of(l, choices.empty() ? nullptr : &choices.back()));
-      if (choices.back().empty()) return {};
-    }
-    const auto fewest = [](const Choice& a, const Choice& b) { return a.cycles < b.cycles; };
-    const auto& last = choices.back();
-    auto at = std::size_t(std::min_element(last.begin(), last.end(), fewest) - last.begin());
-    std::vector<std::size_t> chosen(candidates_.size());
-    for (std::size_t l = candidates_.size(); l-- > 0;) {
-      chosen[l] = choices[l][at].candidate;
-      at = choices[l][at].before;
-    }
-    return chosen;
-  }
-
- private:
-  std::vector<Choice> choices_of(std::size_t l, const std::vector<Choice>* before) {
-    std::vector<Choice> choices;
-    for (std::size_t c = 0; c < candidates_[l].size(); ++c) {
-      const Choice own = own_choice(l, c);
-      const std::size_t first = choices.size();
-      if (before == nullptr)
-        add(choices, first, own);
-      else
-        add_after(choices, first, own, l, *before);
-    }
-    return choices;
-  }
-  // The choice of one candidate without the layers before it.
-  Choice own_choice(std::size_t l, std::size_t c) {
-    const auto [at, is_new] = own_.try_emplace({candidates_.same(l), c});
-    if (is_new) {
-      const PricedLayer& layer = candidates_[l][c];
-      at->second = {sum_of(layer.own_work()), layer.resident(), layer.temp(), c, 0};
-    }
-    return at->second;
-  }
-  // The cycles of the links from all candidates of the layer before to one of a layer.
-  const std::vector<Cycles>& links_to(std::size_t l, std::size_t c) {
-    const auto [at, is_new] = links_.try_emplace({candidates_.same(l - 1), candidates_.same(l), c});
-    if (is_new)
-      for (const PricedLayer& layer : candidates_[l - 1])
-        at->second.push_back(sum_of(layer.link_work(candidates_[l][c])));
-    return at->second;
-  }
-  void add_after(std::vector<Choice>& choices, std::size_t first, const Choice& own, std::size_t l,
-                 const std::vector<Choice>& before) {
-    const std::vector<Cycles>& links = links_to(l, own.candidate);
-    for (std::size_t b = 0; b < before.size(); ++b) {
-      const Bytes beside = candidates_[l - 1][before[b].candidate].temp_of_next();
-      add(choices, first,
-          {before[b].cycles + links[before[b].candidate] + own.cycles,
-           before[b].resident + own.resident, std::max(before[b].temp, own.temp + beside),
-           own.candidate, b});
-    }
-  }
-  void add(std::vector<Choice>& choices, std::size_t first, const Choice& choice) const {
-    if (choice.resident + choice.temp <= machine_.tile_memory) add_choice(choices, first, choice);
-  }
-
-  const PricedCandidates& candidates_;
-  const device::Machine& machine_;
-  std::map<std::pair<std::size_t, std::size_t>, Choice> own_;  // by layer and candidate
-  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::vector<Cycles>> links_;
-};
-
 // Adds up the work of each kind and layer.
 void add_work(std::vector<WorkCost>& all, const std::vector<WorkCost>& work) {
   for (const WorkCost& part : work) {
@@ -179,7 +41,7 @@ void add_work(std::vector<WorkCost>& all, const std::vector<WorkCost>& work) {
 }
 
 // Returns the network of the chosen plans with its cost.
-NetworkPlan priced(const NetworkSpec& spec, const PricedCandidates& candidates,
+NetworkPlan priced(const NetworkSpec& spec, const internal::PricedCandidates& candidates,
                    const std::vector<std::size_t>& chosen, const device::Machine& machine) {
   NetworkPlan plan;
   Bytes resident, temp, beside;
@@ -202,7 +64,7 @@ NetworkPlan priced(const NetworkSpec& spec, const PricedCandidates& candidates,
 }
 
 // Returns the cycles of the cheapest plan of each layer in a program of its own.
-Cycles cycles_apart(const PricedCandidates& candidates) {
+Cycles cycles_apart(const internal::PricedCandidates& candidates) {
   Cycles cycles;
   for (std::size_t l = 0; l < candidates.size(); ++l) {
     const PricedLayer& layer = candidates[l].front();
@@ -242,7 +104,7 @@ Plan dense_layer_plan(const Problem& problem, const device::Machine& machine, Op
   return plan;
 }
 
-[[noreturn]] void throw_too_large(const PricedCandidates& candidates,
+[[noreturn]] void throw_too_large(const internal::PricedCandidates& candidates,
                                   const device::Machine& machine) {
   std::size_t largest = 0;
   Bytes most, sum;
@@ -350,8 +212,8 @@ NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandida
                          const device::Machine& machine) {
   check(spec);
   TESSERA_ASSERT(candidates.size() == spec.layers.size());
-  const PricedCandidates all(spec, candidates, machine);
-  const std::vector<std::size_t> chosen = Chain(all, machine).best();
+  const internal::PricedCandidates all(spec, candidates, machine);
+  const std::vector<std::size_t> chosen = internal::cheapest_chain(all, machine);
   if (chosen.empty()) throw_too_large(all, machine);
   NetworkPlan plan = priced(spec, all, chosen, machine);
   const NetworkPlan cheapest = priced(spec, all, std::vector<std::size_t>(chosen.size()), machine);

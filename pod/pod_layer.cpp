@@ -22,6 +22,14 @@ struct PodLayer::State : internal::LayerState {
 
 namespace {
 
+void check_pass(const Problem& problem, Pass pass) {
+  const std::vector<Pass> passes = passes_of(problem);
+  if (std::ranges::find(passes, pass) == passes.end())
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("{}: the plan of this layer does not include this pass", to_string(pass)));
+}
+
 template <class T>
 void check_call(const internal::LayerState& state, Pass pass, const PodRunOptions& options) {
   const Problem& problem = state.problem();
@@ -30,10 +38,7 @@ void check_call(const internal::LayerState& state, Pass pass, const PodRunOption
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{}: operands are {} but the layer is {}", name,
                             to_string(data_type_of<T>()), to_string(problem.data_type)));
-  const std::vector<Pass> passes = passes_of(problem);
-  if (std::ranges::find(passes, pass) == passes.end())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: the plan of this layer does not include this pass", name));
+  check_pass(problem, pass);
   if (state.weights.empty())
     throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", name));
   if (options.split != nullptr && options.fault)
@@ -218,6 +223,7 @@ const sparse::Csr<float>& PodLayer::weights(std::int64_t group) const {
 // Devices round their partial sums to the layer's type before these travel, so the bound is that of
 // sums in that type if devices add to each other's sums.
 verify::Rounding PodLayer::rounding(Pass pass) const {
+  check_pass(plan().problem, pass);
   const Dims parts = plan().grid.parts();
   std::int64_t devices = 1;
   switch (pass) {

@@ -159,7 +159,8 @@ class PodLayer {
   // Returns the devices in use, in the order of the ledger.
   const std::vector<DevicePlace>& places() const;
 
-  // Returns the bound on rounding of a pass, for verify::verify_product.
+  // Returns the bound on rounding of a pass, for verify::verify_product. Throws
+  // Error{InvalidArgument} for a pass that the plan does not have.
   verify::Rounding rounding(Pass pass) const;
 
   // Return the number of columns of the operands, the number of values of all groups, and the

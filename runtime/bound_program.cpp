@@ -112,12 +112,13 @@ void BoundProgram::check_steps(const StepOrder& order) const {
 }
 
 device::SlotSpec BoundProgram::slot(BufferId buffer, TileId tile, std::int64_t rows,
-                                    std::int64_t row_bytes, device::SlotKind kind) {
+                                    std::int64_t row_bytes, device::SlotKind kind,
+                                    std::int64_t count) {
   TESSERA_ASSERT(!access_.empty());
   Buffer& entry = program_.buffers[std::size_t(buffer.value)];
   entry.largest = std::max(entry.largest, Bytes(rows * row_bytes));
   const Liveness::Life life = live_.lives[std::size_t(buffer.value)];
-  return {tile, entry.name, rows, row_bytes, kind, life.first, life.last, buffer.value};
+  return {tile, entry.name, count * rows, row_bytes, kind, life.first, life.last, buffer.value};
 }
 
 Node& BoundProgram::node(int number) {

@@ -24,9 +24,12 @@ BucketShape values_shape(const PassSpec& spec) {
 }
 
 BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, TileId tile,
-                             const BucketShape& shape, const BucketUse& use) {
-  return {engine.add_slot(program.slot(use.words, tile, 1, shape.meta_bytes)),
-          engine.add_slot(program.slot(use.payload, tile, 1, shape.payload_bytes))};
+                             const BucketShape& shape, const BucketUse& use, std::int64_t buckets) {
+  const auto add = [&](BufferId buffer, std::int64_t bytes) {
+    return engine.add_slot(
+        program.slot(buffer, tile, 1, bytes, device::SlotKind::Landing, buckets));
+  };
+  return {add(use.words, shape.meta_bytes), add(use.payload, shape.payload_bytes)};
 }
 
 OtherWords::OtherWords(BoundProgram& program, const PassSpec& spec) {

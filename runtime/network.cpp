@@ -31,6 +31,16 @@ void check_plan(std::size_t number, const NetworkLayer& layer, const planner::Pl
     refuse_plan("spreads its operands", "plan it with operandPlacement \"at-home\"");
 }
 
+// Returns call(), whose errors get the number of the layer.
+template <class Call>
+auto of_layer(std::int64_t layer, const Call& call) {
+  try {
+    return call();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("network: layer {}: {}", layer + 1, error.what()));
+  }
+}
+
 }  // namespace
 
 Cycles NetworkCost::of(int part) const {
@@ -64,6 +74,18 @@ const NetworkSpec& Network::spec() const { return state_->spec; }
 std::optional<partitioner::Misfit> Network::set_weights(std::int64_t layer,
                                                         const sparse::Csr<float>& weights) {
   return state_->set_weights(state_->at(layer), weights);
+}
+
+partitioner::SavedWeights Network::saved_weights(std::int64_t layer) const {
+  const internal::NetworkLayerState& from = state_->at(layer);
+  if (!from.has_weights())
+    refuse(fmt::format("layer {} has no weights; call set_weights first", layer + 1));
+  return of_layer(layer, [&] { return from.saved_weights(); });
+}
+
+void Network::restore_weights(std::int64_t layer, const partitioner::SavedWeights& saved) {
+  const auto call = state_->enter("restore_weights");
+  of_layer(layer, [&] { state_->at(layer).restore_weights(saved); });
 }
 
 void Network::set_bias(std::int64_t layer, std::span<const float> bias) {
@@ -112,33 +134,6 @@ Bytes Network::state_bytes() const {
   for (const auto& layer : state_->layers) sum += layer->state_bytes();
   return sum;
 }
-namespace {
-
-// The pass that a kind of work runs, if its multiplications depend on the pattern.
-std::optional<Pass> pass_of(NetworkWork work) {
-  switch (work) {
-    case NetworkWork::Fwd:
-    case NetworkWork::Recompute:
-      return Pass::Fwd;
-    case NetworkWork::GradA:
-      return Pass::GradA;
-    case NetworkWork::GradW:
-      return Pass::GradW;
-    case NetworkWork::Parameters:
-    case NetworkWork::Activate:
-    case NetworkWork::HandOver:
-    case NetworkWork::Loss:
-    case NetworkWork::Derivative:
-    case NetworkWork::Update:
-    case NetworkWork::UpdateBiases:
-    case NetworkWork::Rehome:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::vector<planner::WorkCost> Network::planned_work(const planner::NetworkPlan& plan) const {
   state_->check_weights();
   if (plan.plans.size() != state_->layers.size())

@@ -10,6 +10,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/planner/network.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/planner/plan_network.hpp"
@@ -100,6 +101,16 @@ class Network {
   // the weights that it had.
   std::optional<partitioner::Misfit> set_weights(std::int64_t layer,
                                                  const sparse::Csr<float>& weights);
+
+  // Return and take the weights of a sparse layer, encoded, for partitioner::write_saved_weights:
+  // those of the last set_weights or restore_weights, without the updates of runs. Restored weights
+  // have their values rounded to the network's type; states of the optimiser are set to 0. Throw
+  // Error{InvalidArgument}, which names the layer, for a dense one, before its first weights, and
+  // for weights that were encoded for another plan or machine; restore_weights throws
+  // Error{BadInput} if words, patterns and statistics contradict each other. The layer then keeps
+  // the weights that it had.
+  partitioner::SavedWeights saved_weights(std::int64_t layer) const;
+  void restore_weights(std::int64_t layer, const partitioner::SavedWeights& saved);
 
   // Sets the bias of a layer that has one, [outputs].
   void set_bias(std::int64_t layer, std::span<const float> bias);

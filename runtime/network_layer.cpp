@@ -181,6 +181,17 @@ void NetworkLayerState::add_bias_slots() {
   for (const HomeShare& share : gradient_->shares) row_sums.push_back(add(row_sums_buffer, share));
 }
 
+namespace {
+
+[[noreturn]] void refuse_buckets() {
+  throw Error(ErrorCode::InvalidArgument, "a dense layer has no buckets");
+}
+
+}  // namespace
+
+partitioner::SavedWeights NetworkLayerState::saved_weights() const { refuse_buckets(); }
+void NetworkLayerState::restore_weights(const partitioner::SavedWeights&) { refuse_buckets(); }
+
 Bytes NetworkLayerState::state_bytes() const {
   return Bytes(value_bytes().value / element() * std::ssize(state_buffers) *
                std::int64_t(sizeof(float)));

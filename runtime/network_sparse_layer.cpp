@@ -230,6 +230,26 @@ std::optional<partitioner::Misfit> NetworkSparseLayer::set_weights(
   return std::nullopt;
 }
 
+partitioner::SavedWeights NetworkSparseLayer::saved_weights() const {
+  return internal::saved_weights(forward_.weights, transposed_ ? &transposed_->weights : nullptr,
+                                 problem.size.g);
+}
+
+void NetworkSparseLayer::restore_weights(const partitioner::SavedWeights& saved) {
+  check_saved(saved, transposed_ ? 2 : 1, problem.size.g);
+  const sparse::CheckedCsr<float> given = forward_.weights.restore(saved).front();
+  std::vector<std::int64_t> places;
+  if (transposed_) {
+    const sparse::CheckedCsr<float> transposed = sparse::transpose(given);
+    places = sparse::transpose_order(transposed);
+    transposed_->weights.restore({&transposed, 1}, saved.layouts.back());
+    transposed_->weights.take();
+  }
+  forward_.weights.take();
+  places_ = std::move(places);
+  set_parameters();
+}
+
 Bytes NetworkSparseLayer::pattern_bytes() const {
   Bytes bytes = forward_.weights.pattern_bytes().all();
   if (!transposed_) return bytes;

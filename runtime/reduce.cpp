@@ -45,7 +45,24 @@ void add_up_floats(std::span<const std::byte* const> sources, std::int64_t n, st
   }
 }
 
+template <class T>
+void move_up(std::byte* from, std::int64_t n, std::byte* to) {
+  auto* partials = reinterpret_cast<T*>(from);
+  auto* sums = reinterpret_cast<T*>(to);
+  if constexpr (std::is_same_v<T, float>)
+    return codelets::add_and_clear(partials, n, sums);
+  else
+    for (std::int64_t i = 0; i < n; ++i) {
+      sums[i] = T(float(sums[i]) + float(partials[i]));
+      partials[i] = T();
+    }
+}
+
 }  // namespace
+
+MoveUp move_up_for(DataType partials) {
+  return with_type(partials, [](auto zero) -> MoveUp { return move_up<decltype(zero)>; });
+}
 
 AddUp add_up_for(DataType partials, DataType result) {
   if (partials == DataType::Float)
@@ -67,7 +84,9 @@ void Reduction::declare(BoundProgram& program, device::Engine& engine, BufferId 
   result_buffer_ = program.add_buffer("result");
   compute_node_ = program.step(NodeKind::Compute, kReducePhase, {reads, {result_buffer_}}, [&] {
     engine.compute(kReducePhase, tiles_, [&](const device::Tile& tile) {
-      return reduce(engine, tile, jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])]);
+      Job& job = jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])];
+      if (!only_charges_) add_up(tile, job);
+      return cycles(engine, job);
     });
   });
 }
@@ -98,13 +117,18 @@ void Reduction::add_job(BoundProgram& program, device::Engine& engine,
           .views = std::vector<const std::byte*>(column.tiles.size())};
   const std::int64_t elements = job.elements.size();
   if (elements == 0) return;
+  const auto add_other = [&](std::int64_t sources) {
+    return engine.add_slot(program.slot(others_buffer_, job.tile, elements, bytes_of(partials_),
+                                        device::SlotKind::Landing, sources));
+  };
+  device::SlotId others;  // the memory of all other sources, if nothing arrives there
+  if (only_charges_ && parts > 1) others = add_other(parts - 1);
   for (std::size_t s = 0; s < column.tiles.size(); ++s)
-    job.sources.push_back(s == i ? column.partials[i]
-                                 : engine.add_slot(program.slot(others_buffer_, job.tile, elements,
-                                                                bytes_of(partials_))));
+    job.sources.push_back(s == i ? column.partials[i] : only_charges_ ? others : add_other(1));
   if (has_work())
-    job.result = engine.add_slot(program.slot(result_buffer_, job.tile, elements, bytes_of(result_),
-                                              device::SlotKind::Owned));
+    job.result = engine.add_slot(
+        program.slot(result_buffer_, job.tile, elements, bytes_of(result_),
+                     only_charges_ ? device::SlotKind::Landing : device::SlotKind::Owned));
   jobs_.push_back(std::move(job));
 }
 
@@ -119,19 +143,21 @@ void Reduction::prepare(BoundProgram& program, const device::Engine& engine) {
         if (s != job.own)
           gathers.push_back({{{column.partials[s], job.elements}}, {job.sources[s]}});
     }
-  exchange_ = engine.prepare(std::move(gathers));
+  exchange_ = only_charges_ ? engine.charge_gathers(gathers) : engine.prepare(std::move(gathers));
   if (exchange_node_ >= 0) program.set_moves(exchange_node_, exchange_.moved);
   if (compute_node_ >= 0) program.set_tiles(compute_node_, std::ssize(tiles_));
 }
 
-Cycles Reduction::reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const {
+void Reduction::add_up(const device::Tile& tile, Job& job) const {
   for (std::size_t s = 0; s < job.sources.size(); ++s) {
     const device::ByteRows view = tile.view(job.sources[s]);
     job.views[s] = s == job.own ? view.sub(job.elements).data : view.data;
   }
-  const std::int64_t n = job.elements.size();
-  add_up_for(partials_, result_)(job.views, n, tile.view(job.result).data);
-  const std::int64_t workers = engine.machine().workers;
+  add_up_for(partials_, result_)(job.views, job.elements.size(), tile.view(job.result).data);
+}
+
+Cycles Reduction::cycles(const device::Engine& engine, const Job& job) const {
+  const std::int64_t n = job.elements.size(), workers = engine.machine().workers;
   return depth_ == 1 ? codelets::cast_cycles(n, partials_, result_, workers)
                      : codelets::reduce_cycles(n, depth_, partials_, result_, workers);
 }

@@ -125,29 +125,37 @@ void TransposedLayout::restore(std::span<const sparse::CheckedCsr<float>> weight
   layout_.weights().restore(turned(weights), layout);
 }
 
-partitioner::SavedWeights SparseLayer::saved_weights() const {
+void check_saved(const partitioner::SavedWeights& saved, std::size_t layouts, std::int64_t groups) {
+  if (saved.layouts.size() != layouts)
+    refuse_other("layouts are", std::ssize(saved.layouts), std::int64_t(layouts));
+  for (const std::size_t own :
+       {saved.patterns.size(), saved.values.size(), saved.layouts.front().groups.size(),
+        saved.layouts.back().groups.size()})
+    if (std::int64_t(own) != groups) refuse_other("groups are", std::int64_t(own), groups);
+}
+
+partitioner::SavedWeights saved_weights(const LayerWeights& first, const LayerWeights* second,
+                                        std::int64_t groups) {
   partitioner::SavedWeights saved;
-  const LayerWeights& first = forward_.weights();
-  for (std::int64_t g = 0; g < problem_.size.g; ++g) {
+  for (std::int64_t g = 0; g < groups; ++g) {
     sparse::Csr<float> pattern = *first.given(g);
     pattern.values.clear();
     saved.patterns.push_back(std::move(pattern));
     saved.values.push_back(first.saved_values(g));
   }
   saved.layouts.push_back(first.saved_layout());
-  if (transposed_) saved.layouts.push_back(transposed_->layout().weights().saved_layout());
+  if (second != nullptr) saved.layouts.push_back(second->saved_layout());
   return saved;
 }
 
+partitioner::SavedWeights SparseLayer::saved_weights() const {
+  return internal::saved_weights(forward_.weights(),
+                                 transposed_ ? &transposed_->layout().weights() : nullptr,
+                                 problem_.size.g);
+}
+
 void SparseLayer::restore_weights(const partitioner::SavedWeights& saved) {
-  const std::size_t layouts = transposed_ ? 2 : 1;
-  if (saved.layouts.size() != layouts)
-    refuse_other("layouts are", std::ssize(saved.layouts), std::int64_t(layouts));
-  for (const std::size_t groups :
-       {saved.patterns.size(), saved.values.size(), saved.layouts.front().groups.size(),
-        saved.layouts.back().groups.size()})
-    if (std::int64_t(groups) != problem_.size.g)
-      refuse_other("groups are", std::int64_t(groups), problem_.size.g);
+  check_saved(saved, transposed_ ? 2 : 1, problem_.size.g);
   const auto weights = forward_.weights().restore(saved);
   if (transposed_) transposed_->restore(weights, saved.layouts.back());
   if (transposed_) transposed_->take();

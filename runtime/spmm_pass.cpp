@@ -50,9 +50,18 @@ PassForm SpmmPass::State::form() const {
 void SpmmPass::State::prepare() {
   travelling.prepare(bound, engine, homes);
   reduction.prepare(bound, engine);
-  prearrange = engine.prepare(prearrange_gathers(),
-                              fetches ? fetches->prepare() : std::vector<device::Move>());
+  if (sums)
+    prearrange = engine.charge_gathers(prearrange_gathers());
+  else
+    prearrange = engine.prepare(prearrange_gathers(),
+                                fetches ? fetches->prepare() : std::vector<device::Move>());
   bound.set_moves(prearrange_node, prearrange.moved);
+}
+
+void SpmmPass::State::share_sums(Executor& executor) {
+  TESSERA_ASSERT(shared == nullptr && engine.mode() == device::ExchangeMode::Share);
+  sums.emplace(spec, executor);
+  reduction.only_charge();
 }
 
 bool SpmmPass::State::turns_blocks() const {
@@ -77,13 +86,10 @@ void SpmmPass::State::add_slots() {
                           ? slots.in
                           : engine.add_slot(bound.slot(use.in_home, tile, share, row_bytes()));
     // Rows of one element, because the reduction cuts the partials at any element.
-    slots.partial =
-        engine.add_slot(bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
-                                   bytes_of(spec.partials_type), SlotKind::Owned));
-    for (std::int64_t k = 0; k < spec.grid.splits.z; ++k)
-      slots.arrived.push_back(
-          k == c.z ? homes[std::size_t(tile.value)]
-                   : internal::add_bucket_slots(bound, engine, tile, shape, use.arrived));
+    slots.partial = engine.add_slot(
+        bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
+                   bytes_of(spec.partials_type), sums ? SlotKind::Landing : SlotKind::Owned));
+    add_arrived_slots(tile, slots);
     other_words.add_slot(bound, engine, tile);
     if (turns_blocks()) engine.add_slot(bound.slot(use.turned, tile, 1, shape.payload_bytes));
     tiles.push_back(std::move(slots));
@@ -91,6 +97,19 @@ void SpmmPass::State::add_slots() {
   travelling.add_slots(bound, engine);
   reduction.add_slots(bound, engine, columns());
   loop.add_slots(bound, engine);
+}
+
+// With `sums`, nothing arrives, and one pair of slots stands for the memory of all other buckets.
+void SpmmPass::State::add_arrived_slots(TileId tile, TileSlots& slots) {
+  const std::int64_t parts = spec.grid.splits.z;
+  BucketSlots others;
+  if (sums && parts > 1)
+    others = internal::add_bucket_slots(bound, engine, tile, shape, use.arrived, parts - 1);
+  for (std::int64_t k = 0; k < parts; ++k)
+    slots.arrived.push_back(
+        k == map.cell(tile).z ? homes[std::size_t(tile.value)]
+        : sums                ? others
+               : internal::add_bucket_slots(bound, engine, tile, shape, use.arrived));
 }
 
 // A column has the tiles that share a part of the result and a part of z.
@@ -145,6 +164,7 @@ void SpmmPass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gathe
 void SpmmPass::State::load() {
   internal::load_home_buckets(engine, map, shape, homes, image);
   loop.load(engine, image.travel_words);
+  if (sums) sums->begin(image, host_in, host_out);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const Range rows = role.in_rows(spec.grid, c);
@@ -195,8 +215,15 @@ Cycles SpmmPass::State::visit(const device::Tile& tile,
 }
 
 void SpmmPass::State::distribute() {
+  if (sums) sums->count_cycles(engine.machine());
   engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
     const TileSlots& slots = tiles[std::size_t(tile.id().value)];
+    if (sums) {
+      const Cell c = map.cell(tile.id());
+      const std::int64_t bytes =
+          role.out_rows(spec.grid, c).size() * z() * bytes_of(spec.partials_type);
+      return codelets::zero_cycles(bytes, engine.machine().workers) + sums->cycles(c);
+    }
     const device::ByteRows partial = tile.view(slots.partial);
     std::memset(partial.data, 0, std::size_t(partial.bytes()));
     return codelets::zero_cycles(partial.bytes(), engine.machine().workers) +
@@ -207,11 +234,17 @@ void SpmmPass::State::distribute() {
 void SpmmPass::State::visit_arrived() {
   engine.compute(Phase::Propagate, all, [&](const device::Tile& tile) {
     const BucketSlots arrived = travelling.current(tile.id());
-    return visit(tile, {&arrived, 1});
+    if (!sums) return visit(tile, {&arrived, 1});
+    const Cell c = map.cell(tile.id());
+    const void* const words = tile.view(arrived.meta).data;
+    sums->note_visit(tile.id(), words, tile.view(arrived.payload).data);
+    return internal::visit_cycles(spec, engine.machine(), {&words, 1},
+                                  codelets::sub_group_id(c.x, c.y, spec.grid.splits.y));
   });
 }
 
-void SpmmPass::State::collect() const {
+void SpmmPass::State::collect() {
+  if (sums) return sums->run();
   const std::int64_t element = bytes_of(spec.data_type());
   for (const internal::ReducedShare& share : reduction.shares()) {
     const Cell c = map.cell(share.tile);
@@ -235,6 +268,7 @@ SpmmPass::Own::Own(const PassSpec& spec, const device::Machine& machine, device:
     : bound(to_string(internal::role_of(spec).forward ? Pass::Fwd : Pass::GradA)),
       engine(machine, mode, executor),
       state(spec, bound, engine) {
+  if (mode == device::ExchangeMode::Share) state.share_sums(executor);
   state.declare();
   bound.check_steps(state.form());
   bound.finish();

@@ -111,7 +111,7 @@ void layer_rate(Report& report, const TrainingLayer& layer, Layouts kind) {
 
 }  // namespace
 
-void training_rates(Report& report) {
+std::vector<TrainingRate> training_rates() {
   const std::vector<TrainingLayer> elements = {
       {2048, 64, 0.1, 1, DataType::Half},  {2048, 256, 0.1, 1, DataType::Float},
       {2048, 64, 0.01, 1, DataType::Half}, {1024, 64, 0.1, 1, DataType::Half},
@@ -120,9 +120,15 @@ void training_rates(Report& report) {
   const std::vector<TrainingLayer> blocks = {{2048, 64, 0.1, 4, DataType::Half},
                                              {2048, 64, 0.05, 8, DataType::Half},
                                              {2048, 64, 0.1, 16, DataType::Half}};
-  for (const TrainingLayer& layer : elements) layer_rate(report, layer, Layouts::SeparateGradA);
+  std::vector<TrainingRate> rates;
+  const auto add = [&rates](const TrainingLayer& layer, Layouts layouts) {
+    rates.push_back({name_of(layer, layouts),
+                     [layer, layouts](Report& report) { layer_rate(report, layer, layouts); }});
+  };
+  for (const TrainingLayer& layer : elements) add(layer, Layouts::SeparateGradA);
   for (const auto& layers : {elements, blocks})
-    for (const TrainingLayer& layer : layers) layer_rate(report, layer, Layouts::AsPlanned);
+    for (const TrainingLayer& layer : layers) add(layer, Layouts::AsPlanned);
+  return rates;
 }
 
 }  // namespace tessera::bench

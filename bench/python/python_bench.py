@@ -249,7 +249,8 @@ def fashion_mnist_example():
 
 
 def bench_fit(bars, repeats):
-    # The trainer in C++ measures its own time, by the wall clock.
+    # The trainer in C++ measures its own time, by the wall clock: to be made from data in memory, and
+    # the epochs. Python's call has, besides, the checks and the copies of its arrays.
     example, folder = fashion_mnist_example()
     x, y = (example.read_idx(folder / f"t10k-{kind}-ubyte.gz") for kind in ("images-idx3", "labels-idx1"))
     ratios = []
@@ -257,7 +258,8 @@ def bench_fit(bars, repeats):
         trainer = ts.train.Trainer("784-1024-10", method="rigl", density=0.1)
         begin = time.perf_counter()
         trainer.fit(x, y, epochs=3)
-        ratios.append((time.perf_counter() - begin) / trainer.history[-1].seconds)
+        seconds = time.perf_counter() - begin
+        ratios.append(seconds / (trainer._trained().setup_seconds() + trainer.history[-1].seconds))
     bars.add("`Trainer.fit`, 3 epochs of 10,000 pictures, by the C++ trainer", statistics.median(ratios), 1.03, False)
 
 

@@ -65,6 +65,11 @@ struct ExchangeScratch {
 void prepare_exchange(Exchange& exchange, const Slots& slots, const Machine& machine,
                       ExchangeScratch& scratch);
 
+// Computes the fields of an exchange of these gathers, which it does not keep. Throws
+// Error{Internal} if rows do not fit, or if a gather has two destinations on one tile.
+void charge_gathers(std::span<const Gather> gathers, Exchange& exchange, const Slots& slots,
+                    const Machine& machine, ExchangeScratch& scratch);
+
 // Computes the fields of an exchange of these moves, which it does not keep. A run that several
 // tiles take is charged as a message to each of them. Throws Error{Internal} if a run does not fit
 // its slots.

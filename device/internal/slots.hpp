@@ -125,6 +125,7 @@ class Slots {
   }
   [[noreturn]] void throw_not_alive(const Slot& slot) const;
   [[noreturn]] void throw_not_allowed(const Slot& slot, Access wanted) const;
+  void order_by_first_stage();
   void lay_out_by_stages(TileMemory& tile);
 
   ExchangeMode mode_;

@@ -41,7 +41,6 @@ class PartProduct {
   // Returns the rows of the whole run, from this rank's rows of an operand with the shape of Q.
   MatrixView<const float> gather_run(MatrixView<const float> own);
 
-  bool has_weights() const { return layer_.has_value(); }
   DistributedLayer& layer() { return *layer_; }
   const DistributedLayer& layer() const { return *layer_; }
 

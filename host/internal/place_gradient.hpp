@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <span>
 
@@ -51,11 +52,12 @@ class PlaceRows {
     for (std::int64_t r = 0; r < rows_.size(); ++r)
       next_[std::size_t(r)] = row_begin_[std::size_t(rows_.begin + r)];
   }
-  // Returns the next places of a row up to the first one that is not below `end`.
-  Range below(std::int64_t row, std::int64_t end) {
+  // Returns the next places of a row in groups of `group`, up to the first group whose middle is
+  // not below `end`.
+  Range below(std::int64_t row, std::int64_t end, std::int64_t group) {
     std::int64_t& next = next_[std::size_t(row - rows_.begin)];
-    const std::int64_t first = next, last = row_begin_[std::size_t(row) + 1];
-    while (next < last && std::int64_t(col_[std::size_t(next)]) < end) ++next;
+    const std::int64_t first = next, last = row_begin_[std::size_t(row) + 1] - group;
+    while (next <= last && std::int64_t(col_[std::size_t(next + group / 2)]) < end) next += group;
     return {first, next};
   }
   // Returns the places of a row that are left.
@@ -101,6 +103,7 @@ class PlaceGradient {
     block_ = problem.block;
     block_cols_ = problem.size.y / block_.cols;
     slice_ = std::max<std::int64_t>(cells.y / block_.cols, 1);
+    group_ = group_of(problem, slice_);
     HostColumns columns = gradient_columns(cells, batch.s.cols);
     columns.stride = round_up(columns.width, kVectorBytes / std::int64_t{sizeof(T)});
     columns.pack |= is_cheaper_copied(problem, batch.s);
@@ -128,7 +131,7 @@ class PlaceGradient {
         std::size_t count = 0;
         for (std::int64_t row = rows.begin; row < rows.end; ++row) {
           const Range places =
-              col + slice_ < block_cols_ ? next.below(row, col + slice_) : next.rest(row);
+              col + slice_ < block_cols_ ? next.below(row, col + slice_, group_) : next.rest(row);
           if (places.size() > 0)
             list[count++] = {first_row + row, places.begin - origin, places.size()};
           if (count < list.size() && row + 1 < rows.end) continue;
@@ -160,6 +163,17 @@ class PlaceGradient {
     return !aligned && s.cols >= kElements &&
            problem.blocks * problem.block.rows >= kFewestUses * block_cols;
   }
+  // Kernels add up sixteen dot products of a row together, and a row's end interrupts the stream of
+  // rows of S. So a slice takes places of a row in groups as large as half of what it has on
+  // average. Some then are outside of it, which costs less than parts of groups.
+  static std::int64_t group_of(const HostProblem& problem, std::int64_t slice) {
+    constexpr std::int64_t kMostInGroup = 16;
+    if (!problem.block.is_element() || slice >= problem.size.y) return 1;
+    const double cells = double(problem.size.x) * double(problem.size.y) / double(slice);
+    const auto half = static_cast<std::uint64_t>(double(problem.blocks) / cells / 2);
+    return std::clamp(static_cast<std::int64_t>(std::bit_floor(half)), std::int64_t{1},
+                      kMostInGroup);
+  }
   void compute(std::int64_t panel, std::span<const codelets::RowPlaces> rows,
                std::span<const Index> columns, float* gradients, bool adds) const {
     const codelets::Operand q_grad = q_grad_.panel(panel, {0, 0});
@@ -178,6 +192,7 @@ class PlaceGradient {
 
   BlockShape block_;
   std::int64_t slice_ = 1, block_cols_ = 0;  // block columns
+  std::int64_t group_ = 1;                   // places of a row that one slice has together
   HostPanels<T> q_grad_{HostPanels<T>::Kept::All};
   HostPanels<T> s_{HostPanels<T>::Kept::All};
 };

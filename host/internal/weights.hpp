@@ -16,6 +16,10 @@ namespace tessera::host::internal {
 using HostGroups = std::variant<std::vector<HostGroup<float>>, std::vector<HostGroup<Half>>,
                                 std::vector<HostGroup<BFloat16>>>;
 
+// Whether HostUpdate::change must hold the changed places: finding them costs time that a matrix
+// which is encoded anyway does not need.
+enum class Places { Kept, Unused };
+
 // A change of one group's pattern that is ready to be made: edits of its cells, or the changed
 // matrix with the encoded group, or with all groups if the choice of forms changes.
 struct HostUpdate {
@@ -43,7 +47,7 @@ class HostWeights {
 
   // The functions of HostLayer with these names.
   void set(std::span<const sparse::Csr<float>> weights);
-  HostUpdate prepare(const sparse::PatternChange& change, std::int64_t group);
+  HostUpdate prepare(const sparse::PatternChange& change, std::int64_t group, Places places);
   void commit(HostUpdate&& update);
   void set_values(std::span<const float> values, std::int64_t group);
   void change_values(const ChangePart& change, std::int64_t group);

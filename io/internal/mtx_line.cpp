@@ -8,14 +8,12 @@
 namespace tessera::io::internal {
 namespace {
 
-constexpr std::int64_t kExact = std::int64_t{1} << 53;  // whole numbers a double holds exactly
-
 double read_value(const Lines& lines, MtxField field, std::string_view word) {
   switch (field) {
     case MtxField::Real:
       return real_number(lines, word, "value");
     case MtxField::Integer:
-      return static_cast<double>(whole_number(lines, word, {"value", -kExact, kExact}));
+      return static_cast<double>(whole_number(lines, word, {"value", -kMostExact, kMostExact}));
     case MtxField::Pattern:
       break;
   }
@@ -28,7 +26,8 @@ void skip_spaces(const char*& at, const char* end) {
   while (at < end && is_space(*at)) ++at;
 }
 
-// Takes a number from 1 up to `most` and returns it from 0 on; -1 if there is none.
+// Takes a number from 1 up to `most` and returns it from 0 on; -1 if there is none, or if it has
+// more digits than any number that programs write.
 std::int32_t take_index(const char*& at, const char* end, std::int64_t most) {
   constexpr std::int64_t kLongest = 10;  // digits of 2^31 - 1
   skip_spaces(at, end);
@@ -39,7 +38,8 @@ std::int32_t take_index(const char*& at, const char* end, std::int64_t most) {
     if (digit > 9) break;
     number = number * 10 + digit;
   }
-  return number >= 1 && number <= most ? static_cast<std::int32_t>(number - 1) : -1;
+  const bool is_longer = at - first > kLongest;
+  return number >= 1 && number <= most && !is_longer ? static_cast<std::int32_t>(number - 1) : -1;
 }
 
 template <class Number>
@@ -56,7 +56,7 @@ bool take_value(const char*& at, const char* end, MtxField field, double& value)
     case MtxField::Real:
       return take_number(at, end, value);
     case MtxField::Integer:
-      if (!take_number(at, end, whole) || whole < -kExact || whole > kExact) return false;
+      if (!take_number(at, end, whole) || whole < -kMostExact || whole > kMostExact) return false;
       value = static_cast<double>(whole);
       return true;
     case MtxField::Pattern:

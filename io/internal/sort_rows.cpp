@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <vector>
 
 #include "tessera/base/int_math.hpp"
@@ -76,6 +77,15 @@ std::optional<Twins> find_twins(std::span<const std::int64_t> row_begin,
         return Twins{static_cast<std::int64_t>(r), col[static_cast<std::size_t>(k)]};
   return std::nullopt;
 }
+
+template <class T>
+std::optional<Twins> sort_entries(sparse::Csr<T>& matrix) {
+  sort_rows(matrix.row_begin, std::span(matrix.col), std::span(matrix.values), *make_executor(1));
+  return find_twins(matrix.row_begin, matrix.col);
+}
+
+template std::optional<Twins> sort_entries(sparse::Csr<float>&);
+template std::optional<Twins> sort_entries(sparse::Csr<double>&);
 
 template void sort_rows(std::span<const std::int64_t>, std::span<std::int32_t>, std::span<double>,
                         Executor&);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/sparse/formats.hpp"
 
 namespace tessera::io::internal {
 
@@ -24,5 +25,10 @@ void sort_rows(std::span<const std::int64_t> row_begin, std::span<std::int32_t> 
 // Returns the first place in sorted rows that is given twice.
 std::optional<Twins> find_twins(std::span<const std::int64_t> row_begin,
                                 std::span<const std::int32_t> col);
+
+// Sorts the entries of each row of a matrix on the calling thread, and returns the first place that
+// is given twice.
+template <class T>
+std::optional<Twins> sort_entries(sparse::Csr<T>& matrix);
 
 }  // namespace tessera::io::internal

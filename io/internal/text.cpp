@@ -12,16 +12,30 @@
 namespace tessera::io::internal {
 namespace {
 
-// Classifies as std::isspace does in the C locale.
-bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
 // Removes a leading '+', which std::from_chars does not accept.
 std::string_view without_plus(std::string_view word) {
   if (word.size() > 1 && word[0] == '+' && word[1] != '-') word.remove_prefix(1);
   return word;
 }
 
+// Returns the reason why the whole word is not a number; no error if it is one.
+template <class Number>
+std::errc parse(std::string_view word, Number& value) {
+  const std::string_view digits = without_plus(word);
+  const char* const last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, value);
+  return error == std::errc() && end != last ? std::errc::invalid_argument : error;
+}
+
 }  // namespace
+
+bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+bool parse_whole(std::string_view word, std::int64_t& value) {
+  return parse(word, value) == std::errc();
+}
+
+bool parse_real(std::string_view word, double& value) { return parse(word, value) == std::errc(); }
 
 bool Lines::next() {
   if (next_begin_ >= text_.size()) {
@@ -65,12 +79,8 @@ std::string_view take_word(std::string_view& line, bool commas_too) {
 }
 
 std::int64_t whole_number(const Lines& lines, std::string_view word, const WholeNumber& expected) {
-  const std::string_view digits = without_plus(word);
   std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error == std::errc() && end == digits.data() + digits.size() && value >= expected.least &&
-      value <= expected.most)
-    return value;
+  if (parse_whole(word, value) && value >= expected.least && value <= expected.most) return value;
   const std::string range =
       expected.least > expected.most
           ? "no value is legal: the matrix has none"
@@ -80,10 +90,9 @@ std::int64_t whole_number(const Lines& lines, std::string_view word, const Whole
 }
 
 double real_number(const Lines& lines, std::string_view word, std::string_view what) {
-  const std::string_view digits = without_plus(word);
   double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error == std::errc() && end == digits.data() + digits.size()) return value;
+  const std::errc error = parse(word, value);
+  if (error == std::errc()) return value;
   if (word.empty()) lines.fail(fmt::format("{} is missing; a number is needed here", what));
   if (error == std::errc::result_out_of_range)
     lines.fail(fmt::format("{} is {}; it must be 0 or have a magnitude in 4.9e-324..1.8e308", what,

@@ -41,6 +41,9 @@ class Lines {
   std::int64_t bytes_after_ = 0;
 };
 
+// Returns whether `c` is white space of the C locale.
+bool is_blank(char c);
+
 // Removes the next word from the front of `line` and returns it, or an empty word if there is none.
 // White space separates words and, if `commas_too` is true, commas do too.
 std::string_view take_word(std::string_view& line, bool commas_too = false);
@@ -50,6 +53,15 @@ struct WholeNumber {
   std::string_view what;  // for the message: "row", "number of columns"
   std::int64_t least = 0, most = 0;
 };
+
+// Store `word` as a whole number, or as a double: decimal or scientific, "inf" and "nan" too. A
+// leading '+' is allowed. Return false for other words and for numbers beyond the range of the
+// type, whose value is then undefined.
+bool parse_whole(std::string_view word, std::int64_t& value);
+bool parse_real(std::string_view word, double& value);
+
+// The whole numbers that a double holds exactly are those up to this magnitude.
+constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
 
 // Returns `word` as a whole number. Calls lines.fail() with the word and the range if it is not one
 // or is out of range. A leading '+' is allowed.

@@ -69,8 +69,8 @@ bool BucketWriter<Word>::add(const RecordRows& record) {
   std::int64_t left = record.blocks;
   for (const Run& run : record.runs) {
     std::int32_t* slot = source_.next();
-    const auto count = static_cast<std::int32_t>(whole_chunks(run.count, left));
-    for (std::int32_t i = 0; i < count; ++i) slot[i] = run.begin + i;
+    const std::int32_t begin = run.begin;
+    in_chunks(run.count, left, [=](std::int32_t i) { slot[i] = begin + i; });
     source_.used += static_cast<std::size_t>(run.count);
     left -= run.count;
   }

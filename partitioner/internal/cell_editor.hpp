@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -88,6 +90,19 @@ class CellEditor {
 
  private:
   using Row = CellEdits::Row;
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>;  // of a value
+
+  // The part of a row that is still to be copied.
+  struct Cursor {
+    const Word* words;
+    const std::int32_t* source;
+    std::int64_t value;
+    std::int32_t left;
+
+    void advance(std::int32_t count) {
+      words += count, source += count, value += count, left -= count;
+    }
+  };
 
   // Column words are multiples of the scale, for which the product is exact.
   std::int64_t column_of(Word word) const {
@@ -186,6 +201,10 @@ class CellEditor {
     }
     Cursor from{words_ + row.word, source_ + row.first, row.first, row.count};
     const std::int64_t first_col = cols_.begin / grid_.block.cols;
+    constexpr std::int64_t kFewestShare = 16;
+    if (grid_.block.is_element() && kFewestShare * std::ssize(edits) > row.count)
+      return by_row_ ? merge_row<true>(number, edits, from, to, row.new_first)
+                     : merge_row<false>(number, edits, from, to, row.new_first);
     std::int32_t* to_source = scratch_.source.data() + row.new_first;
     std::int64_t to_value = row.new_first;
     const auto copy = [&](std::int32_t count) {
@@ -214,6 +233,54 @@ class CellEditor {
       }
     }
     copy(from.left);
+  }
+
+  // Does what the rest of write_row does, element by element: if many elements of a row change, the
+  // stretches between edits are too short to pay for a loop each. Masks are used where branches
+  // would depend on the edits. The row is made in the scratch memory, which has room for one
+  // element more, because a removed element is written and then overwritten.
+  template <bool kByRow>
+  void merge_row(std::int64_t number, std::span<const BlockEdit> edits, Cursor from, Word* to,
+                 std::int64_t first) {
+    Word* const words = reinterpret_cast<Word*>(scratch_.row_words.data());
+    std::int32_t* const source = scratch_.row_source.data();
+    Bits* const values = reinterpret_cast<Bits*>(scratch_.row_values.data());
+    const T* const old_values = own_values_ == nullptr ? nullptr : own_values_ + from.value;
+    const std::int64_t first_col = cols_.begin;
+    std::int32_t row_shift = kByRow ? shift_[number] : 0;
+    std::int32_t at = 0, made = 0;
+    std::size_t next = 0;
+    const auto put = [&](std::int64_t column, std::int32_t is_added, std::int32_t is_removed,
+                         std::int32_t added_number) {
+      std::int32_t& shift = kByRow ? row_shift : shift_[column];
+      words[made] = static_cast<Word>(column * scale_);
+      const std::int32_t keep = is_added - 1;  // all bits, or none for an added element
+      source[made] = (added_number & ~keep) | ((from.source[at] + shift) & keep);
+      if (old_values != nullptr)
+        values[made] = static_cast<Bits>(std::bit_cast<Bits>(old_values[at]) & Bits(keep));
+      shift += is_added - is_removed;
+      made += 1 - is_removed;
+      at += 1 - is_added;
+    };
+    while (at < from.left && next < edits.size()) {
+      const std::int64_t stored = column_of(from.words[at]), edited = edits[next].col - first_col;
+      const int is_added = edited < stored, is_removed = edited == stored;
+      put(std::min(stored, edited), is_added, is_removed, edits[next].number);
+      next += std::size_t(is_added + is_removed);
+    }
+    while (at < from.left) put(column_of(from.words[at]), 0, 0, 0);
+    for (; next < edits.size(); ++next) {
+      std::int32_t& shift = kByRow ? row_shift : shift_[edits[next].col - first_col];
+      words[made] = static_cast<Word>((edits[next].col - first_col) * scale_);
+      source[made] = edits[next].number;
+      values[made++] = Bits{};
+      ++shift;
+    }
+    std::copy_n(words, made, to);
+    std::copy_n(source, made, scratch_.source.data() + first);
+    if (old_values != nullptr)
+      std::copy_n(reinterpret_cast<const T*>(values), made, new_values() + first);
+    if (kByRow) shift_[number] = row_shift;
   }
 
   void copy_values(std::int64_t from, std::int64_t count, std::int64_t to) const {
@@ -251,18 +318,6 @@ class CellEditor {
     if (after_.blocks < before_.blocks)
       std::fill(own_values_ + after_.blocks * area_, own_values_ + before_.blocks * area_, T{});
   }
-
-  // The part of a row that is still to be copied.
-  struct Cursor {
-    const Word* words;
-    const std::int32_t* source;
-    std::int64_t value;
-    std::int32_t left;
-
-    void advance(std::int32_t count) {
-      words += count, source += count, value += count, left -= count;
-    }
-  };
 
   CellEdits& edits_;
   const TileGrid& grid_;

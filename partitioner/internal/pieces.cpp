@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
-#include <utility>
 
+#include "tessera/partitioner/internal/longest_first.hpp"
 #include "tessera/sparse/check.hpp"
 
 namespace tessera::partitioner::internal {
@@ -32,6 +32,7 @@ class PartCutter {
         x_step_(ceil_div(grid.size.x / grid.block.rows, grid.splits.x)),
         y_step_(ceil_div(grid.size.y / grid.block.cols, grid.splits.y)),
         cols_(grid.size.y / grid.block.cols),
+        per_column_(static_cast<std::uint64_t>(ceil_div(kOne, y_step_))),
         splits_(grid.splits) {}
 
   // Returns false if a row breaks the rules of sparse::check.
@@ -63,8 +64,8 @@ class PartCutter {
     borders(0)[row] = static_cast<std::int32_t>(begin);
     borders(splits_.y)[row] = static_cast<std::int32_t>(end);
     // With fewer than about 40 blocks for each border, looking at every block is cheaper than
-    // searching.
-    if (end - begin > 40 * (splits_.y - 1))
+    // searching. Beyond this size of a row, its columns cannot be divided by a product.
+    if (end - begin > 40 * (splits_.y - 1) || cols_ * y_step_ >= kOne)
       search_row(row, begin, end);
     else
       mark_row(row, begin, end);
@@ -81,14 +82,16 @@ class PartCutter {
 
   // Every block moves the border behind its partition to behind itself, and the last one in the
   // partition decides. There is no branch that depends on the pattern. Borders of partitions
-  // without blocks in the row remain 0 for carry_borders(). Adding a half makes the quotient exact:
-  // it is further from the next integer than the rounding of the product.
+  // without blocks in the row remain 0 for carry_borders(). The quotient is exact: per_column_ is
+  // larger than kOne / y_step_ by less than 1, which adds less than 1 / y_step_ to it as long as
+  // columns are below kOne / y_step_.
   void mark_row(std::int64_t row, std::int64_t begin, std::int64_t end) {
-    const double per_column = 1.0 / static_cast<double>(y_step_);
+    const std::uint64_t per_column = per_column_;
     const std::int32_t* col = pattern_.col.data();
     std::int32_t* const after = borders(1) + row;
     for (std::int64_t i = begin; i < end; ++i) {
-      const auto y = static_cast<std::int32_t>((col[i] + 0.5) * per_column);
+      const auto y =
+          static_cast<std::int64_t>(static_cast<std::uint32_t>(col[i]) * per_column / kOne);
       after[y * rows_] = static_cast<std::int32_t>(i + 1);
     }
   }
@@ -157,21 +160,21 @@ class PartCutter {
       return;
     }
     runs.resize(first + piece.size());
-    const auto place = [longest](const Run& run) {
-      return static_cast<std::size_t>(longest - run.count);
-    };
-    next_.assign(static_cast<std::size_t>(longest) + 1, 0);
-    for (const Run& run : piece) ++next_[place(run)];
-    std::int32_t before = 0;
-    for (std::int32_t& next : next_) before += std::exchange(next, before);
-    for (const Run& run : piece) runs[first + static_cast<std::size_t>(next_[place(run)]++)] = run;
+    longest_first_.place(
+        piece.size(), longest, [piece](std::size_t i) { return piece[i].count; },
+        [&](std::size_t i, std::size_t to) { runs[first + to] = piece[i]; });
   }
+
+  // One, as a fixed-point number with which columns are divided.
+  static constexpr std::int64_t kOne = std::int64_t{1} << 32;
 
   Pattern pattern_;
   std::int64_t x_step_, y_step_, cols_;
+  std::uint64_t per_column_;  // partitions
   Dims splits_;
   std::int64_t first_row_ = 0, rows_ = 0;
-  std::vector<std::int32_t> border_, next_;
+  std::vector<std::int32_t> border_;
+  LongestFirst longest_first_;
   std::vector<Run> cell_;  // of the cell that is being added
 };
 

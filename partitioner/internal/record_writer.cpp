@@ -51,6 +51,16 @@ std::int64_t column_scale(const TileGrid& grid) {
 }
 
 template <class Word>
+RecordWriter<Word>::RecordWriter(const TileGrid& grid)
+    : grid_(grid),
+      z_(grid.z_per_tile()),
+      z_grains_(z_ / grid.z_grain),
+      columns_of_cell_(grid.y_range(0).size()),
+      column_scale_(column_scale(grid)),
+      row_shares_(grid.workers),
+      block_shares_(grid.workers) {}
+
+template <class Word>
 void RecordWriter<Word>::reject(std::int64_t value, const char* name) const {
   throw Error(
       ErrorCode::LimitExceeded,
@@ -86,8 +96,7 @@ template <class Word>
 Word* RecordWriter<Word>::write_frame(const RecordRows& record, Word* to) {
   record_ = &record;
   to_ = to;
-  if (grid_.grad_w)
-    codelets::split_between_workers(1, record.blocks, grid_.workers, {}, grad_w_shares_);
+  if (grid_.grad_w) grad_w_shares_ = block_shares_.of(1, record.blocks);
   if (grid_.block.is_element())
     put_element_frame(record);
   else
@@ -102,15 +111,21 @@ Word* RecordWriter<Word>::write_forward(const RecordRows& record, Word* to) {
   return to_;
 }
 
-// Splits rows and z between the workers; by weight if there are several rows.
+// Splits rows and z between the workers. The number of non-zeros of a row counts if there are rows
+// enough; see codelets::split_between_workers.
 template <class Word>
 void RecordWriter<Word>::split_rows(const std::vector<Row>& rows) {
-  weights_.clear();
-  if (rows.size() > 1)
-    for (const Row& row : rows) weights_.push_back(row.count);
-  codelets::split_between_workers(static_cast<std::int64_t>(rows.size()),
-                                  grid_.z_per_tile() / grid_.z_grain, grid_.workers, weights_,
-                                  shares_);
+  const std::int64_t count = std::ssize(rows);
+  if (!codelets::splits_by_weight(count, grid_.workers)) {
+    shares_ = row_shares_.of(count, z_grains_);
+    return;
+  }
+  const auto blocks_before = [&rows](std::int64_t row) {
+    const Row& last = rows[static_cast<std::size_t>(row - 1)];
+    return std::int64_t{last.first} + last.count;
+  };
+  codelets::split_by_sums(count, z_grains_, grid_.workers, blocks_before, weighted_shares_);
+  shares_ = weighted_shares_;
 }
 
 template <class Word>
@@ -122,7 +137,7 @@ void RecordWriter<Word>::put_element_header(const RecordRows& record, const Size
   header.y_partition = field(record.y, "the y partition");
   header.non_zeros = field(sizes.values, "the number of values of a record");
   header.next_record = field(sizes.length, "the words of a record");
-  header.z = field(grid_.z_per_tile(), "the batch columns of a tile");
+  header.z = field(z_, "the batch columns of a tile");
   header.last_row = field(static_cast<std::int64_t>(record.rows.size()) - 1, "the last row");
   header.first_output = field(sizes.first_output, "the offset of the first row");
   header.workers = field(static_cast<std::int64_t>(shares_.size()), "the number of workers");
@@ -209,7 +224,6 @@ void RecordWriter<Word>::put_block_frame(const RecordRows& record) {
 template <class Word>
 void RecordWriter<Word>::put_rows(const RecordRows& record) {
   const bool element = grid_.block.is_element();
-  const std::int64_t scale = column_scale(grid_);
   // Long rows are written first, so the next row may be anywhere in the matrix, and the hardware
   // prefetcher cannot predict it.
   constexpr std::ptrdiff_t kAhead = 2;
@@ -222,7 +236,7 @@ void RecordWriter<Word>::put_rows(const RecordRows& record) {
              element ? "the non-zeros of a row" : "the blocks of a row");
     for (std::int32_t left = row.count; left > 0; left -= run++->count) {
       if (end - run > kAhead) prefetch_block(record.columns(run[kAhead]).data(), run[kAhead].count);
-      put_columns(record, *run, scale);
+      put_columns(record, *run, column_scale_);
     }
   }
 }
@@ -240,10 +254,12 @@ void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, s
   // as many.
   const auto factor = static_cast<Word>(scale);
   const std::int32_t* from = columns.data();
-  const std::int64_t count =
-      whole_chunks(run.count, std::min(end_ - to_, record.col.data() + record.col.size() - from));
-  for (std::int64_t i = 0; i < count; ++i)
-    to_[i] = static_cast<Word>(std::uint32_t{static_cast<Word>(from[i] - first_col)} * factor);
+  Word* const to = to_;  // a local name: see put_grad_a_rows()
+  in_chunks(run.count, std::min(end_ - to, record.col.data() + record.col.size() - from),
+            [=](std::int32_t i) {
+              to[i] =
+                  static_cast<Word>(std::uint32_t{static_cast<Word>(from[i] - first_col)} * factor);
+            });
   to_ += run.count;
 }
 
@@ -282,7 +298,7 @@ void RecordWriter<Word>::list_rows(const RecordRows& record) {
 template <class Word>
 void RecordWriter<Word>::list_entries(const RecordRows& record) {
   const auto factor = static_cast<Word>(codelets::type_factor(grid_.data_type));
-  const auto scale = static_cast<Word>(factor * grid_.z_per_tile());
+  const auto scale = static_cast<Word>(factor * z_);
   const auto size = static_cast<std::size_t>(record.blocks + kChunk);
   if (entries_.size() < size) {
     entries_.resize(size);
@@ -297,12 +313,10 @@ void RecordWriter<Word>::list_entries(const RecordRows& record) {
       const Run& run = record.runs[static_cast<std::size_t>(r)];
       const std::int32_t* const from = record.columns(run).data();
       const auto words = static_cast<Word>(std::uint32_t{static_cast<Word>(run.row)} * scale);
-      const std::int64_t count =
-          whole_chunks(run.count, record.col.data() + record.col.size() - from);
-      for (std::int64_t i = 0; i < count; ++i) {
+      in_chunks(run.count, record.col.data() + record.col.size() - from, [&](std::int32_t i) {
         column[i] = from[i] - first_col;
         entry[i] = {static_cast<Word>(std::uint32_t{static_cast<Word>(first + i)} * factor), words};
-      }
+      });
       column += run.count;
       entry += run.count;
       first += run.count;
@@ -315,31 +329,25 @@ void RecordWriter<Word>::list_entries(const RecordRows& record) {
 // cell + non-zeros).
 template <class Word>
 void RecordWriter<Word>::list_columns(const RecordRows& record) {
-  col_count_.assign(static_cast<std::size_t>(grid_.y_range(0).size()), 0);
+  col_count_.assign(static_cast<std::size_t>(columns_of_cell_), 0);
   std::int32_t* const counts = col_count_.data();
   const std::int32_t* const columns = columns_.data();
   for (std::int64_t i = 0; i < record.blocks; ++i) ++counts[columns[i]];
   found_.resize(col_count_.size() + 1);
   std::size_t found = 0;
+  std::int32_t most = 0;
   for (std::size_t col = 0; col < col_count_.size(); ++col) {
     found_[found] = static_cast<std::int32_t>(col);
-    found += col_count_[col] > 0;
+    found += counts[col] > 0;
+    most = std::max(most, counts[col]);
   }
   found_.resize(found);
-  const auto count_of = [this](std::int32_t col) {
-    return static_cast<std::size_t>(col_count_[static_cast<std::size_t>(col)]);
-  };
-  std::size_t most = 0;
-  for (const std::int32_t col : found_) most = std::max(most, count_of(col));
-  // next_[n]: the place of the next column with n non-zeros.
-  next_.assign(most + 1, 0);
-  for (const std::int32_t col : found_) ++next_[count_of(col)];
-  std::int32_t before = 0;
-  for (std::size_t n = most; n > 0; --n) before += std::exchange(next_[n], before);
   transposed_.rows.resize(found);
-  for (const std::int32_t col : found_)
-    transposed_.rows[static_cast<std::size_t>(next_[count_of(col)]++)] = {
-        col, 0, static_cast<std::int32_t>(count_of(col))};
+  longest_first_.place(
+      found, most, [&](std::size_t i) { return counts[found_[i]]; },
+      [&](std::size_t i, std::size_t to) {
+        transposed_.rows[to] = {found_[i], 0, counts[found_[i]]};
+      });
   std::int32_t first = 0;
   for (Row& row : transposed_.rows) {
     row.first = first;
@@ -385,7 +393,7 @@ template <class Word>
 void RecordWriter<Word>::check_grad_a_words() const {
   const std::int64_t factor = codelets::type_factor(grid_.data_type);
   field((transposed_.blocks - 1) * factor, "the byte offset of a GradA value");
-  field(last_row_ * factor * grid_.z_per_tile(), "the byte offset of a GradA row");
+  field(last_row_ * factor * z_, "the byte offset of a GradA row");
   field(found_.back(), "a GradA row");
   field(transposed_.rows.front().count, "the non-zeros of a GradA row");
 }

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/work_split.hpp"
+#include "tessera/partitioner/internal/even_shares.hpp"
 #include "tessera/partitioner/internal/gather.hpp"
+#include "tessera/partitioner/internal/longest_first.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 
 namespace tessera::partitioner::internal {
@@ -20,7 +23,7 @@ std::int64_t column_scale(const TileGrid& grid);
 template <class Word>
 class RecordWriter {
  public:
-  explicit RecordWriter(const TileGrid& grid) : grid_(grid) {}
+  explicit RecordWriter(const TileGrid& grid);
 
   // Writes the record of a forward bucket to `to`, which must have space for forward_room() words.
   // Returns the end.
@@ -64,11 +67,16 @@ class RecordWriter {
   void put_grad_a_rows();
 
   TileGrid grid_;
+  // Divisions of the grid, done once: a record of few non-zeros takes as long as ten of them.
+  std::int64_t z_, z_grains_, columns_of_cell_, column_scale_;
+
   const RecordRows* record_ = nullptr;
   Word* to_ = nullptr;
   Word* end_ = nullptr;  // end of the forward record, known once its rows are written
-  std::vector<std::int64_t> weights_;
-  std::vector<codelets::WorkShare> shares_, grad_w_shares_;
+  std::vector<codelets::WorkShare> weighted_shares_;
+  EvenShares row_shares_, block_shares_;
+  // The shares of the record that is being written.
+  std::span<const codelets::WorkShare> shares_, grad_w_shares_;
 
   // The two words of a non-zero in a GradA record: the offsets of its value in the forward record
   // and of its row.
@@ -81,11 +89,12 @@ class RecordWriter {
     std::int32_t first_run, runs, first_value;
   };
   std::vector<RowRuns> at_row_, by_row_;
-  std::vector<std::int32_t> columns_;           // of the non-zeros, row after row
-  std::vector<Entry> entries_;                  // likewise
-  std::vector<std::int32_t> col_count_, next_;  // col_count_: [columns of a cell]
-  std::vector<std::int32_t> found_;             // columns with non-zeros, in ascending order
-  std::int64_t last_row_ = 0;                   // the largest row of the record
+  std::vector<std::int32_t> columns_;    // of the non-zeros, row after row
+  std::vector<Entry> entries_;           // likewise
+  std::vector<std::int32_t> col_count_;  // [columns of a cell]
+  std::vector<std::int32_t> found_;      // columns with non-zeros, in ascending order
+  LongestFirst longest_first_;
+  std::int64_t last_row_ = 0;  // the largest row of the record
   RecordRows
       transposed_;  // rows, blocks and the cell are set; `first` is a position in column order
 };

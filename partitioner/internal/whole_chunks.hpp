@@ -4,15 +4,20 @@
 
 namespace tessera::partitioner::internal {
 
-// A multiple of every vector width that the compiler uses.
-inline constexpr std::int64_t kChunk = 16;
+// A multiple of the vector width of items of 32 and of 16 bits.
+inline constexpr std::int32_t kChunk = 8;
 
-// Returns how many items a loop should write to process `count` items in whole vectors. Up to
-// `room` items may be written, because the surplus is overwritten later. Runs are short and of any
+// Calls write(i) for the items 0 .. count - 1, and for a few more up to a multiple of kChunk if
+// `room` has space for them, because the surplus is overwritten later. Runs are short and of any
 // length, and their last items, processed one by one, cost as much as the rest.
-constexpr std::int64_t whole_chunks(std::int64_t count, std::int64_t room) {
-  const std::int64_t whole = (count + kChunk - 1) / kChunk * kChunk;
-  return whole <= room ? whole : count;
+template <class Write>
+void in_chunks(std::int32_t count, std::int64_t room, Write&& write) {
+  if (((count + kChunk - 1) & -kChunk) > room) {
+    for (std::int32_t i = 0; i < count; ++i) write(i);
+    return;
+  }
+  for (std::int32_t first = 0; first < count; first += kChunk)
+    for (std::int32_t i = 0; i < kChunk; ++i) write(first + i);
 }
 
 }  // namespace tessera::partitioner::internal

@@ -22,22 +22,14 @@ namespace py = pybind11;
 namespace tessera::python {
 namespace {
 
-// A pass without the interpreter lock, alone on its layer. Members are destroyed in reverse, so the
-// mutex is free before the interpreter lock is waited for.
-struct Turn {
-  explicit Turn(std::mutex& mutex) : lock(mutex) {}
-  py::gil_scoped_release release;
-  std::lock_guard<std::mutex> lock;
-};
-
 Problem problem_of(const sparse::Csr<float>& weights, const LayerSettings& settings) {
   const double all = double(weights.rows) * double(weights.cols);
   return {.size = {1, weights.rows, weights.cols, settings.batch},
           .block = weights.block,
           .density = all > 0 ? double(weights.values.size()) / all : 0,
           .data_type = settings.data_type,
-          .grad_a = settings.backward,
-          .grad_w = settings.backward};
+          .grad_a = settings.grad_input,
+          .grad_w = settings.grad_weights};
 }
 
 template <class T>
@@ -107,12 +99,12 @@ py::object Layer::new_gradients(py::handle like, std::int64_t count) const {
   return new_array(DataType::Float, shape);
 }
 
-void Layer::require_backward(const char* call) const {
-  if (!settings_.backward)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: this layer was made with passes=\"fwd\"; make it with "
-                            "passes=\"all\"",
-                            call));
+void Layer::require(Pass pass, const char* call) const {
+  if (pass == Pass::Fwd || (pass == Pass::GradA ? settings_.grad_input : settings_.grad_weights))
+    return;
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("{}: this layer was made without this pass; make it with passes=\"all\"", call));
 }
 
 template <class T>
@@ -161,12 +153,12 @@ py::object Layer::forward(py::object s, py::object out, py::object bias) {
 }
 
 py::object Layer::grad_input(py::object dq, py::object out) {
-  require_backward("grad_input");
+  require(Pass::GradA, "grad_input");
   return product(Pass::GradA, std::move(dq), "dq", std::move(out));
 }
 
 py::object Layer::grad_weights(py::object dq, py::object s, py::object out) {
-  require_backward("grad_weights");
+  require(Pass::GradW, "grad_weights");
   return with_type(settings_.data_type, [&]<class T>(T) {
     const Tensor left(dq, "dq", settings_.data_type, Access::Read);
     const Tensor right(s, "s", settings_.data_type, Access::Read);
@@ -200,12 +192,15 @@ py::object Layer::grad_weights(py::object dq, py::object s, py::object out) {
   });
 }
 
+void Layer::take_values(std::span<const float> values) {
+  if (layer_) layer_->set_values(values);
+}
+
 void Layer::set_values(py::object values) {
   const Tensor from(values, "values", DataType::Float, Access::Read);
   const Turn turn(mutex_);
   const std::int64_t count = layer_ ? layer_->values() : 0;
-  const float* const first = from.values(count);
-  if (layer_) layer_->set_values({first, std::size_t(count)});
+  take_values({from.values(count), std::size_t(count)});
 }
 
 void Layer::update(const sparse::PatternChange& change) {
@@ -291,7 +286,7 @@ std::int64_t Layer::memory_bytes() const {
 }
 
 py::tuple Layer::rounding(Pass pass) const {
-  if (pass != Pass::Fwd) require_backward("rounding");
+  require(pass, "rounding");
   verify::Rounding rounding;
   if (layer_) {
     const Turn turn(mutex_);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/problem.hpp"
@@ -23,7 +24,48 @@ struct LayerSettings {
   int threads = 1;
   DataType data_type = DataType::Float;
   bool batch_first = false;  // operands are [batch][features]
-  bool backward = true;      // also grad_input and grad_weights
+  bool grad_input = true;
+  bool grad_weights = true;
+};
+
+// A pass without the interpreter lock, alone on its layer. Members are destroyed in reverse, so the
+// mutex is free before the interpreter lock is waited for.
+struct Turn {
+  explicit Turn(std::mutex& mutex) : lock(mutex) {}
+  pybind11::gil_scoped_release release;
+  std::lock_guard<std::mutex> lock;
+};
+
+// A float32 matrix of torch: data_ptr() and stride().
+struct TorchMatrix {
+  std::uintptr_t address = 0;
+  std::int64_t row_stride = 0, col_stride = 0;
+};
+
+// The passes of a training step of torch have the batch first and are in float32. What several of
+// them read is transposed once. Operands come as addresses, 0 for none: after other work between
+// two steps the code that would take tensors apart is in no near cache, and costs as much as a
+// small pass. The caller has checked types, shapes and that the memory is contiguous; results share
+// none with anything else.
+struct TrainForward {
+  std::int64_t batch = 0;
+  TorchMatrix x;              // [batch][inputs]
+  std::uintptr_t s = 0;       // [inputs][batch]: receives the transpose of x, or is x's memory
+  std::uintptr_t q = 0;       // [batch][outputs]
+  std::uintptr_t bias = 0;    // [outputs]
+  std::uintptr_t values = 0;  // [count]: new values, which are set first
+  std::int64_t count = 0;
+};
+
+struct TrainBackward {
+  std::int64_t batch = 0;
+  TorchMatrix dq;                     // [batch][outputs]
+  std::uintptr_t dq_rows = 0;         // [outputs][batch]: receives the transpose, or is dq's memory
+  std::uintptr_t s = 0;               // of train_forward
+  std::uintptr_t dx = 0;              // [batch][inputs]
+  std::uintptr_t gradients = 0;       // [count], of the values
+  std::uintptr_t bias_gradients = 0;  // [outputs]
+  std::int64_t count = 0;
 };
 
 // A host::HostLayer for Python. Any number of Python threads may share one: calls take turns at a
@@ -46,6 +88,10 @@ class Layer {
   pybind11::object forward(pybind11::object s, pybind11::object out, pybind11::object bias);
   pybind11::object grad_input(pybind11::object dq, pybind11::object out);
   pybind11::object grad_weights(pybind11::object dq, pybind11::object s, pybind11::object out);
+
+  // The passes of a training step of torch.
+  void train_forward(const TrainForward& step);
+  void train_backward(const TrainBackward& step);
 
   void set_values(pybind11::object values);
   pybind11::array values() const;
@@ -87,7 +133,10 @@ class Layer {
                               std::int64_t batch) const;
   pybind11::object new_gradients(pybind11::handle like, std::int64_t count) const;
   const sparse::Csr<float>& weights() const { return layer_ ? layer_->weights() : empty_; }
-  void require_backward(const char* call) const;
+  void copy_transposed(const TorchMatrix& from, MatrixView<float> to);
+  void require_values(std::int64_t count) const;
+  void take_values(std::span<const float> values);
+  void require(Pass pass, const char* call) const;
 
   LayerSettings settings_;
   Problem problem_;

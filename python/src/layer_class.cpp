@@ -16,13 +16,14 @@ namespace {
 std::unique_ptr<Layer> make_layer(const py::array& indptr, const py::array& indices,
                                   const py::array& data, std::int64_t rows, std::int64_t cols,
                                   std::int64_t batch, int threads, const std::string& type,
-                                  bool batch_first, bool backward) {
+                                  bool batch_first, bool grad_input, bool grad_weights) {
   return std::make_unique<Layer>(csr_from_arrays(indptr, indices, data, rows, cols),
                                  LayerSettings{.batch = batch,
                                                .threads = threads,
                                                .data_type = parse_data_type(type),
                                                .batch_first = batch_first,
-                                               .backward = backward});
+                                               .grad_input = grad_input,
+                                               .grad_weights = grad_weights});
 }
 
 Pass pass_of(const std::string& call) {
@@ -37,6 +38,20 @@ void update(Layer& layer, const py::array& removed_rows, const py::array& remove
             const py::array& added_rows, const py::array& added_cols) {
   layer.update(
       {places(removed_rows, removed_cols, "removed"), places(added_rows, added_cols, "added")});
+}
+
+void train_forward(Layer& layer, std::int64_t batch, std::uintptr_t x, std::int64_t row_stride,
+                   std::int64_t col_stride, std::uintptr_t s, std::uintptr_t q, std::uintptr_t bias,
+                   std::uintptr_t values, std::int64_t count) {
+  layer.train_forward({batch, {x, row_stride, col_stride}, s, q, bias, values, count});
+}
+
+void train_backward(Layer& layer, std::int64_t batch, std::uintptr_t dq, std::int64_t row_stride,
+                    std::int64_t col_stride, std::uintptr_t dq_rows, std::uintptr_t s,
+                    std::uintptr_t dx, std::uintptr_t gradients, std::uintptr_t bias_gradients,
+                    std::int64_t count) {
+  layer.train_backward(
+      {batch, {dq, row_stride, col_stride}, dq_rows, s, dx, gradients, bias_gradients, count});
 }
 
 constexpr const char* kForward = R"(Return Q = W @ S + bias.
@@ -62,7 +77,7 @@ constexpr const char* kGradWeights = R"(Return the gradient of every stored valu
 void add_layer(py::module_& module) {
   py::class_<Layer>(module, "Layer")
       .def(py::init(&make_layer), "indptr"_a, "indices"_a, "data"_a, "rows"_a, "cols"_a, "batch"_a,
-           "threads"_a, "dtype"_a, "batch_first"_a, "backward"_a)
+           "threads"_a, "dtype"_a, "batch_first"_a, "grad_input"_a, "grad_weights"_a)
       .def("forward", &Layer::forward, kForward, "s"_a, "out"_a = py::none(), "bias"_a = py::none())
       .def("grad_input", &Layer::grad_input, kGradInput, "dq"_a, "out"_a = py::none())
       .def("grad_weights", &Layer::grad_weights, kGradWeights, "dq"_a, "s"_a, "out"_a = py::none())
@@ -70,6 +85,8 @@ void add_layer(py::module_& module) {
            "Take new values for the same pattern, in the order of layer.weights.data: contiguous "
            "float32.",
            "values"_a)
+      .def("_train_forward", &train_forward)
+      .def("_train_backward", &train_backward)
       .def("_values", &Layer::values)
       .def("_arrays", &Layer::arrays)
       .def("_update", &update, "removed_rows"_a, "removed_cols"_a, "added_rows"_a, "added_cols"_a)

@@ -72,7 +72,12 @@ py::array carried(const py::array_t<std::int64_t, py::array::c_style>& origin,
   if (count == 0) std::fill_n(to, result.size(), 0.0f);
   // New blocks are anywhere, so they are not told apart by a branch: an old number is read for
   // each.
-  for (std::size_t b = 0; count > 0 && b < blocks.size(); ++b)
+  const std::size_t stored = count > 0 ? blocks.size() : 0;
+  for (std::size_t b = 0; area == 1 && b < stored; ++b) {
+    const float old = before[std::max<std::int64_t>(blocks[b], 0)];
+    to[b] = blocks[b] < 0 ? 0.0f : old;
+  }
+  for (std::size_t b = 0; area > 1 && b < stored; ++b)
     for (std::int64_t i = 0; i < area; ++i) {
       const float old = before[std::max<std::int64_t>(blocks[b], 0) * area + i];
       *to++ = blocks[b] < 0 ? 0.0f : old;

@@ -3,6 +3,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -56,6 +57,7 @@ class Trainer {
           double rate, double fraction, std::int64_t every, int threads) {
     train::DataSet data{images_of(x, y), images_of(test_x, test_y)};
     const py::gil_scoped_release release;
+    const auto start = std::chrono::steady_clock::now();
     session_ = std::make_shared<Session>(std::move(data), network, threads);
     const std::int64_t steps = epochs * (session_->data.training.count() / network.batch);
     train::TrainOptions options = train::usual_options(method, steps, rate);
@@ -64,6 +66,8 @@ class Trainer {
     options.seed = network.seed;
     session_->trainer = std::make_unique<train::Trainer<host::HostLayer>>(session_->network,
                                                                           session_->data, options);
+    setup_seconds_ =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
   // Runs one epoch, or the rest of one that was interrupted.
@@ -81,6 +85,9 @@ class Trainer {
                     "seconds"_a = last.seconds);
   }
 
+  // Returns the seconds that the trainer in C++ took to be made, from data in memory.
+  double setup_seconds() const { return setup_seconds_; }
+
   std::int64_t layers() const { return session_->network.layers(); }
 
   // Returns ((indptr, indices, data), shape, bias) of a layer.
@@ -96,6 +103,7 @@ class Trainer {
 
  private:
   std::shared_ptr<Session> session_;
+  double setup_seconds_ = 0;
 };
 
 std::unique_ptr<Trainer> make_trainer(const Trainer::Pixels& x, const Trainer::Pixels& y,
@@ -126,6 +134,7 @@ void add_trainer(py::module_& module) {
            "density"_a, "distribution"_a, "block"_a, "batch"_a, "epochs"_a, "rate"_a, "fraction"_a,
            "every"_a, "seed"_a, "threads"_a)
       .def("epoch", &Trainer::epoch)
+      .def("setup_seconds", &Trainer::setup_seconds)
       .def("layers", &Trainer::layers)
       .def("layer", &Trainer::layer, "index"_a);
 }

@@ -28,12 +28,41 @@ class Layer:
         threads: int,
         dtype: str,
         batch_first: bool,
-        backward: bool,
+        grad_input: bool,
+        grad_weights: bool,
     ) -> None: ...
     def forward(self, s: Any, out: Any = ..., bias: Any = ...) -> Any: ...
     def grad_input(self, dq: Any, out: Any = ...) -> Any: ...
     def grad_weights(self, dq: Any, s: Any, out: Any = ...) -> Any: ...
     def set_values(self, values: Any) -> None: ...
+    # Addresses and sizes (src/layer.hpp).
+    def _train_forward(
+        self,
+        batch: int,
+        x: int,
+        row_stride: int,
+        col_stride: int,
+        s: int,
+        q: int,
+        bias: int,
+        values: int,
+        count: int,
+        /,
+    ) -> None: ...
+    def _train_backward(
+        self,
+        batch: int,
+        dq: int,
+        row_stride: int,
+        col_stride: int,
+        dq_rows: int,
+        s: int,
+        dx: int,
+        gradients: int,
+        bias_gradients: int,
+        count: int,
+        /,
+    ) -> None: ...
     def _values(self) -> NDArray[np.float32]: ...
     def _arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]: ...
     def _update(
@@ -226,6 +255,7 @@ class _Trainer:
         threads: int,
     ) -> None: ...
     def epoch(self) -> dict[str, Any]: ...
+    def setup_seconds(self) -> float: ...
     def layers(self) -> int: ...
     def layer(
         self, index: int

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import InvalidArgument
-from tessera._options import core_dtype, require_one_of
+from tessera._options import core_dtype, require_one_of, whole_number
 from tessera._text import html_table, si_bytes
 from tessera._weights import Arrays, index_array, is_bare, read_weights
 
 _ORDERS = ("features_first", "batch_first")
-_PASSES = ("all", "fwd")
+# grad_input and grad_weights of each choice.
+_PASSES = {"all": (True, True), "fwd": (False, False), "fwd+grad_weights": (False, True)}
 _NO_PLACES: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
 
@@ -56,7 +57,8 @@ class Layer(_core.Layer):
     dtype     of the operands: "float32", "float16" or "bfloat16". Sums are float32.
     order     "features_first": operands are [features, batch], as in W @ S.
               "batch_first": operands are [batch, features], as in torch.nn.Linear.
-    passes    "all", or "fwd" for inference, which takes less than half of the memory.
+    passes    "all"; "fwd+grad_weights" for a first layer, whose input needs no gradient; or "fwd"
+              for inference. Each takes less memory and time to make than the one before.
     shape     (outputs, inputs), for (indptr, indices, data) whose last columns are empty.
 
     layer @ s            the product                                    [outputs, batch]
@@ -86,18 +88,18 @@ class Layer(_core.Layer):
     ) -> None:
         type_name = core_dtype(dtype)
         require_one_of("order", order, _ORDERS)
-        require_one_of("passes", passes, _PASSES)
+        require_one_of("passes", passes, tuple(_PASSES))
         arrays = read_weights(weights, shape)
         super().__init__(
             arrays.indptr,
             arrays.indices,
             arrays.data,
             *arrays.shape,
-            batch,
-            threads,
+            whole_number("batch", batch),
+            whole_number("threads", threads),
             type_name,
             order == "batch_first",
-            passes == "all",
+            *_PASSES[passes],
         )
         self._dtype, self._order, self._passes = dtype, order, passes
 

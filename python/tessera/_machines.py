@@ -11,7 +11,7 @@ import numpy as np
 
 from tessera import _core
 from tessera._core import InvalidArgument, Machine, NoSolution
-from tessera._options import block_shape, core_dtype, require_one_of
+from tessera._options import block_shape, core_dtype, require_one_of, whole_number
 from tessera._text import html_table, si_bytes
 from tessera._weights import read_weights
 
@@ -53,8 +53,8 @@ def plan(
     nearest one. Ctrl-C ends it.
     """
     return _core._plan(
-        groups, outputs, inputs, batch, block_shape(block), density, core_dtype(dtype), _backward(passes),
-        _machine(machine), json.dumps(dict(options or {})),
+        groups, outputs, inputs, whole_number("batch", batch), block_shape(block), density, core_dtype(dtype),
+        _backward(passes), _machine(machine), json.dumps(dict(options or {})),
     )
 
 
@@ -139,7 +139,8 @@ def crossover(
             return None
 
     low, high, dense = 0, _THOUSAND, _core._dense_cycles(
-        outputs, inputs, batch, core_dtype(dtype), _backward(passes), _machine(machine), json.dumps(asked)
+        outputs, inputs, whole_number("batch", batch), core_dtype(dtype), _backward(passes), _machine(machine),
+        json.dumps(asked),
     )
     while low < high:
         middle = (low + high + 1) // 2

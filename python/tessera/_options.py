@@ -17,6 +17,14 @@ def require_one_of(name: str, value: Any, legal: tuple[str, ...]) -> None:
         raise InvalidArgument(f"{name} is {value!r}; it is one of {', '.join(legal)}")
 
 
+def whole_number(name: str, value: Any) -> int:
+    """Return the value as int. Raise TypeError for what is no whole number, such as 2.0 or a text."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it is a whole number") from None
+
+
 def core_dtype(dtype: str) -> str:
     """Return the library's own name of a type of operands."""
     require_one_of("dtype", dtype, tuple(DTYPES))

@@ -31,45 +31,98 @@ def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).rpartition(".")[2]
 
 
+def _address(bias: Tensor | None, count: int) -> int:
+    """Return the address of contiguous float32 numbers on the CPU, 0 for None."""
+    if bias is None:
+        return 0
+    if bias.dtype != torch.float32 or not bias.is_cpu or not bias.is_contiguous() or bias.numel() != count:
+        raise TypeError(
+            f"bias is {bias.dtype} {list(bias.shape)} on {bias.device}; it is {count} contiguous float32 on the CPU"
+        )
+    return bias.data_ptr()
+
+
 class _Product(torch.autograd.Function):
     """x [batch, inputs] -> x @ W.T + bias. Results are contiguous, as those of torch.nn.Linear are: the
     layer writes them as fast, and a function of two operands, such as the derivative of a ReLU, takes
-    many times as long if their strides differ."""
+    many times as long if their strides differ. Operands are transposed once in a step: x for forward() and
+    the gradient of the values, which keeps the copy, and dq for both gradients."""
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, x: Tensor, values: Tensor, bias: Tensor | None, module: SparseLinear
+        ctx: Any, x: Tensor, values: Tensor, bias: Tensor | None, module: SparseLinear, trains: bool
     ) -> Tensor:
-        ctx.save_for_backward(x, values)
-        ctx.module, ctx.indices = module, module.indices
+        layer, is_stale = module._layer_and_state(trains and x.requires_grad)
+        batch = x.shape[0]
         # Not a view of another tensor: functions in place, as nn.ReLU(inplace=True), may follow.
-        q = x.new_empty((x.shape[0], module.out_features))
-        module._current_layer().forward(x.detach().t(), q.t(), None if bias is None else bias.detach())
+        q = x.new_empty((batch, module.out_features))
+        if trains and x.dtype == torch.float32:
+            # One column, or a transposed matrix, is in rows already.
+            s = x.detach().t() if x.stride(0) == 1 else x.new_empty((module.in_features, batch))
+            if not s.is_contiguous():
+                s = x.new_empty((module.in_features, batch))
+            layer._train_forward(
+                batch,
+                x.data_ptr(),
+                x.stride(0),
+                x.stride(1),
+                s.data_ptr(),
+                q.data_ptr(),
+                _address(bias, module.out_features),
+                values.data_ptr() if is_stale else 0,
+                values.numel(),
+            )
+        else:
+            if is_stale:
+                layer.set_values(values.detach())
+            s = x.detach().t()
+            layer.forward(s, q.t(), None if bias is None else bias.detach())
+        ctx.save_for_backward(s, values)
+        ctx.module, ctx.indices = module, module.indices
         return q
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[misc]
     def backward(ctx: Any, dq: Tensor) -> Any:
-        x, values = ctx.saved_tensors
+        s, values = ctx.saved_tensors
         module: SparseLinear = ctx.module
         if module.indices is not ctx.indices:
             raise InvalidArgument(
                 "the pattern changed after forward(); call backward() before a rewire or load_state_dict()"
             )
-        layer = module._current_layer(after_forward=True)
         needs_x, needs_values, needs_bias = ctx.needs_input_grad[:3]
-        left, right = dq.t(), x.detach().t()
-        module._remember(left, right)
-        dx = dvalues = dbias = None
-        if needs_x:
-            dx = x.new_empty((x.shape[0], module.in_features))
-            layer.grad_input(left, dx.t())
-        if needs_values:
-            dvalues = torch.empty_like(values)
-            layer.grad_weights(left, right, dvalues)
-        if needs_bias:
-            dbias = dq.sum(0, dtype=torch.float32)
-        return dx, dvalues, dbias, None
+        layer, is_stale = module._layer_and_state(needs_x, after_forward=True)
+        if is_stale:
+            layer.set_values(values.detach())
+        batch = dq.shape[0]
+        dx = s.new_empty((batch, module.in_features)) if needs_x else None
+        dvalues = torch.empty_like(values) if needs_values else None
+        if s.dtype == torch.float32:
+            dbias = s.new_empty(module.out_features) if needs_bias else None
+            rows = dq.t() if dq.stride(0) == 1 else s.new_empty((module.out_features, batch))
+            if not rows.is_contiguous():
+                rows = s.new_empty((module.out_features, batch))
+            layer._train_backward(
+                batch,
+                dq.data_ptr(),
+                dq.stride(0),
+                dq.stride(1),
+                rows.data_ptr(),
+                s.data_ptr(),
+                0 if dx is None else dx.data_ptr(),
+                0 if dvalues is None else dvalues.data_ptr(),
+                0 if dbias is None else dbias.data_ptr(),
+                values.numel(),
+            )
+        else:
+            dbias = dq.sum(0, dtype=torch.float32) if needs_bias else None
+            rows = dq.t()
+            if dx is not None:
+                layer.grad_input(rows, dx.t())
+            if dvalues is not None:
+                layer.grad_weights(rows, s, dvalues)
+        module._remember(rows, s)
+        return dx, dvalues, dbias, None, None
 
 
 class SparseLinear(nn.Module):
@@ -130,6 +183,7 @@ class SparseLinear(nn.Module):
     def _forget(self) -> None:
         """Drop what is made from the parameters and buffers."""
         self._layer: Layer | None = None
+        self._has_grad_input = False  # the layer has the gradient of its input
         self._seen: tuple[int, int] | None = None  # version and place of the values in the layer
         self._watched = False
         self._operands: list[tuple[Tensor, Tensor]] = []
@@ -143,29 +197,39 @@ class SparseLinear(nn.Module):
         numpy = values.detach().numpy()
         return numpy if self.block == (1, 1) else numpy.reshape(-1, *self.block)
 
-    def _current_layer(self, after_forward: bool = False) -> Layer:
-        """Return the layer with the values of now.
+    def _layer_and_state(self, needs_input: bool, after_forward: bool = False) -> tuple[Layer, bool]:
+        """Return the layer, and True if it has to take the values before a pass.
 
         In training they are set in every forward pass, because a write to values.data shows in no
-        version of the tensor.
+        version of the tensor. A layer has the gradient of its input from the first pass on that needs it.
         """
         values = self.values
-        if values.device.type != "cpu" or values.dtype != torch.float32:
-            raise TypeError(f"values are {values.dtype} on {values.device}; they are float32 on the CPU")
+        if not values.is_cpu or values.dtype != torch.float32 or not values.is_contiguous():
+            raise TypeError(f"values are {values.dtype} on {values.device}; they are contiguous float32 on the CPU")
         # A tensor made in inference mode has no version; its values are set in every pass.
         now = None if values.is_inference() else (values._version, values.data_ptr())
-        if self._layer is None:
-            self._layer = Layer(
+        layer, is_stale = self._layer, False
+        if layer is None or (needs_input and not self._has_grad_input):
+            self._has_grad_input = self._has_grad_input or needs_input
+            layer = self._layer = Layer(
                 (self.indptr.numpy(), self.indices.numpy(), self._data(values)),
                 self.batch,
                 threads=self.threads,
                 dtype=_dtype_name(self.dtype),
+                passes="all" if self._has_grad_input else "fwd+grad_weights",
                 shape=(self.out_features, self.in_features),
             )
-        elif now is None or now != self._seen or (self.training and not after_forward):
-            self._layer.set_values(values.detach())
+        else:
+            is_stale = now is None or now != self._seen or (self.training and not after_forward)
         self._seen = now
-        return self._layer
+        return layer, is_stale
+
+    def _current_layer(self) -> Layer:
+        """Return the layer with the values of now."""
+        layer, is_stale = self._layer_and_state(False)
+        if is_stale:
+            layer.set_values(self.values.detach())
+        return layer
 
     def refresh(self) -> None:
         """Read the values anew, after values.data was written in eval mode."""
@@ -177,8 +241,12 @@ class SparseLinear(nn.Module):
             raise InvalidArgument(f"x has the shape {list(x.shape)}; this layer needs [..., {self.in_features}]")
         if x.dtype != self.dtype:
             raise TypeError(f"x is {x.dtype}; this layer needs {self.dtype}: pass x.to({self.dtype})")
+        if not x.is_cpu:
+            raise TypeError(f"x is on {x.device}; this layer runs on the CPU: pass x.cpu()")
         flat = x if x.dim() == 2 else x.reshape(-1, self.in_features)
-        q: Tensor = _Product.apply(flat, self.values, self.bias, self)
+        values = self.values
+        trains = torch.is_grad_enabled() and (flat.requires_grad or values.requires_grad)
+        q: Tensor = _Product.apply(flat, values, self.bias, self, trains)
         return q if x.dim() == 2 else q.reshape(*x.shape[:-1], self.out_features)
 
     @property
@@ -208,6 +276,7 @@ class SparseLinear(nn.Module):
         area = self.block[0] * self.block[1]
         count = self.values.numel()
         origin = layer.rewire(method, **options)
+        indptr, indices, data = layer._arrays()
 
         def carried(old: Tensor) -> Tensor:
             if old.dtype == torch.float32:
@@ -220,7 +289,7 @@ class SparseLinear(nn.Module):
         for name, slot in slots.items():
             if isinstance(slot, Tensor) and slot.dim() == 1 and slot.numel() == count and count:
                 optimiser.state[self.values][name] = carried(slot)  # type: ignore[union-attr]
-        self._take(layer._arrays(), carried(self.values.detach()) if count else self.values.detach())
+        self._take((indptr, indices), torch.from_numpy(data).reshape(-1))
 
     @classmethod
     def from_dense(
@@ -277,7 +346,7 @@ class SparseLinear(nn.Module):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_layer", "_seen", "_watched", "_operands")
+        made = ("_layer", "_has_grad_input", "_seen", "_watched", "_operands")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

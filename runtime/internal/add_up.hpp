@@ -16,4 +16,10 @@ using AddUp = void (*)(std::span<const std::byte* const> sources, std::int64_t n
 // Returns the function for these types. Sums of 16 bits have the type of the result.
 AddUp add_up_for(DataType partials, DataType result);
 
+// Adds n partial sums to as many others, as AddUp does with both as sources, and clears them.
+using MoveUp = void (*)(std::byte* from, std::int64_t n, std::byte* to);
+
+// Returns the function for partial sums of this type.
+MoveUp move_up_for(DataType partials);
+
 }  // namespace tessera::runtime::internal

@@ -65,8 +65,9 @@ class BoundProgram {
   // Error{Internal} unless the nodes are the steps of the table, in its order.
   void check_steps(const PassForm& form) const { check_steps(step_order(form)); }
   void check_steps(const StepOrder& order) const;
+  // Describes a slot, or one that stands for the memory of `count` equal slots of the tile.
   device::SlotSpec slot(BufferId buffer, TileId tile, std::int64_t rows, std::int64_t row_bytes,
-                        device::SlotKind kind = device::SlotKind::Landing);
+                        device::SlotKind kind = device::SlotKind::Landing, std::int64_t count = 1);
   void seal(device::Engine& engine) const { engine.seal(live_.stages); }
   device::MemoryUse memory(const device::Engine& engine) const {
     return engine.memory(live_.stages);

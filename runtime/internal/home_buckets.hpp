@@ -35,9 +35,10 @@ BucketShape values_shape(const PassSpec& spec);
 // Returns `bytes` bytes of data as one row, to be loaded into a slot. The engine only reads them.
 device::ByteRows one_row(const void* data, std::int64_t bytes);
 
-// Adds a pair of slots on a tile, for a bucket.
+// Adds a pair of slots on a tile, for a bucket or for several.
 BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, TileId tile,
-                             const BucketShape& shape, const BucketUse& use);
+                             const BucketShape& shape, const BucketUse& use,
+                             std::int64_t buckets = 1);
 
 // The words of a bucket that this pass does not read, if GradA has separate words. They stay on
 // the tile, so they need memory during the whole program.

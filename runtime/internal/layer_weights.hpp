@@ -31,6 +31,10 @@ void check_weight_matrix(const Problem& problem, const sparse::Csr<float>& weigh
 // problem.
 void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights);
 
+// Throws Error{InvalidArgument}, which names what differs, unless saved weights are of so many
+// layouts and groups.
+void check_saved(const partitioner::SavedWeights& saved, std::size_t layouts, std::int64_t groups);
+
 // The bytes of a layout that follow from its patterns, over all tiles.
 struct PatternBytes {
   Bytes words;   // meta-information of the buckets
@@ -167,5 +171,10 @@ class LayerWeights {
   std::vector<std::uint32_t> travel_words_, next_travel_words_;
   PatternBytes change_bytes_, next_change_bytes_;  // of the last change, and of encode_update()
 };
+
+// Returns the weights of all groups for a file; `second` has the layout of transpose(R), or is
+// null.
+partitioner::SavedWeights saved_weights(const LayerWeights& first, const LayerWeights* second,
+                                        std::int64_t groups);
 
 }  // namespace tessera::runtime::internal

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/network_machine.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/tensor_home.hpp"
@@ -98,6 +99,12 @@ class NetworkLayerState {
   virtual std::optional<partitioner::Misfit> set_weights(
       const sparse::CheckedCsr<float>& given) = 0;
   virtual bool has_weights() const = 0;
+
+  // Return and take encoded weights, as Network::saved_weights and restore_weights do. The message
+  // of an error does not name the layer. By default the layer has no buckets.
+  virtual partitioner::SavedWeights saved_weights() const;
+  virtual void restore_weights(const partitioner::SavedWeights& saved);
+
   // Returns the current weights in the given pattern; those of a dense layer are all stored.
   virtual sparse::Csr<float> current_weights() = 0;
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/base/aligned_vector.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/grad_w_base.hpp"
 #include "tessera/runtime/internal/network_layer.hpp"
 #include "tessera/runtime/internal/network_layout.hpp"
@@ -43,6 +44,8 @@ class NetworkSparseLayer final : public NetworkLayerState {
   void prepare() override;
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
+  partitioner::SavedWeights saved_weights() const override;
+  void restore_weights(const partitioner::SavedWeights& saved) override;
   bool has_weights() const override { return !forward_.weights.empty(); }
   sparse::Csr<float> current_weights() override;
   Bytes pattern_bytes() const override;

@@ -35,6 +35,10 @@ class Reduction {
   Reduction(std::int64_t depth, DataType partials, DataType result)
       : depth_(depth), partials_(partials), result_(result) {}
 
+  // From now on the steps only charge their cycles, and neither partials nor results have memory.
+  // For Share mode, if something else adds up the partials. Must be called before declare().
+  void only_charge() { only_charges_ = true; }
+
   void declare(BoundProgram& program, device::Engine& engine, BufferId partials);
 
   // The buffer that has the result.
@@ -59,13 +63,15 @@ class Reduction {
   };
   void add_job(BoundProgram& program, device::Engine& engine, const ReductionColumn& column,
                std::size_t i);
-  Cycles reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const;
+  void add_up(const device::Tile& tile, Job& job) const;
+  Cycles cycles(const device::Engine& engine, const Job& job) const;
 
   // False: a column has one tile and the types agree, so the partials are the result.
   bool has_work() const { return depth_ > 1 || partials_ != result_; }
 
   std::int64_t depth_;
   DataType partials_, result_;
+  bool only_charges_ = false;
   BufferId partial_buffer_, others_buffer_, result_buffer_;
   int exchange_node_ = -1, compute_node_ = -1;
   std::vector<ReductionColumn> columns_;

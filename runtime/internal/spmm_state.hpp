@@ -8,6 +8,7 @@
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
+#include "tessera/runtime/internal/shared_sums.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
@@ -36,6 +37,10 @@ struct SpmmPass::State {
         const internal::PassHomes* shared = nullptr);
   void prepare();
 
+  // For a pass alone in Share mode: leaves the products and sums to SharedSums. Must be called
+  // before declare().
+  void share_sums(Executor& executor);
+
   std::int64_t z() const { return spec.grid.z_per_tile(); }
   std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
   // The number of tiles that need the same slice of the operand.
@@ -58,6 +63,7 @@ struct SpmmPass::State {
   void declare_propagation();
 
   void add_slots();
+  void add_arrived_slots(TileId tile, TileSlots& slots);
   std::vector<internal::ReductionColumn> columns() const;
   std::vector<device::Gather> prearrange_gathers() const;
   void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
@@ -69,7 +75,7 @@ struct SpmmPass::State {
   void distribute();
   void visit_arrived();
   Cycles visit(const device::Tile& tile, std::span<const internal::BucketSlots> buckets) const;
-  void collect() const;
+  void collect();
 
   PassSpec spec;
   internal::SpmmRole role;
@@ -87,6 +93,7 @@ struct SpmmPass::State {
   internal::Reduction reduction;
   internal::OtherWords other_words;
   codelets::Kernel kernel;
+  std::optional<internal::SharedSums> sums;  // empty: every tile computes in memory of its own
   Use use;
   std::vector<internal::BucketSlots> homes;
   std::vector<TileSlots> tiles;

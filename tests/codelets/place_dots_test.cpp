@@ -68,7 +68,7 @@ TEST(PlaceDots, ComputeOnlyTheGivenPartsOfManyRows) {
   std::vector<RowPlaces> parts;
   std::vector<float> expected;
   for (std::int64_t row = 0; row < kRows; ++row) {
-    const std::int64_t length = row % 37, first = std::ssize(columns);
+    const std::int64_t length = row % 101, first = std::ssize(columns);
     parts.push_back({row, first + length / 4, length / 2});
     for (std::int64_t i = 0; i < length; ++i) {
       columns.push_back(std::int32_t((11 * i + row) % kColumns));

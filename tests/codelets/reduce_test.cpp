@@ -40,5 +40,27 @@ TEST(AddFloats, AddInTheOrderOfTheirSourcesAtEveryRemainderOnEveryTarget) {
   }
 }
 
+TEST(AddAndClear, MovesSumsAtEveryRemainderOnEveryTarget) {
+  constexpr std::int64_t kMost = 70;
+  Random random(54);
+  std::vector<float> given(std::size_t(kMost) + 1), sums(given);
+  for (float& v : given) v = float(random.below(1000));
+  for (float& v : sums) v = float(random.below(1000));
+  for (const auto& target : internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    const UseSimdTarget use(target);
+    for (std::int64_t count = 0; count <= kMost; ++count) {
+      std::vector<float> from = given, to = sums;
+      add_and_clear(from.data(), count, to.data());
+      for (std::int64_t i = 0; i <= kMost; ++i) {
+        const auto at = std::size_t(i);
+        const bool moves = i < count;
+        ASSERT_EQ(from[at], moves ? 0 : given[at]) << target.name << " " << count << " seed 54";
+        ASSERT_EQ(to[at], sums[at] + (moves ? given[at] : 0)) << target.name << " " << count;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::codelets

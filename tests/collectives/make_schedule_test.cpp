@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr Operation kOperations[] = {Operation::AllGather, Operation::ReduceScatter,
-                                     Operation::AllReduce, Operation::Broadcast};
+                                     Operation::AllReduce};
 
 TEST(MakeSchedule, EveryAlgorithmDoesWhatItsOperationPromises) {
   for (std::int32_t members = 1; members <= 17; ++members)

@@ -95,6 +95,23 @@ TEST_P(Moves, CostTheSameWithoutAList) {
   EXPECT_THROW(engine_.charge_moves([&](const auto& visit) { visit({a, to, 6, 0, 4}); }), Error);
 }
 
+TEST_P(Moves, GathersWithoutAListCostTheSameInOneSlotOfATile) {
+  const SlotId a = add(0, 2, 4), b = add(1, 2, 4), to2 = add(2, 2, 4), again = add(2, 2, 4),
+               to3 = add(3, 2, 4), both = add(2, 4, 4);
+  engine_.seal();
+  const Exchange listed = engine_.prepare({{{{a, {0, 1}}}, {to2, to3}}, {{{b, {0, 2}}}, {again}}});
+  const std::vector<Gather> of_one_slot{{{{a, {0, 1}}}, {both, to3}}, {{{b, {0, 2}}}, {both}}};
+  const Exchange charged = engine_.charge_gathers(of_one_slot);
+  TileLedger tiles;
+  engine_.keep_tiles(&tiles);
+  engine_.exchange(Phase::HandOver, listed);
+  engine_.exchange(Phase::HandOver, charged);
+  EXPECT_EQ(engine_.ledger().steps[0], engine_.ledger().steps[1]);
+  EXPECT_EQ(tiles.steps[0], tiles.steps[1]);
+  const std::vector<Gather> too_long{{{{a, {0, 2}}, {b, {0, 1}}}, {to2}}};
+  EXPECT_THROW(engine_.charge_gathers(too_long), Error);
+}
+
 TEST_P(Moves, ShareAnExchangeWithGathers) {
   const SlotId a = add(0, 1, 8), b = add(1, 1, 8), moved = add(2, 1, 8), gathered = add(3, 1, 8);
   engine_.seal();

@@ -92,6 +92,15 @@ TEST_F(MpiRun, ARankThatStandsStillEndsTheJobAndIsNamed) {
   EXPECT_LT(seconds_, kPatience);
 }
 
+TEST_F(MpiRun, AMessageThatIsTooShortIsNotTakenForAWholeOne) {
+  const test::Outcome outcome = run(2, {"shorten", "1"});
+  EXPECT_EQ(outcome.exit, 3) << outcome.err;
+  EXPECT_NE(
+      outcome.err.find("rank 0 of 2: Fwd: rows of S: rank 1 sent 3 bytes, but 8 were expected"),
+      std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(MpiRun, ARankThatLeavesEarlyIsNoSuccess) {
   const test::Outcome outcome = run(2, {"leave", "1"});
   EXPECT_NE(outcome.exit, 0) << outcome.err;
@@ -110,6 +119,32 @@ TEST_F(MpiRun, TheToolPrintsOneReportThatNamesTheRanks) {
   EXPECT_EQ(outcome.out.find("PASS"), outcome.out.rfind("PASS")) << outcome.out;
   for (const char* text : {"\n1     Fwd  ", "\n1     GradW  ", "Fwd     ok: 8400 results"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
+}
+
+TEST_F(MpiRun, TheFirstRankChoosesTheBlockForAll) {
+  const test::TemporaryFolder folder;
+  const std::string file =
+      folder.write("a.mtx", io::write_mtx(sparse::random_pattern(64, 48, {4, 4}, 0.2, 1)));
+  const test::Outcome outcome = run(2,
+                                    {"run", "--machine", "host", "--matrix", file, "--batch-size",
+                                     "64", "--block-size", "auto", "--data-type", "float"},
+                                    {kTool});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("block size by forecast: "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("reads the whole file"), std::string::npos) << outcome.out;
+}
+
+// Each rank's clock has another time.
+TEST_F(MpiRun, ASeedFromTheClockIsThatOfTheFirstRank) {
+  for (const std::vector<std::string>& machine :
+       {std::vector<std::string>{"--machine", "host"}, {"--devices", "2"}}) {
+    std::vector<std::string> arguments{"run", "--variable-seed"};
+    arguments.insert(arguments.end(), machine.begin(), machine.end());
+    arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+    const test::Outcome outcome = run(2, arguments, {kTool});
+    EXPECT_EQ(outcome.exit, 0) << outcome.out << outcome.err;
+    EXPECT_NE(outcome.out.find("ok: 8400 results"), std::string::npos) << outcome.out;
+  }
 }
 
 TEST_F(MpiRun, EachRankReadsItsRowsOfAFileAndResultsHaveTheBitsOfOneProcess) {

@@ -72,7 +72,19 @@ int compare(Communicator& ranks) {
   return ok ? 0 : 1;
 }
 
+// Two ranks exchange 8 bytes, but one of them sends 3.
+int exchange_less(Communicator& ranks, int shorter) {
+  const std::vector<std::byte> sent(ranks.rank() == shorter ? 3 : 8);
+  std::vector<std::byte> received(8);
+  const distributed::SendPiece send{1 - ranks.rank(), sent};
+  const distributed::ReceivePiece receive{1 - ranks.rank(), received};
+  ranks.exchange("Fwd: rows of S", {&send, 1}, {&receive, 1});
+  ranks.barrier("end");
+  return 0;
+}
+
 int end_badly(Communicator& ranks, const std::string& what, int rank) {
+  if (what == "shorten") return exchange_less(ranks, rank);
   ranks.barrier("start");
   if (ranks.rank() == rank) {
     if (what == "throw") throw Error(ErrorCode::BadInput, "row 7 is not sorted");

@@ -185,10 +185,30 @@ TEST(ReplicatedLayer, RefusesWhatItDoesNotCompute) {
   EXPECT_NE(make(problem, 2).find("another size"), std::string::npos);
   Problem other = problem;
   other.data_type = DataType::Half;
-  EXPECT_NE(make(other, 2).find("one group in float"), std::string::npos);
+  for (const int replicas : {0, 2})
+    EXPECT_NE(make(other, replicas).find("one group in float"), std::string::npos);
   other = problem;
   other.size.y = 2;
   EXPECT_NE(make(other, 4).find("is empty"), std::string::npos);
+}
+
+// All blocks are in one row, so the transpose has an empty part, and only Fwd could run.
+TEST(ReplicatedLayer, HasNoWeightsAfterThoseItRefuses) {
+  sparse::Csr<float> row{.rows = 8, .cols = 8, .row_begin = {0, 8, 8, 8, 8, 8, 8, 8, 8}};
+  row.col = {0, 1, 2, 3, 4, 5, 6, 7};
+  row.values.assign(8, 1.0f);
+  run_ranks(4, [&](Communicator& ranks) {
+    const auto executor = make_executor(1);
+    ReplicatedLayer layer(problem_of({1, 8, 8, 4}, {1, 1}), kTiny, *executor, ranks, 4);
+    EXPECT_NE(test::refusal([&] { layer.set_weights(row); }).find("is empty"), std::string::npos);
+    EXPECT_NE(test::refusal([&] { layer.outputs(); }).find("set_weights comes first"),
+              std::string::npos);
+    Matrix<float> q_grad(2, 4), s_grad(2, 4);
+    EXPECT_NE(test::refusal([&] {
+                layer.grad_a(std::as_const(q_grad).view(), s_grad.view());
+              }).find("set_weights comes first"),
+              std::string::npos);
+  });
 }
 
 TEST(SubRanks, TalkAmongThemselves) {

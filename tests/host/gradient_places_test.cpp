@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/host/cpu.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
 
@@ -30,14 +31,14 @@ struct PlacesCase {
     gradient_at_places(batch, places(), *make_executor(threads), gradients);
     return gradients;
   }
-  std::vector<float> of_layer() const {
+  std::vector<float> of_layer(const HostCpu& cpu = read_host_cpu()) const {
     const auto executor = make_executor(1);
     HostLayer layer({.size = {1, kX, kY, std::max<std::int64_t>(s.cols(), 1)},
                      .block = pattern.block,
                      .density = 0.1,
                      .data_type = DataType::Float,
                      .grad_w = true},
-                    read_host_cpu(), *executor);
+                    cpu, *executor);
     layer.set_weights(pattern);
     std::vector<float> gradients(pattern.values.size());
     layer.grad_w<float>(q_grad.view(), s.view(), gradients);
@@ -54,6 +55,22 @@ TEST(GradientAtPlaces, HasTheBitsOfALayerWithThatPattern) {
         const PlacesCase c(z, block, density);
         EXPECT_EQ(c.run(c.operands()), c.of_layer());
       }
+}
+
+// The smaller the caches, the more slices S is cut in; rows of the matrix have 10 to 380 elements,
+// a slice of the smallest cache 1 to 40 of them.
+TEST(GradientAtPlaces, HasTheSameBitsForAnyCaches) {
+  for (const std::int64_t z : {20, 64, 256})
+    for (const double density : {0.02, 0.1, 0.8}) {
+      SCOPED_TRACE(testing::Message() << z << " columns, density " << density);
+      const PlacesCase c(z, {1, 1}, density);
+      HostCpu cpu = read_host_cpu();
+      const std::vector<float> expected = c.of_layer(cpu);
+      for (const std::int64_t rows : {1, 50, 200, 400}) {
+        cpu.l2 = Bytes(4 * rows * z);
+        EXPECT_EQ(c.of_layer(cpu), expected) << rows;
+      }
+    }
 }
 
 TEST(GradientAtPlaces, HasTheSameBitsForAnyThreadsAndStrides) {

@@ -147,6 +147,8 @@ TEST(ReadMtx, RefusesEntriesThatCannotBe) {
   EXPECT_TRUE(refused(head + "2 1 1 1\n", {"a.mtx:4:", "\"1\" follows the entry"}));
   EXPECT_TRUE(refused(head + "2 1 1 % no\n", {"a.mtx:4:", "\"%\" follows the entry"}));
   EXPECT_TRUE(refused(kReal + "0 3 1\n1 1 1\n", {"1 entries", "0 rows"}));
+  // A long number is one number, not a row and a column.
+  EXPECT_TRUE(refused(head + "000000000012 1\n", {"a.mtx:4:", "row is \"000000000012\""}));
 }
 
 TEST(ReadMtx, RefusesTooFewAndTooManyEntries) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -158,7 +159,68 @@ TEST(RowFile, FaultsOfARowAreFoundByWhoReadsIt) {
 TEST(RowFile, MoreRowsThanTheFileMayDeclareAreRefused) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.smtx", "2000000000 5 0\n0\n");
-  message_of([&] { index_rows(path); }, ErrorCode::LimitExceeded);
+  const std::string message = message_of([&] { index_rows(path); }, ErrorCode::LimitExceeded);
+  EXPECT_TRUE(message.starts_with(path)) << message;
+}
+
+TEST(RowFile, ColumnsOfAMtxFileMayBeInAnyOrder) {
+  const TemporaryFolder folder;
+  const std::string banner = "%%MatrixMarket matrix coordinate real general\n";
+  const std::string path =
+      folder.write("a.mtx", banner + "3 4 5\n1 3 1.5\n1 1 2\n3 4 -1\n3 1 3\n3 2 4\n");
+  expect_rows_of_the_whole(path);
+  const std::string twice = folder.write("b.mtx", banner + "3 4 3\n2 3 1\n2 1 2\n2 3 5\n");
+  EXPECT_NE(message_of([&] {
+              read_rows<float>(twice, index_rows(twice), {1, 3});
+            }).find("row 2, column 3 is given twice"),
+            std::string::npos);
+}
+
+// Both readers take the same files and read the same numbers.
+TEST(RowFile, NumbersAreReadAsInWholeFiles) {
+  const TemporaryFolder folder;
+  const std::string banner = "%%MatrixMarket matrix coordinate ";
+  expect_rows_of_the_whole(
+      folder.write("a.mtx", banner + "real general\n+2 2 2\n1 +1 +1.5e+00\n2\v2\f-2.5\n"));
+  expect_rows_of_the_whole(folder.write("b.smtx", "2, 2, +2\n0, +1, 2\n+1,\v0\n"));
+  for (const char* const wrong :
+       {"integer general\n1 1 1\n1 1 2.5\n", "integer general\n1 1 1\n1 1 9007199254740993\n",
+        "real general\n1 1 1\n1,1,3.0\n", "real general\n1,1,0\n",
+        "real general\n1 1 1\n1 1 1e400\n"}) {
+    const std::string path = folder.write("c.mtx", banner + wrong);
+    message_of([&] { read_matrix(path); });
+    message_of([&] { read_rows<float>(path, index_rows(path), {0, 1}); });
+  }
+}
+
+TEST(RowFile, WhatIsNoPlainFileIsRefusedBeforeItIsRead) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "a.mtx");
+  EXPECT_NE(message_of([&] { index_rows(folder / "a.mtx"); }).find("is a directory"),
+            std::string::npos);
+}
+
+// The arrays of the archive declare a million million numbers, for which no memory is asked.
+TEST(RowFile, AnNpzFileThatDeclaresMoreThanItHoldsIsRefused) {
+  if (!can_read_npz()) GTEST_SKIP() << "built without libzip";
+  const TemporaryFolder folder;
+  const std::string other = write_npz(sparse::random_pattern(4, 4, {1, 1}, 0.5, 1));
+  static constexpr std::int64_t kMany = 1'000'000'000'000;
+  const auto declares_many = [](std::string array) {  // of one number; the padding gives way
+    const std::string shape = fmt::format("({},)", kMany);
+    array.replace(array.find("(1,)"), 4, shape);
+    return array.erase(array.find("   "), shape.size() - 4);
+  };
+  const std::string path = folder.write(
+      "a.npz", internal::pack({{"format.npy", internal::Archive(other, "other").read("format.npy")},
+                               {"shape.npy", write_npy(std::vector<std::int64_t>{1, 5})},
+                               {"indptr.npy", write_npy(std::vector<std::int64_t>{0, kMany})},
+                               {"indices.npy", declares_many(write_npy(std::vector<int>{1}))},
+                               {"data.npy", declares_many(write_npy(std::vector<double>{1}))}}));
+  EXPECT_NE(message_of([&] {
+              read_rows<float>(path, index_rows(path), {0, 1});
+            }).find("more than the 1 elements"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -51,6 +51,17 @@ TEST(Refill, GivesEverySlotItsBlockHoweverMuchThereIs) {
   }
 }
 
+// Buckets of few slots are filled in one loop, larger ones in two.
+TEST(Refill, GivesEverySlotItsElementWhateverTheBucketsHold) {
+  const auto matrix = test::pattern_kinds(kSeed)[0].make({120, 150}, {1, 1});
+  for (const std::int64_t each : {0, 191, 192, 193, 500, 4000}) {
+    const Buckets buckets = buckets_with_slots(matrix, 12 * each);
+    EXPECT_EQ((to_bucket_order<float, float>(buckets, matrix.values)),
+              slow_bucket_order(buckets, matrix.values))
+        << each;
+  }
+}
+
 TEST(RefillChanged, TouchesNoOtherBucketHoweverMuchThereIs) {
   const auto matrix = test::pattern_kinds(kSeed)[0].make({12, 15}, {16, 16});
   const Buckets buckets = buckets_with_slots(matrix, 2 * internal::kStreamFrom / 1024);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/base/error.hpp"
+#include "tessera/pod/plan_pod.hpp"
 #include "tessera/pod/with_pattern.hpp"
 #include "tessera/tests/pod/pod_case.hpp"
 
@@ -350,6 +351,24 @@ TEST(PodLayer, RefusesWhatItCannotRun) {
 }
 
 // A pattern with all blocks on one device does not fit there; the old weights stay.
+// A dense plan has the passes that were asked for and no others.
+TEST(PodLayer, HasNoRoundingOfAPassThatItsPlanDoesNotHave) {
+  for (const bool use_dense : {false, true}) {
+    planner::Options options;
+    options.constraints.use_dense = use_dense;
+    const PodPlan plan = plan_pod_or_throw(
+        make_problem({1, 32, 24, 8}, {1, 1}, 0.5, DataType::Float, /*backward=*/false),
+        small_pod(small_machine(8), 2, 1), options);
+    const auto executor = make_executor(1);
+    const PodLayer layer(plan, device::ExchangeMode::Share, DeviceOrder::OneAfterAnother,
+                         *executor);
+    layer.rounding(Pass::Fwd);
+    for (const Pass pass : {Pass::GradA, Pass::GradW})
+      EXPECT_THAT([&] { layer.rounding(pass); },
+                  ThrowsMessage<Error>(HasSubstr("does not include this pass")));
+  }
+}
+
 TEST(PodLayer, NamesTheDeviceOfAMisfit) {
   Problem problem = make_problem({1, 64, 64, 8}, {1, 1}, 0.1, DataType::Half, false);
   const PodPlan plan =

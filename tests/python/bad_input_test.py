@@ -138,6 +138,11 @@ def test_refuses_options_values_and_changes():
     for batch in (0, -1, 2**31):
         with pytest.raises(ts.InvalidArgument):
             ts.Layer(WEIGHTS, batch=batch)
+    for wrong in ({"batch": "many"}, {"batch": 2.0}, {"batch": 4, "threads": None}):
+        with pytest.raises(TypeError, match="whole number"):
+            ts.Layer(WEIGHTS, **wrong)
+    with pytest.raises(TypeError, match="batch is 'a'; it is a whole number"):
+        ts.crossover(64, 64, batch="a")
     with pytest.raises(ts.InvalidArgument, match="shape is for"):
         ts.Layer(WEIGHTS, shape=(12, 10))
     with pytest.raises(TypeError, match="Path|str"):

@@ -227,6 +227,19 @@ def test_text_says_size_density_block_and_memory():
     assert "grad_weights" in ts.Layer.__doc__
 
 
+def test_passes_may_leave_out_the_gradient_of_the_input():
+    whole, weights, s, dq = example()
+    layer = ts.Layer(weights, batch=16, passes="fwd+grad_weights")
+    assert (layer @ s == whole @ s).all()
+    assert (layer.grad_weights(dq, s) == whole.grad_weights(dq, s)).all()
+    forward = ts.Layer(weights, batch=16, passes="fwd")
+    assert forward.memory_bytes <= layer.memory_bytes < whole.memory_bytes
+    with pytest.raises(ts.InvalidArgument, match='passes="all"'):
+        layer.grad_input(dq)
+    with pytest.raises(ts.InvalidArgument, match="fwd\\+grad_weights"):
+        ts.Layer(weights, passes="grad_weights")
+
+
 def test_passes_fwd_refuses_gradients():
     _, weights, s, dq = example()
     layer = ts.Layer(weights, batch=16, passes="fwd")

@@ -296,6 +296,80 @@ def test_a_rewire_without_a_backward_changes_nothing(method):
     assert due.step() and due.steps == 1
 
 
+@pytest.mark.parametrize("block", [1, 2])
+def test_slots_of_other_types_are_carried(block):
+    layer = SparseLinear(12, 16, density=0.5, block=block)
+    optimiser = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+    kinds = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64)
+    count = layer.values.numel()
+    # Slots that number the values, one as another layer's would be, and one that is no list.
+    slots = {str(kind): torch.arange(1, count + 1).to(kind) for kind in kinds}
+    optimiser.state[layer.values] = {**slots, "short": torch.ones(count - 1), "step": 3}
+    layer.values.data = torch.arange(1, count + 1, dtype=torch.float32)
+    layer.rewire(optimiser, "set", fraction=0.5, seed=4)
+    moved = optimiser.state[layer.values]
+    # The values tell where each one came from; new ones are 0.
+    assert (layer.values == 0).sum() > 0 and (layer.values > 0).sum() > 0
+    for kind in kinds:
+        assert moved[str(kind)].dtype == kind
+        assert torch.equal(moved[str(kind)], layer.values.detach().to(kind)), kind
+    assert moved["short"].numel() == count - 1 and moved["step"] == 3
+
+
+def test_operands_of_any_strides_and_frozen_parameters():
+    sparse, twin, x, _ = pair(1)
+    layer, dense = sparse[0], twin[0]
+    wide = torch.randn(24, 40)
+    for given in (x.t().contiguous().t(), wide[:, ::3].t(), x[:1], x[:1].expand(5, 24), x.flip(0)[::2]):
+        for weights_too in (True, False):
+            layer.values.requires_grad_(weights_too)
+            inputs = [given.detach().requires_grad_() for _ in range(2)]
+            seed = torch.randn(32, len(given)).t()  # in rows of features
+            for seeded in (seed, seed.contiguous(), seed[:1, :1].expand(len(given), 32)):
+                results = [part(each) for part, each in zip((layer, dense), inputs)]
+                assert torch.allclose(*results, atol=1e-5)
+                for part, each, result in zip((layer, dense), inputs, results):
+                    part.zero_grad()
+                    each.grad = None
+                    result.backward(seeded)
+                assert torch.allclose(inputs[0].grad, inputs[1].grad, atol=1e-5)
+                assert torch.allclose(layer.bias.grad, dense.bias.grad, atol=1e-5)
+                if weights_too:
+                    assert torch.allclose(layer.values.grad, stored(layer, dense.weight.grad), atol=1e-4)
+
+
+def test_an_input_may_need_its_gradient_only_later():
+    layer, x = SparseLinear(24, 32, density=0.3), torch.randn(16, 24)
+    layer(x).sum().backward()
+    first, values = layer._layer.memory_bytes, layer.values.grad.clone()
+    layer.zero_grad()
+    needs = x.clone().requires_grad_()
+    layer(needs).sum().backward()
+    assert layer._layer.memory_bytes > first
+    assert torch.equal(layer.values.grad, values)
+    assert torch.allclose(needs.grad, layer.to_dense().weight.sum(0).expand(16, 24), atol=1e-5)
+
+
+def test_refuses_parameters_that_are_not_plain_floats():
+    x = torch.zeros(3, 10)
+    for name, wrong in (("values", torch.zeros(20)[::2]), ("bias", torch.zeros(8, dtype=torch.float64)),
+                        ("bias", torch.zeros(16)[::2]), ("bias", torch.zeros(7))):
+        layer = SparseLinear(10, 8, density=10 / 80)
+        getattr(layer, name).data = wrong
+        with pytest.raises(TypeError, match=name):
+            layer(x)
+    layer = SparseLinear(10, 8, density=10 / 80)
+    layer.values.data = torch.zeros(7)
+    layer._layer = None
+    with pytest.raises(ts.Error):
+        layer(x)
+    good = SparseLinear(10, 8, density=10 / 80)
+    good(x)
+    good.values.data = torch.zeros(7)
+    with pytest.raises(ts.InvalidArgument, match="7 values; this layer has 10"):
+        good(x)
+
+
 @pytest.mark.skipif(shared_folder() is None, reason="there is no folder of vectors beside the tree")
 def test_rewires_are_those_of_the_vectors():
     vectors = [json.loads(line) for line in open(shared_folder() / "cases/rewire_vectors.jsonl")]

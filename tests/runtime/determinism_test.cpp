@@ -44,6 +44,25 @@ TEST(Determinism, SharingAndCopyingGiveTheSameBitsAndTheSameLedger) {
   }
 }
 
+// In Share mode, columns of several tiles are computed side by side as far as they fit in the
+// cache.
+TEST(Determinism, PartsOfABatchThatDoNotFitTheCacheTogetherGiveTheSameBits) {
+  LayerCase single;
+  single.weights = random_weights(32, 4096, {4, 4}, 0.05, 6);
+  single.partition = {1, 2, 2, 8};
+  single.batch = 256;
+  LayerCase half = single;
+  half.type = DataType::Half;
+  for (const LayerCase& c : {single, half}) {
+    const auto isolated = run_case(c, {.mode = device::ExchangeMode::Isolate});
+    ASSERT_TRUE(isolated);
+    for (const int threads : {1, 3}) {
+      const auto shared = run_case(c, {.mode = device::ExchangeMode::Share, .threads = threads});
+      ASSERT_TRUE(shared && same(*isolated, *shared)) << c.name() << ", " << threads << " threads";
+    }
+  }
+}
+
 TEST(Determinism, BitsAndLedgerDoNotDependOnThreadsOrExecutor) {
   for (const LayerCase& c : programs()) {
     SCOPED_TRACE(c.name());

@@ -68,6 +68,9 @@ TEST(WithChange, IsThatOfChangingPlaceByPlace) {
           const auto change = difference(m, random_pattern(36, 90, block, after, seed));
           const Csr<float> expected = changed_by_hand(m, change);
           EXPECT_EQ(with_change(m, change), expected);
+          if (block.is_element()) {
+            EXPECT_EQ(merge_change(m, change), expected);
+          }
           const std::vector<PlacedBlock> placed = place_change(m, change);
           std::vector<float> carried(expected.values.size(), -1);
           carry_list<float>(placed, block.area(), m.values, carried);
@@ -105,6 +108,7 @@ TEST(PlaceChange, RefusesTheSamePlacesInLongAndInShortRows) {
         place_change(m, bad);
         return std::string();
       } catch (const Error& e) {
+        EXPECT_THROW(merge_change(m, bad), Error);
         return std::string(e.what());
       }
     };
@@ -122,6 +126,7 @@ TEST(PlaceChange, RefusesTheSamePlacesInLongAndInShortRows) {
     std::reverse(change.removed.begin(), change.removed.end());
     std::reverse(change.added.begin(), change.added.end());
     EXPECT_NO_THROW(place_change(m, change)) << "lists may be in any order";
+    EXPECT_EQ(merge_change(m, change), with_change(m, change));
   }
 }
 

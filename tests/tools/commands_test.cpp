@@ -117,7 +117,7 @@ TEST(ConvertCommand, WritesPatternsOfMtxFilesWithoutTheMatrix) {
   const std::string file = folder.write("w.mtx", banner + "3 3 3\n3 3 4\n2 1 1.5\n3 1 2\n");
   const Outcome outcome = tessera({"convert", file, folder / "w.SMTX", "--memory", "64"});
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("w.SMTX: 3 x 3, 5 stored\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("w.SMTX: 3 x 3, 5 stored; pattern only"));
   EXPECT_EQ(read_file(folder / "w.SMTX"), io::write_smtx(io::read_matrix(file).matrix));
   const std::string twice = folder.write("t.mtx", banner + "3 3 2\n2 1 1\n1 2 1\n");
   EXPECT_EQ(tessera({"convert", twice, folder / "t.smtx"}).exit, 3);
@@ -137,6 +137,26 @@ TEST(ConvertCommand, RefusesAMemoryThatChangesNothing) {
   EXPECT_EQ(outcome.exit, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--memory: only a conversion from .mtx to .smtx"));
   EXPECT_EQ(tessera({"convert", folder / "p.mtx", folder / "q.smtx", "--memory", "63"}).exit, 2);
+}
+
+TEST(ConvertCommand, RefusesOptionsWithoutEffectAndSaysThatValuesAreLeftOut) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write(
+      "m.mtx", "%%MatrixMarket matrix coordinate real general\n4 4 2\n1 1 2.5\n3 2 1\n");
+  const Outcome pattern = tessera({"convert", file, folder / "m.smtx"});
+  EXPECT_EQ(pattern.exit, 0) << pattern.err;
+  EXPECT_THAT(pattern.out, HasSubstr("2 stored; pattern only: its values are left out\n"));
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{file, folder / "a.smtx", "--block-size", "2"},
+        {file, folder / "a.mtx", "--tensor", "w"},
+        {folder / "m.smtx", folder / "a.mtx", "--sum-duplicates"}}) {
+    std::vector<std::string> words{"convert"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = tessera(words);
+    EXPECT_EQ(outcome.exit, 2) << more[2];
+    EXPECT_THAT(outcome.err, HasSubstr(more[2] + ": "));
+    EXPECT_THAT(outcome.err, HasSubstr("; omit it"));
+  }
 }
 
 TEST(CompareCommand, NamesWhatChangedAndExitsOneOverTheThreshold) {

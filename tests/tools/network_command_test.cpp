@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
@@ -178,6 +179,18 @@ TEST(NetworkCommand, GivesTheLossesOfTheModelledMachineOnThisComputer) {
   EXPECT_THAT(text.out, HasSubstr("2       GradA"));
 }
 
+TEST(NetworkCommand, WritesAPageOfARunOnThisComputer) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("net.json", kNetwork);
+  const Outcome outcome = run({TESSERA_TOOL, "network", path, "--machine=host", "--steps=3",
+                               "--json", "--html=" + (folder / "page.html")});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const std::string page = read_file(folder / "page.html");
+  EXPECT_THAT(page, HasSubstr(R"("study":"network on this computer")"));
+  for (const json& one : json::parse(outcome.out)["work"])
+    EXPECT_THAT(page, HasSubstr(R"("seconds":)" + one["seconds"].dump())) << one;
+}
+
 TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
   const TemporaryFolder folder;
   io::write_smtx_file(folder / "first.smtx", sparse::random_pattern(64, 40, {1, 1}, 0.1, 3));
@@ -191,6 +204,101 @@ TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
   text["layers"][0]["inputs"] = 41;
   EXPECT_THAT(message_of([&] { tools::load_network(folder.write("bad.json", text.dump())); }),
               HasSubstr("64 x 40 weights; layer 1 of"));
+}
+
+TEST(NetworkCommand, RefusesWeightsThatItsTypeDoesNotHold) {
+  const TemporaryFolder folder;
+  json text = json::parse(kNetwork);
+  text["layers"][0].erase("density");
+  text["layers"][0]["weights"] = "a.mtx";
+  const auto load = [&](const char* type, const char* value) {
+    text["data_type"] = type;
+    folder.write("a.mtx", std::string("%%MatrixMarket matrix coordinate real general\n64 40 1\n") +
+                              "5 6 " + value + "\n");
+    return tools::load_network(folder.write("net.json", text.dump()));
+  };
+  EXPECT_THAT(message_of([&] { load("half", "-70000"); }),
+              HasSubstr("a.mtx: a value is -70000; half holds -65504 to 65504"));
+  EXPECT_THAT(message_of([&] { load("float", "1e300"); }), HasSubstr("a value is 1e+300; float"));
+  EXPECT_THAT(message_of([&] { load("bfloat16", "nan"); }), HasSubstr("a value is nan; bfloat16"));
+  load("bfloat16", "70000");
+}
+
+TEST(NetworkCommand, DrawsTheValuesOfAPattern) {
+  const TemporaryFolder folder;
+  io::write_smtx_file(folder / "a.smtx", sparse::random_pattern(64, 40, {1, 1}, 0.3, 3));
+  json text = json::parse(kNetwork);
+  text["layers"][0].erase("density");
+  text["layers"][0]["weights"] = "a.smtx";
+  const tools::NetworkFile file = tools::load_network(folder.write("net.json", text.dump()));
+  const std::vector<float> values = tools::weights_of(file, 0, 1).values;  // 12 of each output
+  EXPECT_EQ(values.size(), 768);
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  EXPECT_THAT(*least, testing::AllOf(testing::Ge(-0.5f), testing::Lt(-0.4f)));
+  EXPECT_THAT(*most, testing::AllOf(testing::Le(0.5f), testing::Gt(0.4f)));
+}
+
+// A network of three layers, one of them dense, of which the second one may have two layouts.
+constexpr const char* kDeep = R"({
+  "batch": 24, "data_type": "half",
+  "layers": [
+    {"inputs": 40, "outputs": 64, "density": 0.2, "activation": "relu"},
+    {"inputs": 64, "outputs": 48, "density": 0.3, "block_size": 4, "activation": "relu"},
+    {"inputs": 48, "outputs": 8, "dense": true}],
+  "loss": "softmax-cross-entropy",
+  "optimiser": {"rule": "momentum", "rate": 0.05}})";
+
+TEST(NetworkCommand, RunsSavedBucketsWithTheSameResults) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "net.tsw";
+  const auto run_with = [&](const std::string& option) {
+    const Outcome outcome = network(kDeep, {"--steps=3", "--json", option});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    json report = json::parse(outcome.out);
+    report["pattern_update"].erase("host_seconds");
+    report["pattern_update"].erase("steps_for_5_percent");
+    return report;
+  };
+  const json encoded = run_with("--save-buckets=" + file);
+  EXPECT_EQ(encoded, run_with("--buckets=" + file));
+  // The weights are those of the file, and not of the seed.
+  const Outcome other = network(kDeep, {"--seed=2", "--json", "--buckets=" + file});
+  EXPECT_EQ(other.exit, 0) << other.err;
+  const std::string bytes = read_file(file);
+  EXPECT_EQ(network(kDeep, {"--buckets=" + file, "--save-buckets=" + (folder / "again.tsw")}).exit,
+            0);
+  EXPECT_EQ(read_file(folder / "again.tsw"), bytes);
+}
+
+TEST(NetworkCommand, RefusesBucketsOfAnotherNetworkAndDamagedOnes) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "net.tsw";
+  ASSERT_EQ(network(kDeep, {"--save-buckets=" + file}).exit, 0);
+  EXPECT_THAT(network(kNetwork, {"--buckets=" + file}).err,
+              HasSubstr("net.tsw: it has 3 layers, and the network has 2"));
+  json text = json::parse(kDeep);
+  text["layers"][0]["inputs"] = 44;
+  const Outcome other = network(text.dump(), {"--buckets=" + file});
+  EXPECT_EQ(other.exit, 3);
+  EXPECT_THAT(other.err, HasSubstr("layer 1: "));
+  text["layers"][2] = {{"inputs", 48}, {"outputs", 8}, {"density", 0.5}};
+  text["layers"][0]["inputs"] = 40;
+  EXPECT_THAT(network(text.dump(), {"--buckets=" + file}).err,
+              HasSubstr("layer 3 is dense in the file, and not in the network"));
+  EXPECT_EQ(network(kDeep, {"--machine=host", "--buckets=" + file}).exit, 2);
+  const std::string whole = read_file(file);
+  for (const std::size_t bytes :
+       {std::size_t(0), std::size_t(12), std::size_t(39), std::size_t(200), whole.size() - 1}) {
+    folder.write("cut.tsw", whole.substr(0, bytes));
+    EXPECT_EQ(network(kDeep, {"--buckets=" + (folder / "cut.tsw")}).exit, 3) << bytes;
+  }
+  for (const std::size_t at : {std::size_t(3), std::size_t(8), std::size_t(17), std::size_t(60),
+                               whole.size() / 2, whole.size() - 1}) {
+    std::string damaged = whole;
+    damaged[at] = char(damaged[at] ^ 4);
+    folder.write("damaged.tsw", damaged);
+    EXPECT_EQ(network(kDeep, {"--buckets=" + (folder / "damaged.tsw")}).exit, 3) << at;
+  }
 }
 
 // A change of the file and what the message must name.
@@ -207,6 +315,8 @@ TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
            Fault{"/layers", "[]", "layers is a list of 0"},
            Fault{"/layers/0/density", "1.5", "density is 1.5; it must be in [0, 1]"},
            Fault{"/layers/0/weights", "\"a.smtx\"", "both or neither of density and weights"},
+           Fault{"/layers/0", R"({"inputs": 40, "outputs": 64, "weights": ""})",
+                 "weights is empty; it must be the name of a file"},
            Fault{"/layers/1/inputs", "63", "layer 2 has 63 inputs, but layer 1 has 64 outputs"},
            Fault{"/layers/0/activation", "\"tanh\"", "one of none, relu, gelu"},
            Fault{"/layers/1/cap", "3", "left out unless the activation is relu"},
@@ -223,6 +333,8 @@ TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
   }
   EXPECT_EQ(network("{").exit, 3);
   EXPECT_EQ(network(kNetwork, {"--steps=0"}).exit, 2);
+  EXPECT_THAT(network(kNetwork, {"--seed=-1"}).err,
+              HasSubstr("--seed: the value is -1; it must be a whole number in 0..2^64 - 1"));
   EXPECT_EQ(network(kNetwork, {"--machine=host", "--isolate"}).exit, 2);
 }
 

@@ -109,9 +109,10 @@ TEST(SparseFcLayer, UsageErrorsNameTheOption) {
   expect_usage_error(small({"--single-phase=up"}), "--single-phase");
   expect_usage_error(small({"--block-size=0"}), "--block-size");
   expect_usage_error(small({"--on-no-fit=pray"}), "--on-no-fit");
-  expect_usage_error(small({"--seed=-1"}), "--seed: Value -1 is not a whole number in 0..2^64 - 1");
+  expect_usage_error(small({"--seed=-1"}),
+                     "--seed: the value is -1; it must be a whole number in 0..2^64 - 1");
   expect_usage_error(small({"--seed=18446744073709551616"}),
-                     "--seed: Value 18446744073709551616 is not");
+                     "--seed: the value is 18446744073709551616; it must be");
   expect_usage_error(small({"--matrix=x.mtx"}), "--matrix");
   expect_usage_error(small({"--sparsity-factor=0.5"}), "--sparsity-factor");
   expect_usage_error({"--input-size=48", "--output-size=32", "--density=1.5"}, "--density");

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
@@ -75,6 +78,33 @@ TEST(InjectOption, EndsAsAWrongResultDoesOrSaysThatNothingChanged) {
     }
   EXPECT_GT(caught, 3);
   EXPECT_GT(harmless, 3);
+}
+
+TEST(InjectOption, IsRefusedForAPassThatDoesNotRun) {
+  const std::string fault = "--inject=tile=0,step=0,bit=0,pass=";
+  for (const auto& [phase, pass, name] :
+       {std::tuple{"fwd", "bwd", "GradA"}, {"bwd", "wu", "GradW"}, {"wu", "bwd", "GradA"}}) {
+    const Outcome outcome = layer({std::string("--single-phase=") + phase, fault + pass});
+    EXPECT_EQ(outcome.exit, 2) << phase;
+    EXPECT_THAT(outcome.err, HasSubstr(std::string("the fault is for ") + name));
+  }
+}
+
+// An option that changes nothing is refused, and no file is promised that is not written.
+TEST(OptionsOfPasses, AreRefusedWhereNoPassRuns) {
+  for (const char* stop : {"--plan-only", "--compile-only"})
+    for (const char* option : {"--trace=f.json", "--profile", "--report-total-cycle-counts",
+                               "--self-check", "--inject=tile=0,step=0,bit=0"}) {
+      const Outcome outcome = layer({stop, option});
+      EXPECT_EQ(outcome.exit, 2) << option;
+      EXPECT_THAT(outcome.err, HasSubstr(std::string("is for passes, and none runs with ") + stop));
+    }
+}
+
+TEST(WeightedArea, NeedsCorners) {
+  const Outcome outcome = layer({"--weighted-area-weighting=3"});
+  EXPECT_EQ(outcome.exit, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--weighted-area-weighting: has no area"));
 }
 
 TEST(InjectOption, IsReadInAnyOrderAndRefusedWithItsText) {

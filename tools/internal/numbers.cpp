@@ -57,4 +57,15 @@ CLI::Option* require_number(CLI::Option* option, double least, double most) {
   return option->check(CLI::Validator(check, range));
 }
 
+CLI::Option* require_seed(CLI::Option* option) {
+  constexpr const char* kRange = "0..2^64 - 1";
+  const auto check = [](std::string& text) {
+    const auto number = number_in<std::uint64_t>(text);
+    if (!number) return complaint(text, std::string("a whole number in ") + kRange);
+    text = std::to_string(*number);
+    return std::string();
+  };
+  return option->transform(CLI::Validator(check, kRange));
+}
+
 }  // namespace tessera::tools::internal

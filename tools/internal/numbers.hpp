@@ -23,4 +23,7 @@ CLI::Option* require_whole(CLI::Option* option, std::int64_t least, std::int64_t
 CLI::Option* require_number(CLI::Option* option, double least,
                             double most = std::numeric_limits<double>::max());
 
+// Makes the command line accept only whole decimal numbers in 0..2^64 - 1, and returns the option.
+CLI::Option* require_seed(CLI::Option* option);
+
 }  // namespace tessera::tools::internal

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/mpi_ranks.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/numbers.hpp"
@@ -62,6 +64,11 @@ int in_one_process(const char* program, const std::function<int()>& body) {
     all_ranks->barrier("the message of the first rank");
     return int(kOk);
   });
+}
+
+std::uint64_t seed_of_all(std::uint64_t own) {
+  if (all_ranks == nullptr) return own;
+  return distributed::list_of_first(*all_ranks, "the seed", std::vector<std::uint64_t>{own})[0];
 }
 
 distributed::Communicator* ranks() { return all_ranks; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "tessera/distributed/communicator.hpp"
@@ -26,6 +27,10 @@ int with_ranks(const char* program, double timeout_seconds, const std::function<
 // Returns body() of a program that one process runs. On several ranks, which would each do all of
 // it, the first one throws Error{InvalidArgument} that says so, and all end.
 int in_one_process(const char* program, const std::function<int()>& body);
+
+// Returns the seed of the first rank, which may have taken it from its clock; `own` in one process.
+// Collective.
+std::uint64_t seed_of_all(std::uint64_t own);
 
 // Returns the ranks inside of with_ranks, and null in a program that is one process.
 distributed::Communicator* ranks();

@@ -1,12 +1,12 @@
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <string>
-#include <system_error>
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/internal/choices.hpp"
@@ -21,19 +21,6 @@
 
 namespace tessera::tools {
 namespace {
-
-// CLI11 would accept -1, and values that are too large, as 2^64 - 1.
-CLI::Validator is_seed() {
-  return {[](std::string& text) {
-            std::uint64_t seed = 0;
-            const char* end = text.data() + text.size();
-            const auto read = std::from_chars(text.data(), end, seed);
-            return read.ec == std::errc() && read.ptr == end
-                       ? std::string()
-                       : "Value " + text + " is not a whole number in 0..2^64 - 1";
-          },
-          "0..2^64 - 1"};
-}
 
 Range range_of(std::int64_t begin, std::int64_t end) { return {begin, end}; }
 
@@ -87,7 +74,11 @@ void add_pattern_options(CLI::App& app, Arguments& a, AreaText& area) {
       ->capture_default_str();
 }
 
-void read_area(const AreaText& text, Arguments& a) {
+void read_area(const CLI::App& app, const AreaText& text, Arguments& a) {
+  if (app.count("--weighted-area-weighting") > 0 && app.count("--weighted-area-begin") == 0 &&
+      app.count("--weighted-area-end") == 0)
+    throw CLI::ValidationError("--weighted-area-weighting",
+                               "has no area; give --weighted-area-begin and --weighted-area-end");
   const auto begin = corner("--weighted-area-begin", text.begin);
   const auto end = corner("--weighted-area-end", text.end);
   if (begin == end) return;
@@ -122,10 +113,9 @@ void add_report_options(CLI::App& app, Arguments& a) {
 }
 
 void add_seed_options(CLI::App& app, Arguments& a) {
-  auto* seed =
-      app.add_option("--seed", a.seed, "random seed for patterns, missing values and operands")
-          ->check(is_seed())
-          ->capture_default_str();
+  auto* seed = internal::require_seed(
+      app.add_option("--seed", a.seed, "random seed for patterns, missing values and operands"));
+  seed->capture_default_str();
   app.add_flag_callback(
          "--variable-seed",
          [&a] {
@@ -202,12 +192,29 @@ void add_operand_options(CLI::App& app, Arguments& a) {
 }
 
 // The options that describe what a file of encoded weights has.
-constexpr const char* kInBuckets[] = {
-    "--matrix",         "--input-size",       "--output-size", "--density",
-    "--sparsity",       "--sparsity-factor",  "--groups",      "--batch-size",
-    "--block-size",     "--single-phase",     "--data-type",   "--partials-type",
-    "--matmul-options", "--plan-constraints", "--plan",        "--plan-cache",
-    "--on-no-fit",      "--spilling",         "--pattern",     "--values"};
+constexpr const char* kInBuckets[] = {"--matrix",
+                                      "--input-size",
+                                      "--output-size",
+                                      "--density",
+                                      "--sparsity",
+                                      "--sparsity-factor",
+                                      "--groups",
+                                      "--batch-size",
+                                      "--block-size",
+                                      "--single-phase",
+                                      "--data-type",
+                                      "--partials-type",
+                                      "--matmul-options",
+                                      "--plan-constraints",
+                                      "--plan",
+                                      "--plan-cache",
+                                      "--on-no-fit",
+                                      "--spilling",
+                                      "--pattern",
+                                      "--values",
+                                      "--weighted-area-begin",
+                                      "--weighted-area-end",
+                                      "--weighted-area-weighting"};
 
 void add_bucket_options(CLI::App& app, Arguments& a) {
   auto* buckets =
@@ -252,6 +259,17 @@ void add_output_options(CLI::App& app, Arguments& a) {
   app.add_flag("-v,--verbose", a.verbose, "print the value of every option on stderr");
 }
 
+// Throws CLI::ValidationError for options of passes that do not run.
+void refuse_options_of_passes(const CLI::App& app, const Arguments& a) {
+  if (a.stop >= StopAfter::Passes) return;
+  for (const char* option : {"--trace", "--trace-tiles", "--profile", "--report-total-cycle-counts",
+                             "--self-check", "--inject"})
+    if (app.count(option) > 0)
+      throw CLI::ValidationError(
+          option, fmt::format("is for passes, and none runs with {}",
+                              a.stop == StopAfter::Plan ? "--plan-only" : "--compile-only"));
+}
+
 }  // namespace
 
 void finish_common_run_options(const CLI::App& app, Arguments& a) {
@@ -264,6 +282,8 @@ void finish_common_run_options(const CLI::App& app, Arguments& a) {
        "--spilling", "--isolate", "--inject", "--compile-only", "--trace", "--trace-tiles",
        "--profile", "--report-plan", "--report-tiles", "--report-total-cycle-counts",
        "--report-dense-gradw-serial-splits"});
+  refuse_options_of_passes(app, a);
+  if (a.buckets.empty()) check_fault_pass(a);
 }
 
 namespace {
@@ -285,7 +305,7 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
     throw CLI::ValidationError("--block-size", "is auto, but the plan of --plan has its block");
   if (!a.output_gradient.empty() && !a.grad_a() && !a.grad_w())
     throw CLI::ValidationError("--output-gradient", "no pass reads it with --single-phase fwd");
-  read_area(area, a);
+  read_area(app, area, a);
   finish_common_run_options(app, a);
   internal::refuse_tile_options(app, a, {"--buckets", "--save-buckets"});
   internal::refuse_dynamic_options(
@@ -309,6 +329,8 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
     throw CLI::ValidationError("--inject", "device= applies only to --devices or --pod");
   if (a.fault && a.devices_simulated > 0)
     throw CLI::ValidationError("--inject", "compares results; leave out --devices-simulated");
+  if (a.devices_simulated > 0 && a.stop < StopAfter::Passes)
+    throw CLI::ValidationError("--devices-simulated", "is for passes, and none runs");
 }
 
 }  // namespace

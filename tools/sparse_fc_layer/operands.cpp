@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <limits>
 
 #include "tessera/base/file.hpp"
 #include "tessera/io/npz.hpp"
+#include "tessera/tools/sparse_fc_layer/value_range.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -18,19 +18,6 @@ struct OperandFile {
   const char* name;
   std::int64_t rows;
 };
-
-// Returns the largest finite value of a type.
-double largest_of(DataType type) {
-  switch (type) {
-    case DataType::Half:
-      return 65504;
-    case DataType::BFloat16:
-      return 0x1.FEp127;
-    case DataType::Float:
-      break;
-  }
-  return std::numeric_limits<float>::max();
-}
 
 // Throws Error{BadInput} for a value that is not finite, or not after rounding to the type.
 void check_values(const io::Array& file, DataType type, const OperandFile& of) {

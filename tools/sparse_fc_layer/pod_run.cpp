@@ -372,6 +372,7 @@ void write_files(const Arguments& a, const PodRun& run, const Study& study) {
 
 int run_pod_and_print(const Arguments& given, const char* program) {
   Arguments a = given;
+  a.seed = internal::seed_of_all(a.seed);
   const bool speaks = internal::ranks() == nullptr || internal::ranks()->rank() == 0;
   internal::Progress progress(a.quiet || !speaks);
   progress.set("reading");

@@ -25,6 +25,7 @@
 #include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/rank_weights.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
@@ -294,6 +295,19 @@ void refuse_what_one_process_does(const Arguments& a) {
   if (a.groups > 1) refuse("--groups: layers of several groups run");
 }
 
+// The first rank chooses the block, for which it reads the whole pattern of a file; the others are
+// told, also because their computers may have other rates. Returns the note of choose_block.
+std::string choose_block_together(Arguments& a, Communicator& ranks) {
+  if (!a.chooses_block) return {};
+  std::string note;
+  if (ranks.rank() == 0) note = choose_block(a, {});
+  const std::vector<std::int64_t> sides = distributed::list_of_first(
+      ranks, "the block size", std::vector<std::int64_t>{a.block.rows, a.block.cols});
+  a.block = {sides[0], sides[1]};
+  a.chooses_block = false;
+  return note;
+}
+
 void add_ranks(Communicator& ranks, const DistributedLayer& layer, int threads, HostRun& run) {
   const Range rows = layer.outputs().of(ranks.rank());
   const report::HostRank own{rows.begin, rows.size(),        layer.values(),
@@ -330,9 +344,10 @@ void add_forecasts(std::int64_t values, report::HostReport& report) {
 HostRun run_on_ranks(const Arguments& given, const char* program, Communicator& ranks) {
   Arguments a = given;
   refuse_what_one_process_does(a);
+  a.seed = internal::seed_of_all(a.seed);
   internal::Progress progress(a.quiet || ranks.rank() != 0);
   progress.set("reading");
-  const std::string block_choice = choose_block(a, {});
+  const std::string block_choice = choose_block_together(a, ranks);
   RankWeights weights = make_rank_weights(a, ranks);
   a.batch_size = batch_of(a, weights.layer);
   const Problem problem = make_problem(a, weights);

@@ -28,6 +28,7 @@
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 #include "tessera/tools/sparse_fc_layer/product_layer.hpp"
+#include "tessera/tools/sparse_fc_layer/trust.hpp"
 #include "tessera/tools/static_layer.hpp"
 
 namespace tessera::tools {
@@ -338,6 +339,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
   progress.set("reading");
   std::optional<BucketFile> file;
   if (!a.buckets.empty()) file = read_bucket_file(a);
+  check_fault_pass(a);  // the passes may be those of the file
   const device::Machine machine =
       file && !a.names_machine ? file->planned.machine : make_machine(a);
   if (a.trace_first_tile + a.trace_tiles > machine.tiles)

@@ -54,6 +54,15 @@ FaultRequest parse_fault(const std::string& text) {
   return request;
 }
 
+void check_fault_pass(const Arguments& a) {
+  if (!a.fault) return;
+  const Pass pass = a.fault->pass;
+  if (pass == Pass::Fwd || (pass == Pass::GradA ? a.grad_a() : a.grad_w())) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("--inject: the fault is for {}, and this layer has no such pass",
+                          to_string(pass)));
+}
+
 std::string self_check_note(Pass pass, const verify::Checksums& checksums) {
   return fmt::format("self-check of {}: {}", to_string(pass), to_string(checksums));
 }

@@ -16,6 +16,9 @@ namespace tessera::tools {
 // Throws Error{InvalidArgument}, which names the mistake.
 FaultRequest parse_fault(const std::string& text);
 
+// Throws Error{InvalidArgument} if the pass of --inject is none of the layer's.
+void check_fault_pass(const Arguments& arguments);
+
 // Returns the note of a report about checksums that agree.
 std::string self_check_note(Pass pass, const verify::Checksums& checksums);
 

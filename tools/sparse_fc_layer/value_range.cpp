@@ -5,12 +5,37 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 
 namespace tessera::tools {
+
+double largest_of(DataType type) {
+  switch (type) {
+    case DataType::Half:
+      return 65504;
+    case DataType::BFloat16:
+      return 0x1.FEp127;
+    case DataType::Float:
+      break;
+  }
+  return std::numeric_limits<float>::max();
+}
+
+void require_in_range(const sparse::Csr<double>& matrix, DataType type, const std::string& where) {
+  with_type(type, [&]<class T>(T) {
+    for (const double value : matrix.values)
+      if (!std::isfinite(float(T(float(value)))))
+        throw Error(ErrorCode::BadInput,
+                    fmt::format("{}: a value is {}; {} holds -{} to {}; give finite values in this "
+                                "range{}",
+                                where, value, to_string(type), largest_of(type), largest_of(type),
+                                type == DataType::Half ? " or use the type float" : ""));
+  });
+}
 
 double largest_magnitude(const sparse::Csr<double>& matrix, const std::string& where) {
   double largest = 0;

@@ -9,6 +9,13 @@
 
 namespace tessera::tools {
 
+// Returns the largest finite value of a type.
+double largest_of(DataType type);
+
+// Throws Error{BadInput}, which names `where`, for a value that is not finite, or not after
+// rounding to the type.
+void require_in_range(const sparse::Csr<double>& matrix, DataType type, const std::string& where);
+
 // The values of a file after fit_range, and the changes it made.
 struct RangeFit {
   int exponent = 0;            // values were multiplied by 2^exponent

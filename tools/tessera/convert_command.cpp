@@ -3,7 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "tessera/base/error.hpp"
@@ -114,10 +117,13 @@ std::string bytes_of(const io::ReadMatrix& file, io::ElementType type, const Con
           a.to));
 }
 
+// `has_values` is about the file that was read.
 void print_written(const ConvertArguments& a, std::int64_t rows, std::int64_t cols,
                    std::int64_t stored, bool has_values) {
   print_text(fmt::format("{}: {} x {}, {} stored{}\n", a.to, rows, cols, stored,
-                         has_values ? "" : "; pattern only: all values are 1"));
+                         !has_values                  ? "; pattern only: all values are 1"
+                         : ending_of(a.to) == ".smtx" ? "; pattern only: its values are left out"
+                                                      : ""));
 }
 
 // Writes the pattern of a file without the matrix in memory. A file that declares too much is one
@@ -150,6 +156,19 @@ int convert(const ConvertArguments& a) {
   return kOk;
 }
 
+// Throws CLI::ValidationError for options that change nothing for these two files.
+void refuse_options_without_effect(const CLI::App& command, const ConvertArguments& a) {
+  const auto refuse = [&](const char* option, const std::string& ending,
+                          std::initializer_list<std::string_view> legal, const char* why) {
+    if (command.count(option) > 0 && std::ranges::find(legal, ending) == legal.end())
+      throw CLI::ValidationError(option, fmt::format("{}; omit it", why));
+  };
+  refuse("--block-size", ending_of(a.to), {".npz"}, "is stored in .npz files only");
+  refuse("--tensor", ending_of(a.to), {".safetensors"}, "names a tensor of a .safetensors file");
+  refuse("--sum-duplicates", ending_of(a.from), {".mtx", ".npz"},
+         "is for .mtx and .npz files; others give no place twice");
+}
+
 }  // namespace
 
 void add_convert_command(CLI::App& app, std::function<int()>& run) {
@@ -177,7 +196,10 @@ void add_convert_command(CLI::App& app, std::function<int()>& run) {
                           "most memory, in MiB, for a conversion from .mtx to .smtx; a file whose "
                           "columns do not fit in it is read several times (default: 512)"),
       64, 1 << 20);
-  command->callback([a, &run] { run = [a] { return convert(*a); }; });
+  command->callback([command, a, &run] {
+    refuse_options_without_effect(*command, *a);
+    run = [a] { return convert(*a); };
+  });
 }
 
 }  // namespace tessera::tools

@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
@@ -19,10 +20,12 @@
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/network_batch.hpp"
+#include "tessera/tools/tessera/network_buckets.hpp"
 #include "tessera/tools/tessera/network_dense.hpp"
 #include "tessera/tools/tessera/network_file.hpp"
 #include "tessera/tools/tessera/network_on_host.hpp"
@@ -36,7 +39,8 @@ using planner::NetworkWork;
 
 struct NetworkArguments {
   std::string file, trace, html;
-  LayerArguments layer;  // the machine and the options of the planner
+  std::string buckets, save_buckets;  // files of encoded weights; empty: none
+  LayerArguments layer;               // the machine and the options of the planner
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
   int threads = 0;
@@ -62,7 +66,8 @@ struct NetworkRun {
   std::optional<DenseNetwork> dense;
   Bytes high_water;
   std::string program, trace;
-  std::string steps;  // of the last step: report::network_steps_json
+  std::string steps;         // of the last step: report::network_steps_json
+  std::string bucket_bytes;  // for --save-buckets
 };
 
 std::string layer_text(const NetworkRun::Line& line) {
@@ -93,11 +98,20 @@ std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
   return result;
 }
 
-// Encodes the weights of all layers. Returns the seconds that this takes.
-double give_weights(runtime::Network& network, const NetworkFile& file, std::uint64_t seed) {
+// Encodes the weights of all layers, or takes those of sparse layers from --buckets. Returns the
+// seconds that this takes.
+double give_weights(runtime::Network& network, const NetworkFile& file, const NetworkArguments& a) {
+  std::vector<std::string> parts;
+  if (!a.buckets.empty()) parts = read_network_buckets(a.buckets, file.spec);
   std::chrono::duration<double> encoding{};
   for (std::int64_t l = 0; l < std::ssize(file.weights); ++l) {
-    const sparse::Csr<float> weights = weights_of(file, l, seed);
+    if (!parts.empty() && !file.spec.layers[std::size_t(l)].dense) {
+      const auto start = std::chrono::steady_clock::now();
+      restore_layer(network, l, parts[std::size_t(l)], a.buckets);
+      encoding += std::chrono::steady_clock::now() - start;
+      continue;
+    }
+    const sparse::Csr<float> weights = weights_of(file, l, a.seed);
     const auto start = std::chrono::steady_clock::now();
     const auto misfit = network.set_weights(l, weights);
     encoding += std::chrono::steady_clock::now() - start;
@@ -121,7 +135,8 @@ NetworkRun run_network(const NetworkArguments& a) {
   const auto executor = make_executor(a.threads);
   const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::Network network(run.spec, run.plan.plans, run.machine, mode, *executor);
-  const double encoding = give_weights(network, file, a.seed);
+  const double encoding = give_weights(network, file, a);
+  if (!a.save_buckets.empty()) run.bucket_bytes = network_bucket_file(network);
   run.patterns.emplace(network, device::load_host_link(a.layer.machine), encoding);
   const DrawnBatch batch(run.spec, batch_seed(a.seed));
   runtime::NetworkCost cost;
@@ -255,13 +270,12 @@ std::string explanation_of(const NetworkRun& run) {
 }
 
 int network_main(const NetworkArguments& a) {
-  if (is_host(a.layer)) {
-    print_network_on_host({a.file, a.steps, a.seed, a.threads, a.json});
-    return kOk;
-  }
+  if (is_host(a.layer))
+    return print_network_on_host({a.file, a.html, a.steps, a.seed, a.threads, a.json});
   const NetworkRun run = run_network(a);
   if (!a.trace.empty()) write_results(a.trace, run.trace);
   if (!a.html.empty()) write_results(a.html, page_of(run));
+  if (!a.save_buckets.empty()) write_results(a.save_buckets, run.bucket_bytes);
   if (a.json)
     print_results(json_of(run).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   else
@@ -279,13 +293,17 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();
   command->add_option("file", a->file, "the network, as JSON")->required();
-  command->add_option("--steps", a->steps, "times that the program runs on the same batch")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+  constexpr std::int64_t kMostSteps = std::int64_t{1} << 20;
+  internal::require_whole(
+      command->add_option("--steps", a->steps, "times that the program runs on the same batch"), 1,
+      kMostSteps)
       ->capture_default_str();
-  command->add_option("--seed", a->seed, "of the weights, inputs and labels that are drawn")
+  internal::require_seed(
+      command->add_option("--seed", a->seed, "of the weights, inputs and labels that are drawn"))
       ->capture_default_str();
-  command->add_option("--threads", a->threads, "threads of this computer; 0 means all")
-      ->check(CLI::Range(0, 1024))
+  internal::require_whole(
+      command->add_option("--threads", a->threads, "threads of this computer; 0 means all"), 0,
+      internal::kMostThreads)
       ->capture_default_str();
   command->add_flag("--isolate", a->isolate,
                     "give every tile memory of its own and copy all bytes between tiles");
@@ -304,15 +322,25 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
   internal::require_writable_file(
       *command->add_option("--html", a->html, "write a page with charts of the last step")
            ->type_name("FILE"));
+  command
+      ->add_option("--buckets", a->buckets,
+                   "FILE of encoded weights of the sparse layers, written by --save-buckets for "
+                   "this network, machine and options; they are not encoded again")
+      ->type_name("FILE");
+  internal::require_writable_file(
+      *command
+           ->add_option("--save-buckets", a->save_buckets,
+                        "write the encoded weights of the sparse layers, before the first step")
+           ->type_name("FILE"));
   internal::add_machine_options(*command, a->layer);
   command
       ->add_option("--matmul-options", a->layer.matmul_options,
                    "planner options as a JSON object, for all layers")
       ->type_name("JSON");
   command->callback([command, a, &run] {
-    internal::refuse_tile_options(
-        *command, a->layer,
-        {"--isolate", "--recompute", "--explain", "--trace", "--html", "--tiles-per-ipu"});
+    internal::refuse_tile_options(*command, a->layer,
+                                  {"--isolate", "--recompute", "--explain", "--trace",
+                                   "--tiles-per-ipu", "--buckets", "--save-buckets"});
     run = [a] { return network_main(*a); };
   });
 }

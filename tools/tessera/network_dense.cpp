@@ -17,28 +17,6 @@ namespace {
 using planner::NetworkWork;
 using Json = nlohmann::ordered_json;
 
-std::optional<Pass> pass_of(NetworkWork work) {
-  switch (work) {
-    case NetworkWork::Fwd:
-    case NetworkWork::Recompute:  // the activation is left out, which is small beside it
-      return Pass::Fwd;
-    case NetworkWork::GradA:
-      return Pass::GradA;
-    case NetworkWork::GradW:
-      return Pass::GradW;
-    case NetworkWork::Parameters:
-    case NetworkWork::Activate:
-    case NetworkWork::HandOver:
-    case NetworkWork::Loss:
-    case NetworkWork::Derivative:
-    case NetworkWork::Update:
-    case NetworkWork::UpdateBiases:
-    case NetworkWork::Rehome:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 // The dense plans of the layers; layers with equal problems share one.
 class DensePlans {
  public:

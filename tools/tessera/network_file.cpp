@@ -13,6 +13,7 @@
 #include "tessera/json/reader.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/sparse_fc_layer/value_range.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -70,6 +71,8 @@ void read_layer(const json::Value& value, const json::Place& place, planner::Net
   layer.recompute = recompute.value_or(false);
   std::optional<std::string> file;
   fields("weights", file);
+  if (file && file->empty())
+    json::throw_bad(place.member("weights"), "empty", "the name of a file, or left out");
   weights = file.value_or("");
   std::optional<double> density;
   fields("density", density);
@@ -149,6 +152,7 @@ NetworkFile load_network(const std::string& path) {
     file.weights[l] = (std::filesystem::path(path).parent_path() / file.weights[l]).string();
     planner::NetworkLayer& layer = file.spec.layers[l];
     const sparse::Csr<double> given = load_weights(file.weights[l]).matrix;
+    require_in_range(given, file.spec.data_type, file.weights[l]);
     if (given.rows != layer.outputs || given.cols != layer.inputs)
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: {} x {} weights; layer {} of {} has {} outputs and {} inputs",
@@ -183,21 +187,30 @@ sparse::Csr<float> with_zeros(const sparse::Csr<float>& given) {
   return all;
 }
 
+// Draws values for outputs that are sums of so many products.
+void draw_values(double terms, std::uint64_t seed, std::vector<float>& values) {
+  Random random(seed);
+  const double most = std::sqrt(3 / std::max(1.0, terms));
+  for (float& value : values) value = float(most * (2 * random.unit() - 1));
+}
+
 }  // namespace
 
 sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t l, std::uint64_t seed) {
   const planner::NetworkLayer& layer = file.spec.layers[std::size_t(l)];
+  const std::uint64_t own_seed = seed + 2 * std::uint64_t(l);
   if (const std::string& path = file.weights[std::size_t(l)]; !path.empty()) {
-    const auto given = in_whole_blocks(sparse::cast<float>(load_weights(path).matrix), layer.block);
-    return layer.dense ? with_zeros(given) : given;
+    const io::ReadMatrix given = load_weights(path);
+    auto weights = sparse::cast<float>(given.matrix);
+    if (!given.has_values)
+      draw_values(double(weights.blocks()) / double(weights.rows), own_seed + 1, weights.values);
+    weights = in_whole_blocks(weights, layer.block);
+    return layer.dense ? with_zeros(weights) : weights;
   }
   const Dims size = planner::problem_of(file.spec, l).size_in_blocks();
-  const std::uint64_t own_seed = seed + 2 * std::uint64_t(l);
   sparse::Csr<float> weights =
       sparse::random_pattern(size.x, size.y, layer.block, layer.density, own_seed);
-  Random random(own_seed + 1);
-  const double most = std::sqrt(3 / std::max(1.0, layer.density * double(layer.inputs)));
-  for (float& v : weights.values) v = float(most * (2 * random.unit() - 1));
+  draw_values(layer.density * double(layer.inputs), own_seed + 1, weights.values);
   return weights;
 }
 

@@ -25,9 +25,9 @@ namespace tessera::tools {
 //     activation*      "none" (default), "relu" or "gelu"
 //     cap*             of relu, above 0
 //     operands*        the tiles that hold S and dQ before the passes: "as-left" (default),
-//     "at-home"
-//                      or "even-spread"
-//     weights*         file of the weights, beside the network's file; drawn at random if missing
+//                      "at-home" or "even-spread"
+//     weights*         file of the weights, beside the network's file; drawn at random if missing.
+//                      Values of a pattern are drawn.
 //   loss*            "softmax-cross-entropy" or "mean-squared-error": a training step; without it,
 //                    the outputs are computed
 //   optimiser*       an object with "rule" ("sgd", "momentum", "adagrad" or "adam") and any of
@@ -44,16 +44,17 @@ struct NetworkFile {
 NetworkFile parse_network(std::string_view text, std::string_view where);
 
 // Reads a file and the sizes of the weights that it names, which replace the densities. Paths are
-// relative to the folder of the file. Throws Error{BadInput} for a file that cannot be read and for
-// weights of another size than their layer.
+// relative to the folder of the file. Throws Error{BadInput} for a file that cannot be read, for
+// weights of another size than their layer, and for values that the network's type does not hold.
 NetworkFile load_network(const std::string& path);
 
 // Makes every second layer of a training step recompute, from the first one on, whatever the file
 // says. Throws Error{InvalidArgument} without a loss or with a single layer.
 void recompute_every_second(planner::NetworkSpec& spec);
 
-// Returns the weights of a layer, counted from 0: those of its file, or drawn from the seed, with
-// values uniform between -a and a where a is the root of 3 / (density * inputs).
+// Returns the weights of a layer, counted from 0: those of its file, or drawn from the seed. Drawn
+// values are uniform between -a and a, where a is the root of 3 / (weights of an output), so that
+// outputs are about as large as inputs.
 sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t layer, std::uint64_t seed);
 
 // Returns true for work of all layers together, which lists show behind that of single layers.

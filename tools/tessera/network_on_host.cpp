@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/host/layer.hpp"
-#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/tessera/network_batch.hpp"
 #include "tessera/tools/tessera/network_file.hpp"
 #include "tessera/train/network.hpp"
@@ -99,17 +101,72 @@ std::string text_of(const NetworkFile& file, const HostRun& run) {
   return text + "\n";
 }
 
+internal::StudyTable work_table(const HostRun& run) {
+  internal::StudyTable table{
+      .key = "work",
+      .title = "Time by layer and work",
+      .note = "Measured; of each work the shortest of all steps.",
+      .columns = {{"place", "work of a layer"},
+                  {"layer", "layer"},
+                  {"work", "work"},
+                  {"seconds", "milliseconds", 4, 1e3},
+                  {"share", "share, %", 1, 100}},
+      .rows = {},
+      .chart = internal::StudyChart{.kind = internal::StudyChart::Kind::Bars,
+                                    .label = "Milliseconds by layer and work",
+                                    .x = "place",
+                                    .y = {"seconds"},
+                                    .series = {}}};
+  const double all = std::max(run.seconds(), 1e-12);
+  for (const WorkSeconds& one : run.work) {
+    const std::string layer = serves_all(one.work) ? "all" : fmt::format("{}", one.layer + 1);
+    const std::string work(to_string(one.work));
+    table.rows.push_back(
+        {fmt::format("{} {}", layer, work), layer, work, one.seconds, one.seconds / all});
+  }
+  return table;
+}
+
+internal::StudyTable loss_table(const HostRun& run) {
+  internal::StudyTable table{
+      .key = "losses",
+      .title = "Loss",
+      .note = "Before each step, always of the same batch.",
+      .columns = {{"step", "step"}, {"loss", "loss", 4}},
+      .rows = {},
+      .chart = internal::StudyChart{
+          .label = "Loss before each step", .x = "step", .y = {"loss"}, .series = {}}};
+  for (std::size_t step = 0; step < run.losses.size(); ++step)
+    table.rows.push_back({std::int64_t(step) + 1, double(run.losses[step])});
+  return table;
+}
+
+// The figures of the page.
+internal::Study study_of(const NetworkFile& file, const HostRun& run) {
+  const std::int64_t threads = run.threads;
+  internal::Study study{
+      .name = "network on this computer",
+      .title = file.spec.loss ? "Training step of a network" : "Outputs of a network",
+      .subtitle =
+          fmt::format("{} layers, batch {}, {}, on this computer, {} thread{}",
+                      file.spec.layers.size(), file.spec.batch,
+                      tessera::to_string(file.spec.data_type), threads, threads == 1 ? "" : "s"),
+      .facts = {{"threads", threads}, {"seconds", run.seconds()}},
+      .tables = {work_table(run)},
+      .verdict = {}};
+  if (!run.losses.empty()) study.tables.push_back(loss_table(run));
+  return study;
+}
+
 }  // namespace
 
-void print_network_on_host(const NetworkOnHost& a) {
+int print_network_on_host(const NetworkOnHost& a) {
   const NetworkFile file = load_network(a.file);
   HostRun run = with_type(file.spec.data_type,
                           [&](auto zero) { return run_network<decltype(zero)>(a, file); });
   order_by_layer(run.work);
-  if (a.json)
-    print_results(json_of(file, run).dump(2) + "\n");
-  else
-    print_text(text_of(file, run));
+  return internal::write_study({a.json, a.html}, study_of(file, run), text_of(file, run),
+                               json_of(file, run).dump(2) + "\n");
 }
 
 }  // namespace tessera::tools

@@ -25,10 +25,10 @@ std::int64_t NetworkPatternUpdate::steps_between(double step_seconds) const {
 
 std::string NetworkPatternUpdate::to_text(double step_seconds, const std::string& machine) const {
   return fmt::format(
-      "patterns   new ones for all layers: {} bytes to {} ({:.3f} ms) and {} from there ({:.3f} "
-      "ms) "
-      "at {:.3g} GB/s, {:.3f} ms on this computer (measured); they cost less than {:.0f} % of the "
-      "time with {} steps or more from one to the next\n",
+      "patterns   new ones for all layers: {} bytes to {} ({:.3f} ms) and {} from\n"
+      "           there ({:.3f} ms) at {:.3g} GB/s, {:.3f} ms on this computer (measured);\n"
+      "           they cost less than {:.0f} % of the time with {} steps or more from\n"
+      "           one to the next\n",
       upload.value, machine, 1e3 * link.transfer_seconds(upload), download.value,
       1e3 * link.transfer_seconds(download), link.bytes_per_second * 1e-9, 1e3 * host_seconds,
       100 * kShareOfRewires, steps_between(step_seconds));

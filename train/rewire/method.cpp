@@ -25,19 +25,21 @@ Csr<float> pattern_without(const Csr<float>& weights, std::span<const BlockAt> d
   Csr<float> taken{weights.rows, weights.cols, weights.block, {0}, {}, {}};
   taken.row_begin.reserve(weights.row_begin.size());
   taken.col.resize(weights.col.size() + 1);  // a dropped block is overwritten by the next one
-  constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+  // Marks of a row's dropped columns: to compare with the next dropped block instead would make
+  // each step wait for the one before.
+  std::vector<char> drops(std::size_t(weights.block_cols()));
   std::size_t made = 0, next = 0;
   for (std::int32_t row = 0; row < weights.block_rows(); ++row) {
     const std::int64_t end = weights.row_begin[std::size_t(row) + 1];
     std::size_t row_end = next;
-    while (row_end < dropped.size() && dropped[row_end].row == row) ++row_end;
+    for (; row_end < dropped.size() && dropped[row_end].row == row; ++row_end)
+      drops[std::size_t(dropped[row_end].col)] = 1;
     for (std::int64_t i = weights.row_begin[std::size_t(row)]; i < end; ++i) {
       const std::int32_t col = weights.col[std::size_t(i)];
-      const bool drops = (next < row_end ? dropped[next].col : kNone) == col;
       taken.col[made] = col;
-      made += !drops;
-      next += drops;
+      made += drops[std::size_t(col)] == 0;
     }
+    for (; next < row_end; ++next) drops[std::size_t(dropped[next].col)] = 0;
     taken.row_begin.push_back(std::int64_t(made));
   }
   taken.col.resize(made);

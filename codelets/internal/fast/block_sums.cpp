@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -28,15 +29,21 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 inline constexpr std::size_t kTallest = kInstrumented ? 2 : kManyRegisters ? 8 : 4;
 // The widest tile of the tallest height, and of smaller heights.
 inline constexpr std::size_t kMostVectors = 2, kMostVectorsLow = kInstrumented ? 2 : 4;
-// For square blocks of a known side, with many registers, a tile is as high as the block. An input
-// row is then read once for each panel and may come from L2 or L3 (block 16, 4096 x 4096, z 256:
-// 0.95 of peak, with 8 x 2 tiles 0.72). In L1 all shapes from 16 x 1 to 4 x 4 are equal.
-constexpr std::size_t square_height(std::int64_t side) {
-  return std::min(static_cast<std::size_t>(side), kManyRegisters ? 2 * kTallest : kTallest);
+// Tiles of square blocks of a known side have 24 sums (12 with 16 registers), which keep two units
+// busy: in L1, 8 x 3 vectors reach 0.96 of the peak of a core that starts two products in a cycle,
+// 8 x 2 and 4 x 4 reach 0.90, and 16 x 1, which loads a factor for every product, 0.82 (Sapphire
+// Rapids). Panels of one vector have tiles of twice the height, for the same reason.
+constexpr std::size_t square_height(std::int64_t side, std::size_t vectors) {
+  return std::min(static_cast<std::size_t>(side), vectors == 1 ? 2 * kTallest : kTallest);
 }
 constexpr std::size_t square_vectors(std::int64_t side) {
-  return kMostVectors * kTallest / square_height(side);
+  return static_cast<std::size_t>(side) < kTallest ? kMostVectorsLow : kMostVectors + 1;
 }
+
+// Tiles of a higher block are computed in turns for so many bytes of input rows, 48 rows of three
+// vectors, so that the rows are read from L1 again. The next ones are fetched meanwhile, and both
+// have to fit in an L1 cache of 32 KiB beside factors and sums.
+inline constexpr std::size_t kBytesInTurns = 9 << 10;
 
 struct Shared {};  // the blocks of a run add to the same sums
 
@@ -70,21 +77,31 @@ struct BlockRun {
   std::int64_t blocks;
   Walk walk;
   const std::uint32_t* in_row;  // the first input row of each block (transposed: one for all)
-  std::int64_t known;           // number of entries of in_row
+  std::int64_t known;           // number of entries of in_row: also of blocks that follow the run
   const In* in;
   std::int64_t in_stride;
   std::int64_t z;
   bool replaces;  // true: sums begin at zero
 
-  // The address of the input rows of the block that comes kAhead blocks after block b. Blocks may
-  // be anywhere, so the hardware prefetcher cannot predict it. After the last block the first ones
-  // come again, with the columns of the next panel, which are `step` after those of this one.
-  HWY_INLINE const In* rows_ahead(std::int64_t b, std::int64_t step) const {
-    constexpr std::int64_t kAhead = 2;  // one is 2 % slower if rows come from L3, three is as fast
-    const std::int64_t i = b + kAhead;
-    if (i < known) return in + in_row[i] * in_stride;
-    return in + in_row[std::min(i - known, known - 1)] * in_stride + step;
+  // Returns the input rows, in the panel in which they are needed, of the block that follows block
+  // b of the panel at `column` after `ahead` others. After the last block the first ones follow,
+  // `step` columns farther; a step of 0 says that this is the last panel, and then the blocks after
+  // the run follow in the first.
+  HWY_INLINE const In* rows_ahead(std::int64_t b, std::int64_t ahead, std::int64_t column,
+                                  std::int64_t step) const {
+    const std::int64_t i = b + ahead;
+    if (i < blocks) return in + in_row[i] * in_stride + column;
+    if (step == 0) return in + in_row[std::min(i, known - 1)] * in_stride;
+    return in + in_row[std::min(i - blocks, blocks - 1)] * in_stride + column + step;
   }
+};
+
+// The memory that the sums of a tile come from and go to. They begin at zero if `from` is null.
+struct SumPlaces {
+  const float* from;
+  std::int64_t from_stride;
+  float* to;
+  std::int64_t to_stride;
 };
 
 template <class In, std::size_t kLanes, std::size_t kVectors, std::size_t kHeight>
@@ -126,30 +143,94 @@ struct Tile {
   }
 };
 
-// Computes out[h][z] += all blocks of the run, for kHeight rows and one panel.
-template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In, class Walk>
-HWY_INLINE void add_tile(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
-                         const Panel& panel) {
+// Adds the products of blocks [first, last) of the run to a tile of sums. Blocks may be anywhere,
+// so the hardware prefetcher cannot predict their input rows: meanwhile those of the block that
+// follows after `ahead` others are fetched. Where kTurns tiles use the rows in turns, each fetches
+// a part, and the last one the values, too.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, std::size_t kTurn,
+          std::size_t kTurns, class In, class Walk>
+HWY_INLINE void add_blocks(const BlockRun<In, Walk>& run, std::int64_t first, std::int64_t last,
+                           std::int64_t ahead, const float* factors_of_tile,
+                           const SumPlaces& places, const Panel& panel) {
   Tile<In, kLanes, kVectors, kHeight> tile;
-  if (run.replaces)
+  if (places.from == nullptr)
     tile.clear();
   else
-    tile.load(out, out_stride, panel);
+    tile.load(places.from, places.from_stride, panel);
   constexpr auto kWidth = static_cast<std::int64_t>(kLanes * kVectors);
-  const std::int64_t step = panel.first + 2 * kWidth <= run.z ? kWidth : 0;
-  for (std::int64_t b = 0; b < run.blocks; ++b) {
-    const float* factors = run.factors + b * run.area;
+  const std::int64_t step = panel.first + kWidth < run.z ? kWidth : 0;
+  for (std::int64_t b = first; b < last; ++b) {
+    const float* factors = factors_of_tile + b * run.area;
     const In* in = run.in + run.in_row[b] * run.in_stride + panel.first;
-    const std::int64_t ahead = run.rows_ahead(b, step) + panel.first - in;
+    const std::int64_t to_rows = run.rows_ahead(b, ahead, panel.first, step) - in;
+    [[maybe_unused]] const float* next_factors = run.factors + (b + ahead) * run.area;
     for (std::int64_t k = 0; k < run.walk.terms;
          ++k, in += run.in_stride, factors += run.walk.depth) {
-      for (std::size_t v = 0; v < kVectors; ++v)
-        hwy::Prefetch(in + ahead + column_of<kLanes, kVectors>(panel, v));
+      for (std::size_t v = kTurn; v < kVectors; v += kTurns)
+        hwy::Prefetch(in + to_rows + column_of<kLanes, kVectors>(panel, v));
+      if constexpr (std::is_same_v<In, float> && kTurns > 1 && kTurn + 1 == kTurns)
+        hwy::Prefetch(next_factors + k * run.walk.height);
       const std::int64_t to = Walk::kPaired ? paired_column(k, run.walk.terms) - k : 0;
       tile.add(in + to * run.in_stride, factors + to * run.walk.depth, run.walk.height, panel);
     }
   }
-  tile.store(out, out_stride, panel);
+  tile.store(places.to, places.to_stride, panel);
+}
+
+// Computes out[h][z] += all blocks of the run, for kHeight rows and one panel.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In, class Walk>
+HWY_INLINE void add_tile(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
+                         const Panel& panel) {
+  constexpr std::int64_t kAhead = 2;  // one is 2 % slower if rows come from L3, three is as fast
+  add_blocks<kLanes, kVectors, kHeight, 0, 1>(
+      run, 0, run.blocks, kAhead, run.factors,
+      {run.replaces ? nullptr : out, out_stride, out, out_stride}, panel);
+}
+
+// True if rows so far apart fall into so few sets of an L1 cache that it holds those of two blocks
+// of 16 at most.
+template <class In>
+HWY_INLINE bool shares_sets(std::int64_t stride) {
+  constexpr std::int64_t kDistance = 512;
+  return stride * static_cast<std::int64_t>(sizeof(In)) % kDistance == 0;
+}
+
+// Computes the rows of blocks that are kTiles tiles high, for one panel: the tiles take turns, some
+// blocks at a time, and keep their sums in L1 between them.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, std::size_t kTiles,
+          class In, class Walk>
+HWY_INLINE void add_in_turns(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
+                             const Panel& panel) {
+  constexpr std::size_t kWidth = kLanes * kVectors, kRows = kTiles * kHeight;
+  constexpr auto kMost = static_cast<std::int64_t>(
+      std::max<std::size_t>(kBytesInTurns / (kWidth * sizeof(In) * kRows), 1));
+  const std::int64_t turn_blocks = shares_sets<In>(run.in_stride) ? 1 : kMost;
+  const std::int64_t ahead = std::min(turn_blocks, run.blocks);
+  alignas(64) float sums[kRows * kWidth];
+  for (std::int64_t first = 0; first < run.blocks; first += turn_blocks) {
+    const std::int64_t last = std::min(first + turn_blocks, run.blocks);
+    const auto add_turn = [&](auto turn) HWY_ATTR {
+      constexpr std::size_t kTurn = turn;
+      constexpr auto kRow = static_cast<std::int64_t>(kTurn * kHeight);
+      float* own = sums + kTurn * kHeight * kWidth;
+      float* result = out + kRow * out_stride;
+      SumPlaces places{own, kWidth, own, kWidth};
+      if (first == 0) {
+        places.from = run.replaces ? nullptr : result;
+        places.from_stride = out_stride;
+      }
+      if (last == run.blocks) {
+        places.to = result;
+        places.to_stride = out_stride;
+      }
+      add_blocks<kLanes, kVectors, kHeight, kTurn, kTiles>(
+          run, first, last, ahead, run.factors + kRow * run.walk.height, places, panel);
+    };
+    [&]<std::size_t... kTurn>(std::index_sequence<kTurn...>) HWY_ATTR {
+      (add_turn(std::integral_constant<std::size_t, kTurn>()), ...);
+    }
+    (std::make_index_sequence<kTiles>());
+  }
 }
 
 // Forward: all blocks of a block row add to the same sums.
@@ -185,23 +266,6 @@ HWY_INLINE void add_rows(BlockRun<In, Walk> run, float* out, std::int64_t out_st
     add_rows<kHeight / 2, kLanes, kVectors>(run, out, out_stride, rows, panel, out_rows);
 }
 
-// Uses panels of one vector, and one panel of two vectors at the end if z is no multiple of a
-// vector: there the last vector overlaps the one before it.
-template <std::size_t kHeight, class In, class Walk, class OutRows>
-HWY_INLINE void add_single_vectors(const BlockRun<In, Walk>& run, float* out,
-                                   std::int64_t out_stride, OutRows out_rows) {
-  constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes);
-  const std::int64_t single = run.z % kStep == 0 ? run.z : (run.z / kStep - 1) * kStep;
-  Panel panel{0, 0};
-  for (; panel.first < single; panel.first += kStep)
-    add_rows<kHeight, kNativeLanes, 1>(run, out + panel.first, out_stride, Walk::kRows, panel,
-                                       out_rows);
-  if (single == run.z) return;
-  panel.last = run.z - single - kStep;
-  add_rows<kHeight / 2, kNativeLanes, 2>(run, out + single, out_stride, Walk::kRows, panel,
-                                         out_rows);
-}
-
 // Works panel by panel, so that all rows of the blocks use a panel's input rows while they are in
 // L1.
 template <std::size_t kHeight, std::size_t kMost, class In, class Walk, class OutRows>
@@ -216,16 +280,54 @@ HWY_INLINE void add_panels(const BlockRun<In, Walk>& run, float* out, std::int64
   });
 }
 
+// Uses panels of one vector, and one panel of two vectors at the end if z is no multiple of a
+// vector: there the last vector overlaps the one before it. Every input row is then read once for
+// each panel.
+template <class In, class Walk>
+HWY_INLINE void add_single_vectors(const BlockRun<In, Walk>& run, float* out,
+                                   std::int64_t out_stride) {
+  constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes);
+  constexpr std::size_t kTiles = static_cast<std::size_t>(Walk::kRows) / kTallest;
+  const std::int64_t single = run.z % kStep == 0 ? run.z : (run.z / kStep - 1) * kStep;
+  Panel panel{0, 0};
+  for (; panel.first < single; panel.first += kStep)
+    add_tile<kNativeLanes, 1, kTiles * kTallest>(run, out + panel.first, out_stride, panel);
+  if (single == run.z) return;
+  panel.last = run.z - single - kStep;
+  add_in_turns<kNativeLanes, 2, kTallest, kTiles>(run, out + single, out_stride, panel);
+}
+
+// The same as add_panels() for square blocks of a known side and at least one vector of columns.
+template <class In, class Walk>
+HWY_INLINE void add_square_panels(const BlockRun<In, Walk>& run, float* out,
+                                  std::int64_t out_stride) {
+  // Rows that share sets do not stay in L1 for turns of more than one block. Halves take two
+  // operations a vector to convert, so their rows are read once, too.
+  if constexpr (Walk::kRows == 2 * kTallest) {
+    const bool shares = shares_sets<In>(run.in_stride);
+    if constexpr (kManyRegisters) {
+      if (std::is_same_v<In, Half> || shares) return add_single_vectors(run, out, out_stride);
+    } else if (shares) {
+      return add_panels<kTallest, kMostVectors>(run, out, out_stride, Walk::kRows, run.z, Shared());
+    }
+  }
+  constexpr std::size_t kMost = square_vectors(Walk::kRows);
+  for_each_panel<kNativeLanes, kMost>(run.z, [&](const Panel& panel, auto vectors) HWY_ATTR {
+    constexpr std::size_t kHeight = square_height(Walk::kRows, vectors);
+    constexpr std::size_t kTiles = static_cast<std::size_t>(Walk::kRows) / kHeight;
+    if constexpr (kTiles == 1)
+      add_tile<kNativeLanes, vectors, kHeight>(run, out + panel.first, out_stride, panel);
+    else
+      add_in_turns<kNativeLanes, vectors, kHeight, kTiles>(run, out + panel.first, out_stride,
+                                                           panel);
+  });
+}
+
 template <class In, class Walk, class OutRows>
 HWY_INLINE void add_all(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
                         std::int64_t rows, std::int64_t z, OutRows out_rows) {
   if constexpr (Walk::kRows > 0) {
-    constexpr std::size_t kHeight = square_height(Walk::kRows);
-    constexpr std::size_t kVectors = square_vectors(Walk::kRows);
-    if constexpr (kVectors == 1)
-      add_single_vectors<kHeight>(run, out, out_stride, out_rows);
-    else
-      add_panels<kHeight, kVectors>(run, out, out_stride, rows, z, out_rows);
+    add_square_panels(run, out, out_stride);
   } else if (rows >= static_cast<std::int64_t>(kTallest)) {
     add_panels<kTallest, kMostVectors>(run, out, out_stride, rows, z, out_rows);
   } else {
@@ -264,7 +366,7 @@ HWY_INLINE BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk
           .blocks = blocks,
           .walk = walk,
           .in_row = args.columns.data() + first,
-          .known = known,
+          .known = known + args.next_columns,
           .in = args.in,
           .in_stride = args.in_stride,
           .z = args.z,
@@ -281,9 +383,7 @@ HWY_INLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
   Scratch<In> scratch;
   const auto blocks = static_cast<std::int64_t>(args.columns.size());
   const std::int64_t most =
-      Walk::kRows > 0 && static_cast<std::size_t>(Walk::kRows) <= square_height(Walk::kRows)
-          ? blocks
-          : std::max<std::int64_t>(kSharedInputRows / args.cols, 1);
+      Walk::kRows > 0 ? blocks : std::max<std::int64_t>(kSharedInputRows / args.cols, 1);
   for (std::int64_t done = 0; done < blocks;) {
     const BlockRun<In, Walk> run = run_of(args, walk, scratch, done, most);
     add_all(run, args.out + args.row * args.out_stride, args.out_stride, args.rows, args.z,

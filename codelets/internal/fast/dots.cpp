@@ -156,73 +156,108 @@ HWY_INLINE const In* named_row(const ElementDots<In>& args, const std::byte* wor
     return args.s + args.code.row_of(word) * args.s_stride;
 }
 
-// Computes eight dot products of a row of q_grad side by side, whose sums hide each other's
-// latency.
-struct ManyColumns {
-  template <bool kOffsets, bool kContiguous, class In>
-  static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row,
-                             Pending<kContiguous>& pending) {
-    const In* a = args.q_grad + row.row * args.q_grad_stride;
-    const std::byte* words = row.words;
-    for (std::int64_t left = row.count; left > 0; left -= kTileColumns) {
-      const std::int64_t columns = std::min(left, kTileColumns);
-      with_constant<kTileColumns>(static_cast<std::size_t>(columns), [&](auto n) HWY_ATTR {
-        const In* b[n];
-        for (std::size_t i = 0; i < n; ++i, words += args.code.step)
-          b[i] = named_row<kOffsets>(args, words);
-        dot_tile<1, n>(&a, b, args.z, pending.end());
-      });
-      pending.added(columns);
-    }
+// Computes the dot products of a row of q_grad with n rows of s, n <= kTogether, side by side: they
+// hide each other's latency.
+template <class In>
+class ManyColumns {
+ public:
+  static constexpr std::size_t kTogether = static_cast<std::size_t>(kTileColumns);
+
+  HWY_INLINE ManyColumns(const ElementDots<In>& args, std::int64_t row)
+      : a_(args.q_grad + row * args.q_grad_stride) {}
+
+  template <bool kOffsets, std::size_t kColumns>
+  HWY_INLINE void add(const ElementDots<In>& args, const std::byte* words, Vector* to) const {
+    const In* b[kColumns];
+    for (std::size_t i = 0; i < kColumns; ++i, words += args.code.step)
+      b[i] = named_row<kOffsets>(args, words);
+    dot_tile<1, kColumns>(&a_, b, args.z, to);
   }
+
+ private:
+  const In* a_;
 };
 
-// Keeps a row of q_grad in registers, all kSteps vectors of it. The sums of neighbours do not
-// depend on each other, so the CPU overlaps them.
-template <std::size_t kSteps>
-struct HeldRow {
-  static constexpr std::size_t kTogether = 4;
+// Does the same with the row of q_grad in registers, all kSteps vectors of it. Without the pragma
+// g++ keeps a loop over the vectors, and the row in memory.
+template <class In, std::size_t kSteps>
+class HeldRow {
+ public:
+  // Eight need as many pointers, which pays only for long rows.
+  static constexpr std::size_t kTogether = kSteps > 8 ? 8 : 4;
 
-  template <bool kOffsets, std::size_t kColumns, class In>
-  static HWY_INLINE void add_columns(const ElementDots<In>& args, const Vector (&a)[kSteps],
-                                     const std::byte* words, Vector* to) {
+  HWY_INLINE HeldRow(const ElementDots<In>& args, std::int64_t row) {
+    for (std::size_t v = 0; v < kSteps; ++v)
+      a_[v] = load_lanes<kLanes>(args.q_grad + row * args.q_grad_stride + v * kLanes);
+  }
+
+  template <bool kOffsets, std::size_t kColumns>
+  HWY_INLINE void add(const ElementDots<In>& args, const std::byte* words, Vector* to) const {
     const In* b[kColumns];
     Vector sums[kColumns];
-    for (std::size_t i = 0; i < kColumns; ++i) {
-      b[i] = named_row<kOffsets>(args, words + static_cast<std::int64_t>(i) * args.code.step);
+    for (std::size_t i = 0; i < kColumns; ++i, words += args.code.step) {
+      b[i] = named_row<kOffsets>(args, words);
       sums[i] = hn::Zero(Floats<kLanes>());
     }
+    HWY_UNROLL(16)
     for (std::size_t v = 0; v < kSteps; ++v)
       for (std::size_t i = 0; i < kColumns; ++i)
-        sums[i] = add_product_lanes(sums[i], a[v], load_lanes<kLanes>(b[i] + v * kLanes));
+        sums[i] = add_product_lanes(sums[i], a_[v], load_lanes<kLanes>(b[i] + v * kLanes));
     for (std::size_t i = 0; i < kColumns; ++i) to[i] = sums[i];
   }
-  template <bool kOffsets, bool kContiguous, class In>
-  static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row,
-                             Pending<kContiguous>& pending) {
-    constexpr auto kStep = static_cast<std::int64_t>(kTogether);
-    Vector a[kSteps];
-    for (std::size_t v = 0; v < kSteps; ++v)
-      a[v] = load_lanes<kLanes>(args.q_grad + row.row * args.q_grad_stride + v * kLanes);
-    const std::byte* words = row.words;
-    std::int64_t left = row.count;
-    for (; left >= kStep; left -= kStep, words += kStep * args.code.step) {
-      add_columns<kOffsets, kTogether>(args, a, words, pending.end());
-      pending.added(kStep);
-    }
-    for (; left > 0; --left, words += args.code.step) {
-      add_columns<kOffsets, 1>(args, a, words, pending.end());
-      pending.added(1);
-    }
-  }
+
+ private:
+  Vector a_[kSteps];
 };
 
-template <bool kOffsets, bool kContiguous, class Rows, class In>
-HWY_INLINE void add_element_rows(const ElementDots<In>& args, Rows) {
+// The terms of a row that are left.
+struct LeftTerms {
+  const std::byte* words;
+  std::int64_t count;
+};
+
+// Computes the dot products of the next kColumns terms.
+template <bool kOffsets, std::size_t kColumns, class Row, class In>
+HWY_INLINE void take_terms(const ElementDots<In>& args, const Row& row, LeftTerms& left,
+                           Vector* to) {
+  constexpr auto kCount = static_cast<std::int64_t>(kColumns);
+  row.template add<kOffsets, kColumns>(args, left.words, to);
+  left.words += kCount * args.code.step;
+  left.count -= kCount;
+}
+
+// Takes kColumns terms at a time while there are so many.
+template <bool kOffsets, std::size_t kColumns, class Row, bool kContiguous, class In>
+HWY_INLINE void take_pending(const ElementDots<In>& args, const Row& row, LeftTerms& left,
+                             Pending<kContiguous>& pending) {
+  constexpr auto kCount = static_cast<std::int64_t>(kColumns);
+  while (left.count >= kCount) {
+    take_terms<kOffsets, kColumns>(args, row, left, pending.end());
+    pending.added(kCount);
+  }
+}
+
+// Where the gradients of a row do not follow those of the row before, whole groups of kLanes dot
+// products are added up where they are. The others wait for those of the next rows.
+template <class Row, bool kOffsets, bool kContiguous, class In>
+HWY_INLINE void add_element_rows(const ElementDots<In>& args) {
+  constexpr auto kGroup = static_cast<std::int64_t>(kLanes);
   Pending<kContiguous> pending(args.gradients + args.rows.front().value, args.replaces);
-  for (const TermRow& row : args.rows) {
-    pending.begin_row(args.gradients + row.value);
-    Rows::template add<kOffsets>(args, row, pending);
+  for (const TermRow& terms : args.rows) {
+    const Row row(args, terms.row);
+    float* gradients = args.gradients + terms.value;
+    LeftTerms left{terms.words, terms.count};
+    if constexpr (!kContiguous)
+      for (; left.count >= kGroup; gradients += kGroup) {
+        Vector sums[kLanes];
+        for (std::size_t i = 0; i < kLanes; i += Row::kTogether)
+          take_terms<kOffsets, Row::kTogether>(args, row, left, sums + i);
+        add_some_to(gradients, add_lanes_of(sums), kGroup, args.replaces);
+      }
+    pending.begin_row(gradients);
+    take_pending<kOffsets, Row::kTogether>(args, row, left, pending);
+    if constexpr (Row::kTogether > kFour) take_pending<kOffsets, kFour>(args, row, left, pending);
+    take_pending<kOffsets, 1>(args, row, left, pending);
   }
   pending.finish();
 }
@@ -235,9 +270,9 @@ HWY_INLINE void all_element_dots_of(const ElementDots<In>& args) {
   if constexpr (kManyRegisters && kParts == 1 && !kInstrumented)
     if (args.z % kStepColumns == 0 && steps <= kMostHeld / kHeldStep)
       return with_constant<kMostHeld / kHeldStep>(steps, [&](auto n) HWY_ATTR {
-        add_element_rows<kOffsets, kContiguous>(args, HeldRow<n * kHeldStep>());
+        add_element_rows<HeldRow<In, n * kHeldStep>, kOffsets, kContiguous>(args);
       });
-  add_element_rows<kOffsets, kContiguous>(args, ManyColumns());
+  add_element_rows<ManyColumns<In>, kOffsets, kContiguous>(args);
 }
 
 // Returns true if the gradients of each row follow those of the row before.

@@ -128,28 +128,41 @@ void fast_element_grad_w(const KernelArgs& args) noexcept {
 struct ColumnRun {
   std::int64_t row;
   std::span<const std::uint32_t> columns;
+  std::int64_t next_columns;  // of the next block row: entries that follow `columns` in memory
   std::int64_t value;
   bool is_first;  // true: begins its block row
 };
 
+// Returns the number of blocks of the block row whose entry begins at `entry`.
+template <class Word>
+std::int64_t blocks_of_row(const Word* entry) {
+  return load<OutputEntry>(entry).columns + 1;
+}
+
 // Calls use(ColumnRun) for all blocks of the cell.
 template <class Word, class Use>
 void for_each_column_run(const KernelArgs& args, Use&& use) {
-  constexpr std::int64_t kMostColumns = 256;
+  constexpr std::int64_t kMostColumns = 256, kMostNext = 8;
   const std::int64_t area = args.block.area();
-  std::array<std::uint32_t, kMostColumns> columns;
+  std::array<std::uint32_t, kMostColumns + kMostNext> columns;
   for_each_record<BlockHeader>(
       words_of<Word>(args), [&](const BlockHeader& header, const Word* record, std::int64_t value) {
         if (header.sub_group != args.sub_group) return;
         const std::int64_t table = header.grad_w_workers * kWords<GradWWorkerEntry>;
+        std::int64_t rows_left = header.last_row + 1;
         for_each_row(
             record + kWords<BlockHeader> + table, header.last_row + 1,
             [&](const OutputEntry& entry, const Word* words) {
               const std::int64_t blocks = entry.columns + 1;
+              const Word* next_row = words + blocks;
+              const std::int64_t next = --rows_left == 0 ? 0 : blocks_of_row(next_row);
               for (std::int64_t done = 0; done < blocks; done += kMostColumns) {
                 const std::int64_t count = std::min(kMostColumns, blocks - done);
                 std::copy_n(words + done, count, columns.begin());
-                use(ColumnRun{entry.row, {columns.data(), std::size_t(count)}, value, done == 0});
+                const std::int64_t ahead = done + count == blocks ? std::min(next, kMostNext) : 0;
+                std::copy_n(next_row + kWords<OutputEntry>, ahead, columns.begin() + count);
+                const std::span<const std::uint32_t> own(columns.data(), std::size_t(count));
+                use(ColumnRun{entry.row, own, ahead, value, done == 0});
                 value += count * area;
               }
               return blocks;
@@ -171,7 +184,8 @@ void fast_block_sums(const KernelArgs& args, Add&& add) {
                       .out = static_cast<float*>(args.out.data),
                       .out_stride = args.out.row_stride,
                       .z = args.out.z,
-                      .replaces = args.replaces && run.is_first});
+                      .replaces = args.replaces && run.is_first,
+                      .next_columns = run.next_columns});
   });
 }
 

@@ -1,4 +1,4 @@
-// add_floats() for every instruction set.
+// add_floats() and add_and_clear() for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
 // foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -36,6 +36,20 @@ void add_all(const FloatSums& args, float* to) {
   for (; i < args.count; ++i) add_vectors<1, 1>(args, i, to);
 }
 
+template <std::size_t kLanes>
+HWY_INLINE void move_vector(float* from, float* to) {
+  const Floats<kLanes> d;
+  hn::StoreU(hn::Add(load_lanes<kLanes>(to), load_lanes<kLanes>(from)), d, to);
+  hn::StoreU(hn::Zero(d), d, from);
+}
+
+void move_all(float* from, std::int64_t count, float* to) {
+  constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes);
+  std::int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) move_vector<kNativeLanes>(from + i, to + i);
+  for (; i < count; ++i) move_vector<1>(from + i, to + i);
+}
+
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -43,11 +57,17 @@ HWY_AFTER_NAMESPACE();
 namespace tessera::codelets {
 namespace internal {
 HWY_EXPORT(add_all);
+HWY_EXPORT(move_all);
 }  // namespace internal
 
 void add_floats(const FloatSums& sums, float* to) noexcept {
   using namespace internal;  // the table of targets is in that namespace
   HWY_DYNAMIC_DISPATCH(add_all)(sums, to);
+}
+
+void add_and_clear(float* from, std::int64_t count, float* to) noexcept {
+  using namespace internal;  // the table of targets is in that namespace
+  HWY_DYNAMIC_DISPATCH(move_all)(from, count, to);
 }
 
 }  // namespace tessera::codelets

@@ -24,7 +24,7 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 constexpr std::size_t kWidth = kNativeLanes < kSoftmaxLanes ? kNativeLanes : kSoftmaxLanes;
 constexpr std::size_t kVectors = kSoftmaxLanes / kWidth;
 using Lanes = Floats<kWidth>;
-using Group = std::array<FloatVector<kWidth>, kVectors>;
+using Group = FloatVector<kWidth>[kVectors];  // no std::array, whose functions have no target
 
 // A part of a run as floats, at most kMost of them.
 struct Chunk {
@@ -71,6 +71,13 @@ HWY_INLINE void fill(const SoftmaxRows& rows, std::int64_t first, float instead,
     if (is_left_out(rows, first + i)) chunk.values[std::size_t(i)] = instead;
 }
 
+// Vectors are read as they were stored: a wider load would wait until the stores have ended.
+HWY_INLINE void write(const Chunk& chunk, float* to) {
+  std::int64_t i = 0;
+  for (; i + std::int64_t(kWidth) <= chunk.count; i += std::int64_t(kWidth))
+    hn::StoreU(load_lanes<kWidth>(chunk.values.data() + i), Lanes(), to + i);
+  for (; i < chunk.count; ++i) to[i] = chunk.values[std::size_t(i)];
+}
 template <class T>
 HWY_INLINE void write(const Chunk& chunk, T* to) {
   for (std::int64_t i = 0; i < chunk.count; ++i) to[i] = T(chunk.values[std::size_t(i)]);
@@ -141,13 +148,13 @@ void softmax_plain_row(const SoftmaxRows& rows, std::int64_t row, const float* s
   const SoftmaxRows::Runs runs = rows.runs_of(row);
   const auto scale = hn::Set(d, rows.scale);
   Group most, sums;
-  most.fill(hn::Set(d, kLeastScore));
+  for (auto& vector : most) vector = hn::Set(d, kLeastScore);
   for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
     const auto score = hn::Mul(load_lanes<kWidth>(scores + i), scale);
     most[v] = hn::IfThenElse(hn::Gt(score, most[v]), score, most[v]);
   });
   const auto top = hn::Set(d, largest_of(most));
-  sums.fill(hn::Zero(d));
+  for (auto& vector : sums) vector = hn::Zero(d);
   for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
     const auto e = exponential(hn::Sub(hn::Mul(load_lanes<kWidth>(scores + i), scale), top));
     sums[v] = hn::Add(sums[v], e);
@@ -177,7 +184,7 @@ void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* 
     fill(rows, first, kLeastScore, chunk);
   };
   Group most;
-  most.fill(least);
+  for (auto& vector : most) vector = least;
   for_each_part(rows, row, [&](std::int64_t first, std::int64_t count) {
     read_scores(first, count);
     for_each_vector(chunk, [&](auto vector, float*, std::size_t v) {
@@ -186,7 +193,7 @@ void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* 
   });
   const auto top = hn::Set(d, largest_of(most));
   Group sums;
-  sums.fill(hn::Zero(d));
+  for (auto& vector : sums) vector = hn::Zero(d);
   for_each_part(rows, row, [&](std::int64_t first, std::int64_t count) {
     read_scores(first, count);
     for_each_vector(chunk, [&](auto vector, float* place, std::size_t v) {
@@ -202,9 +209,28 @@ void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* 
   });
 }
 
+void gradient_plain_row(const SoftmaxRows& rows, std::int64_t row, const float* softmax,
+                        const float* gradient, float* out) {
+  const Lanes d;
+  const SoftmaxRows::Runs runs = rows.runs_of(row);
+  Group sums;
+  for (auto& vector : sums) vector = hn::Zero(d);
+  for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
+    const auto product = hn::Mul(load_lanes<kWidth>(softmax + i), load_lanes<kWidth>(gradient + i));
+    sums[v] = hn::Add(sums[v], product);
+  });
+  const auto sum = hn::Set(d, sum_of_group(sums)), scale = hn::Set(d, rows.scale);
+  for_each_plain(runs, [&](std::int64_t i, std::size_t) {
+    const auto above = hn::Sub(load_lanes<kWidth>(gradient + i), sum);
+    hn::StoreU(hn::Mul(scale, hn::Mul(load_lanes<kWidth>(softmax + i), above)), d, out + i);
+  });
+}
+
 template <class T>
 void gradient_row(const SoftmaxRows& rows, std::int64_t row, const T* softmax, const T* gradient,
                   T* out) {
+  if constexpr (std::is_same_v<T, float>)
+    if (is_plain<T>(rows)) return gradient_plain_row(rows, row, softmax, gradient, out);
   const Lanes d;
   Chunk p, g;
   const auto read_both = [&](std::int64_t first, std::int64_t count) {
@@ -214,7 +240,7 @@ void gradient_row(const SoftmaxRows& rows, std::int64_t row, const T* softmax, c
     fill(rows, first, 0.0f, g);
   };
   Group sums;
-  sums.fill(hn::Zero(d));
+  for (auto& vector : sums) vector = hn::Zero(d);
   for_each_part(rows, row, [&](std::int64_t first, std::int64_t count) {
     read_both(first, count);
     for_each_vector(p, [&](auto vector, float* place, std::size_t v) {

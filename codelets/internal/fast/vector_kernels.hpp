@@ -146,6 +146,10 @@ struct BlockSums {
   std::int64_t out_stride;
   std::int64_t z;
   bool replaces = false;  // block_sums: rows of out count as zeros
+
+  // block_sums: as many more entries follow `columns` in memory. They belong to blocks that will be
+  // added next, to other rows, and input rows may be fetched for them.
+  std::int64_t next_columns = 0;
 };
 void block_sums(const BlockSums<float>& sums) noexcept;
 void block_sums(const BlockSums<Half>& sums) noexcept;

@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
 #include <numeric>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
@@ -75,6 +79,24 @@ TEST(SplitBetweenWorkers, FollowsRowWeightsOnWholeRows) {
 TEST(SplitBetweenWorkers, IgnoresWeightsOfTwelveRowsAndFewer) {
   const std::vector<std::int64_t> weights(12, 100);
   EXPECT_EQ(split_between_workers(12, 3, 6, weights), split_between_workers(12, 3, 6));
+}
+
+TEST(SplitBySums, AgreesWithTheSplitByWeights) {
+  Random random(3);
+  for (int i = 0; i < 500; ++i) {
+    const auto workers = 1 + random.below(7);
+    const auto rows = 1 + random.below(60);
+    if (!splits_by_weight(rows, workers)) continue;
+    const std::int64_t most = 1 + random.below(40);
+    std::vector<std::int64_t> weights(static_cast<std::size_t>(rows)), sums;
+    for (std::int64_t& weight : weights) weight = random.below(most);
+    if (i % 2 == 0) std::ranges::sort(weights, std::greater());
+    std::partial_sum(weights.begin(), weights.end(), std::back_inserter(sums));
+    std::vector<WorkShare> shares(3);
+    split_by_sums(
+        rows, 4, workers, [&](std::int64_t n) { return sums[std::size_t(n - 1)]; }, shares);
+    EXPECT_EQ(shares, split_between_workers(rows, 4, workers, weights)) << rows << " " << workers;
+  }
 }
 
 TEST(SplitBetweenWorkers, GivesNothingWhereThereIsNothing) {

@@ -50,5 +50,13 @@ await visit(browser, {tool, work, name: 'network forward', words: ['network', fi
   equal((await rowsOf(page, 'Layers')).length, 12);
   await checkCharts(page, 6);
 });
+// The measured page has a bar for each work of each layer, and the losses.
+writeFileSync(file, JSON.stringify({batch: 24, data_type: 'float', layers: network.layers.map(({recompute, ...layer}) => layer), loss: network.loss, optimiser: network.optimiser}));
+await visit(browser, {tool, work, name: 'network on this computer', words: ['network', file, '--machine=host', '--steps=3']}, async (page, run) => {
+  equal((await page.textContent('h1')), 'Training step of a network');
+  equal((await rowsOf(page, 'Figures: Milliseconds by layer and work')).length, run.work.length);
+  equal((await rowsOf(page, 'Figures: Loss before each step')).length, 3);
+  await checkCharts(page, 2);
+});
 await browser.close();
 console.log(`${checks()} checks`);

@@ -1,0 +1,101 @@
+// The passes of a training step of torch.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <span>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/transpose.hpp"
+#include "tessera/python/src/layer.hpp"
+
+namespace tessera::python {
+namespace {
+
+// Tensor::data_ptr() of torch, 0 for none.
+float* memory_at(std::uintptr_t address) {
+  return reinterpret_cast<float*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
+// The result [batch][features] of a pass, as rows of features.
+MatrixView<float> result_rows(std::uintptr_t address, std::int64_t features, std::int64_t batch) {
+  return MatrixView<float>{memory_at(address), batch, features, features, 1}.transposed();
+}
+
+// Returns the sum of a row in an order that does not depend on the instruction set.
+float sum_of(const float* row, std::int64_t count) {
+  constexpr std::int64_t kLanes = 16;
+  std::array<float, kLanes> sums{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[std::size_t(lane)] += row[i + lane];
+  for (std::int64_t lane = 0; i < count; ++i, ++lane) sums[std::size_t(lane)] += row[i];
+  return std::accumulate(sums.begin(), sums.end(), 0.0f);
+}
+
+}  // namespace
+
+// A chunk of rows and what it is made from stay in the near caches.
+void Layer::copy_transposed(const TorchMatrix& from, MatrixView<float> to) {
+  constexpr std::int64_t kChunk = 64;  // rows
+  const MatrixView<const float> given{memory_at(from.address), to.rows, to.cols, from.col_stride,
+                                      from.row_stride};
+  if (given.data == to.data || to.cols == 0) return;
+  const auto copy_chunk = [&](std::int64_t chunk) {
+    const Range rows{chunk * kChunk, std::min((chunk + 1) * kChunk, to.rows)};
+    const MatrixView<const float> part = given.sub(rows, {0, to.cols});
+    if (part.row_stride == 1)
+      return codelets::transpose(part.data, part.col_stride, part.cols, part.rows,
+                                 to.row(rows.begin), to.row_stride);
+    for (std::int64_t r = 0; r < part.rows; ++r)
+      for (std::int64_t c = 0; c < part.cols; ++c) to(rows.begin + r, c) = part(r, c);
+  };
+  const std::int64_t chunks = ceil_div(to.rows, kChunk);
+  if (executor_->threads() > 1) return executor_->for_each(chunks, copy_chunk);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_chunk(chunk);
+}
+
+void Layer::require_values(std::int64_t count) const {
+  if (count != std::ssize(weights().values))
+    throw Error(ErrorCode::InvalidArgument, fmt::format("there are {} values; this layer has {}",
+                                                        count, weights().values.size()));
+}
+
+void Layer::train_forward(const TrainForward& step) {
+  const MatrixView<float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
+  host::ForwardOptions after;
+  if (step.bias != 0) after.bias = {memory_at(step.bias), std::size_t(rows())};
+  const Turn turn(mutex_);
+  if (step.values != 0) {
+    require_values(step.count);
+    take_values({memory_at(step.values), std::size_t(step.count)});
+  }
+  copy_transposed(step.x, s);
+  run<float>(Pass::Fwd, s, result_rows(step.q, rows(), step.batch), after);
+}
+
+void Layer::train_backward(const TrainBackward& step) {
+  if (step.dx != 0) require(Pass::GradA, "backward");
+  if (step.gradients != 0) require(Pass::GradW, "backward");
+  const MatrixView<const float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
+  const MatrixView<float> dq{memory_at(step.dq_rows), rows(), step.batch, step.batch, 1};
+  const Turn turn(mutex_);
+  copy_transposed(step.dq, dq);
+  if (step.bias_gradients != 0)
+    for (std::int64_t row = 0; row < rows(); ++row)
+      memory_at(step.bias_gradients)[row] = sum_of(dq.row(row), step.batch);
+  if (step.dx != 0) run<float>(Pass::GradA, dq, result_rows(step.dx, cols(), step.batch), {});
+  if (step.gradients == 0) return;
+  require_values(step.count);
+  const std::span<float> gradients(memory_at(step.gradients), std::size_t(step.count));
+  if (layer_ && step.batch > 0)
+    times_ = layer_->grad_w<float>(dq, s, gradients);
+  else
+    std::fill(gradients.begin(), gradients.end(), 0.0f);
+}
+
+}  // namespace tessera::python
