@@ -237,8 +237,8 @@ HWY_INLINE void take_pending(const ElementDots<In>& args, const Row& row, LeftTe
   }
 }
 
-// Where the gradients of a row do not follow those of the row before, whole groups of kLanes dot
-// products are added up where they are. The others wait for those of the next rows.
+// Adds up whole groups of kLanes dot products where they are, if the gradients of a row do not
+// follow those of the row before. The other products wait for those of the next rows.
 template <class Row, bool kOffsets, bool kContiguous, class In>
 HWY_INLINE void add_element_rows(const ElementDots<In>& args) {
   constexpr auto kGroup = static_cast<std::int64_t>(kLanes);
