@@ -62,12 +62,20 @@ HostLayer& HostLayer::operator=(HostLayer&&) noexcept = default;
 std::optional<partitioner::Misfit> HostLayer::set_weights(
     std::span<const sparse::Csr<float>> weights) {
   const auto call = state_->caller.enter("set_weights");
-  state_->weights.set(weights);
+  state_->weights.set({weights.begin(), weights.end()});
   return std::nullopt;
 }
 
 std::optional<partitioner::Misfit> HostLayer::set_weights(const sparse::Csr<float>& weights) {
   return set_weights({&weights, 1});
+}
+
+std::optional<partitioner::Misfit> HostLayer::set_weights(sparse::Csr<float>&& weights) {
+  const auto call = state_->caller.enter("set_weights");
+  std::vector<sparse::Csr<float>> given;
+  given.push_back(std::move(weights));
+  state_->weights.set(std::move(given));
+  return std::nullopt;
 }
 
 std::optional<partitioner::Misfit> HostLayer::update_weights(const sparse::PatternChange& change,

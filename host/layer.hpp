@@ -101,6 +101,9 @@ class HostLayer {
   // Does the same for a layer of one group.
   std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights);
 
+  // Does the same, but keeps the matrix instead of a copy. After an exception it may be lost.
+  std::optional<partitioner::Misfit> set_weights(sparse::Csr<float>&& weights);
+
   // Removes and adds blocks of a group's pattern, in blocks of the problem. Remaining blocks keep
   // their values and added ones are 0. The layer is then as after set_weights with
   // sparse::with_change(weights(group), change), bit for bit, and DenseChoice::Auto decides again.

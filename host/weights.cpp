@@ -118,10 +118,9 @@ PassForms HostWeights::choose_forms(std::int64_t blocks) const {
 }
 
 // The number of blocks of the first group decides for all groups, so a report has one answer.
-void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
-  check(weights);
-  const PassForms forms = choose_forms(weights[0].blocks());
-  std::vector<sparse::Csr<float>> given(weights.begin(), weights.end());
+void HostWeights::set(std::vector<sparse::Csr<float>> given) {
+  check(given);
+  const PassForms forms = choose_forms(given[0].blocks());
   with_type(setting_.problem.data_type, [&]<class T>(T) {
     std::vector<HostGroup<T>> groups;
     groups.reserve(given.size());

@@ -46,7 +46,7 @@ class HostWeights {
               const HostOptions& options);
 
   // The functions of HostLayer with these names.
-  void set(std::span<const sparse::Csr<float>> weights);
+  void set(std::vector<sparse::Csr<float>> given);
   HostUpdate prepare(const sparse::PatternChange& change, std::int64_t group, Places places);
   void commit(HostUpdate&& update);
   void set_values(std::span<const float> values, std::int64_t group);

@@ -65,7 +65,7 @@ Layer::Layer(sparse::Csr<float> weights, const LayerSettings& settings)
     return;
   }
   layer_.emplace(problem_, host::read_host_cpu(), *executor_);
-  layer_->set_weights(weights);
+  layer_->set_weights(std::move(weights));
 }
 
 Layer::~Layer() = default;

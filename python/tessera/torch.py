@@ -42,6 +42,15 @@ def _address(bias: Tensor | None, count: int) -> int:
     return bias.data_ptr()
 
 
+def _transpose_or_room(matrix: Tensor) -> Tensor:
+    """Return the transpose if its rows are contiguous, else a new tensor that can receive it."""
+    if matrix.stride(0) == 1:
+        transpose = matrix.detach().t()
+        if transpose.is_contiguous():
+            return transpose
+    return matrix.new_empty((matrix.shape[1], matrix.shape[0]))
+
+
 class _Product(torch.autograd.Function):
     """x [batch, inputs] -> x @ W.T + bias. Results are contiguous, as those of torch.nn.Linear are: the
     layer writes them as fast, and a function of two operands, such as the derivative of a ReLU, takes
@@ -57,10 +66,7 @@ class _Product(torch.autograd.Function):
         # Not a view of another tensor: functions in place, as nn.ReLU(inplace=True), may follow.
         q = x.new_empty((batch, module.out_features))
         if trains and x.dtype == torch.float32:
-            # One column, or a transposed matrix, is in rows already.
-            s = x.detach().t() if x.stride(0) == 1 else x.new_empty((module.in_features, batch))
-            if not s.is_contiguous():
-                s = x.new_empty((module.in_features, batch))
+            s = _transpose_or_room(x)
             layer._train_forward(
                 batch,
                 x.data_ptr(),
@@ -99,9 +105,7 @@ class _Product(torch.autograd.Function):
         dvalues = torch.empty_like(values) if needs_values else None
         if s.dtype == torch.float32:
             dbias = s.new_empty(module.out_features) if needs_bias else None
-            rows = dq.t() if dq.stride(0) == 1 else s.new_empty((module.out_features, batch))
-            if not rows.is_contiguous():
-                rows = s.new_empty((module.out_features, batch))
+            rows = _transpose_or_room(dq)
             layer._train_backward(
                 batch,
                 dq.data_ptr(),
