@@ -236,6 +236,15 @@ TEST(HostLayer, TakesNewValuesInAllPasses) {
   EXPECT_EQ(twice.gradients, ones.gradients);
 }
 
+TEST(HostLayer, KeepsAMatrixThatItIsGivenInsteadOfACopy) {
+  HostRun<float> copied(HostCase{}), kept(HostCase{});
+  sparse::Csr<float> matrix = copied.weights[0];
+  const float* const values = matrix.values.data();
+  kept.layer.set_weights(std::move(matrix));
+  EXPECT_EQ(kept.layer.weights(0).values.data(), values);
+  EXPECT_TRUE(kept.run() == copied.run());
+}
+
 TEST(HostLayer, AllocatesNothingAfterTheFirstCall) {
   for (const int threads : {1, 2}) {
     HostRun<float> run({.size = {1, 100, 120, 150}, .threads = threads});
