@@ -187,7 +187,8 @@ TEST(NetworkCommand, WritesAPageOfARunOnThisComputer) {
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
   const std::string page = read_file(folder / "page.html");
   EXPECT_THAT(page, HasSubstr(R"("study":"network on this computer")"));
-  for (const json& one : json::parse(outcome.out)["work"])
+  const json report = json::parse(outcome.out);
+  for (const json& one : report["work"])
     EXPECT_THAT(page, HasSubstr(R"("seconds":)" + one["seconds"].dump())) << one;
 }
 
