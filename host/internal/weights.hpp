@@ -16,8 +16,8 @@ namespace tessera::host::internal {
 using HostGroups = std::variant<std::vector<HostGroup<float>>, std::vector<HostGroup<Half>>,
                                 std::vector<HostGroup<BFloat16>>>;
 
-// Whether HostUpdate::change must hold the changed places: finding them costs time that a matrix
-// which is encoded anyway does not need.
+// Says if HostUpdate::change is used after prepare(). If it is not, and the matrix is encoded again
+// anyway, the changed places are not searched, which saves a part of the time.
 enum class Places { Kept, Unused };
 
 // A change of one group's pattern that is ready to be made: edits of its cells, or the changed
