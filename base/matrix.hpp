@@ -32,7 +32,9 @@ struct MatrixView {
     return {data + r.begin * row_stride + c.begin * col_stride, r.size(), c.size(), row_stride,
             col_stride};
   }
-  operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
+  operator MatrixView<const T>() const
+    requires(!std::is_const_v<T>)
+  {
     return {data, rows, cols, row_stride, col_stride};
   }
 };

@@ -141,8 +141,7 @@ bool can_hold_folders(const fs::path& folder) {
 }  // namespace
 
 void write_file(const std::string& path, const std::string& bytes, ForceToDisk force) {
-  write_file_in_pieces(
-      path, [&](const WritePiece& write) { write(bytes); }, force);
+  write_file_in_pieces(path, [&](const WritePiece& write) { write(bytes); }, force);
 }
 
 void write_file_in_pieces(const std::string& path, const Produce& produce, ForceToDisk force) {

@@ -196,10 +196,9 @@ void add_searches() {
     for (const bool is_reference : {false, true}) {
       const std::string name = std::string("best_places") + (is_reference ? "/slow_twin" : "") +
                                "/128x256/block:" + std::to_string(side);
-      benchmark::RegisterBenchmark(name.c_str(),
-                                   [is_reference, side](auto& state) {
-                                     run_search(state, is_reference, {side, side});
-                                   })
+      benchmark::RegisterBenchmark(
+          name.c_str(),
+          [is_reference, side](auto& state) { run_search(state, is_reference, {side, side}); })
           ->MinTime(0.05)
           ->Unit(benchmark::kMicrosecond);
     }

@@ -137,18 +137,18 @@ Cycles step_cycles(const VisitCostArgs& args) {
   std::int64_t rows = 0, nonzeros = 0;
   for (const void* const bucket : args.buckets) {
     std::int64_t place = 0, last_match = 0;
-    for_each_record<Header>(
-        static_cast<const Word*>(bucket),
-        [&](const Header& header, const Word* record, std::int64_t) {
-          ++place;
-          if (header.sub_group != args.sub_group) return;
-          last_match = place;
-          ++scan.matches;
-          rows += header.last_row + 1;
-          nonzeros += nonzeros_of(kernel, header);
-          const Loop slowest = slowest_worker(kernel, args.z, header, record);
-          loop = {std::max(loop.start, slowest.start), loop.cycles + slowest.cycles};
-        });
+    for_each_record<Header>(static_cast<const Word*>(bucket),
+                            [&](const Header& header, const Word* record, std::int64_t) {
+                              ++place;
+                              if (header.sub_group != args.sub_group) return;
+                              last_match = place;
+                              ++scan.matches;
+                              rows += header.last_row + 1;
+                              nonzeros += nonzeros_of(kernel, header);
+                              const Loop slowest = slowest_worker(kernel, args.z, header, record);
+                              loop = {std::max(loop.start, slowest.start),
+                                      loop.cycles + slowest.cycles};
+                            });
     scan.match_positions += last_match;
     scan.records_passed += place - last_match;
   }

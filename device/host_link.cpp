@@ -14,7 +14,7 @@ namespace {
 // A number of the link with its legal range.
 struct LinkField {
   const char* key;
-  double HostLink::*member;
+  double HostLink::* member;
   double least, most;
   const char* range;
 };

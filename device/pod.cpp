@@ -31,7 +31,7 @@ constexpr std::int64_t kPair = 2, kLongestRing = 32, kRack = kPair * kLongestRin
 // A number of a level with its legal range.
 struct LevelField {
   const char* key;
-  double PodLevel::*member;
+  double PodLevel::* member;
   double least, most;
   const char* range;
 };

@@ -11,8 +11,8 @@ namespace tessera::host {
 class ChangePart {
  public:
   template <class Change>
-  requires(!std::is_same_v<std::remove_cvref_t<Change>, ChangePart>) explicit ChangePart(
-      Change&& change)
+    requires(!std::is_same_v<std::remove_cvref_t<Change>, ChangePart>)
+  explicit ChangePart(Change&& change)
       : object_(const_cast<void*>(static_cast<const void*>(&change))),
         call_([](void* object, std::span<float> part, std::int64_t first) {
           (*static_cast<std::remove_reference_t<Change>*>(object))(part, first);

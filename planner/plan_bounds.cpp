@@ -67,14 +67,14 @@ class FloorSearch {
   }
 
  private:
-  static void pin(const std::optional<std::int64_t>& count, Box& box, std::int64_t Dims::*side) {
+  static void pin(const std::optional<std::int64_t>& count, Box& box, std::int64_t Dims::* side) {
     if (count) box.lo.*side = box.hi.*side = *count;
   }
 
   // Leaves out counts that exceed the tiles together with the least counts of the other sides.
   static void tighten(const Case& c, Box& box) {
     const std::int64_t least = box.lo.product();
-    for (std::int64_t Dims::*side : {&Dims::x, &Dims::y, &Dims::z})
+    for (std::int64_t Dims::* side : {&Dims::x, &Dims::y, &Dims::z})
       box.hi.*side = std::min(box.hi.*side, c.machine.tiles / (least / (box.lo.*side)));
   }
 
@@ -87,11 +87,11 @@ class FloorSearch {
 
   // Divides a box where its side is the greatest multiple, at the geometric mean.
   void divide(const OpenBox& open) {
-    std::int64_t Dims::*widest = &Dims::x;
-    const auto ratio = [&open](std::int64_t Dims::*side) {
+    std::int64_t Dims::* widest = &Dims::x;
+    const auto ratio = [&open](std::int64_t Dims::* side) {
       return double(open.box.hi.*side) / double(open.box.lo.*side);
     };
-    for (std::int64_t Dims::*side : {&Dims::y, &Dims::z})
+    for (std::int64_t Dims::* side : {&Dims::y, &Dims::z})
       if (ratio(side) > ratio(widest)) widest = side;
     const double lo = double(open.box.lo.*widest), hi = double(open.box.hi.*widest);
     const std::int64_t middle =

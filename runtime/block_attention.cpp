@@ -68,7 +68,7 @@ planner::Plan plan_for_masks(const Problem& problem, std::span<const sparse::Csr
 }
 
 // Returns the cycles of steps of these phases.
-Cycles cycles_of(const device::Ledger& ledger, Cycles device::PhaseTotal::*part) {
+Cycles cycles_of(const device::Ledger& ledger, Cycles device::PhaseTotal::* part) {
   Cycles sum;
   for (const device::PhaseTotal& phase : ledger.phases()) sum += phase.*part;
   return sum;

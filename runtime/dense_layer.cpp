@@ -117,7 +117,7 @@ device::ByteRows DenseLayer::r_rows(std::vector<std::byte>& storage) const {
 }
 
 template <class T>
-Padded<T> DenseLayer::operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) {
+Padded<T> DenseLayer::operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side) {
   check_operand(name, view.rows, view.cols, problem_, side);
   return {view, problem_.size.g, problem_.size.*side, problem_.size.z,
           copies_[side == &Dims::x ? 0 : 1]};

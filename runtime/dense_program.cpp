@@ -217,14 +217,12 @@ std::vector<Gather> DensePass::State::gathers(const Round& round) const {
     const Cell c = map.cell(tile);
     if (fetches(Side::Left, round))
       add(slice_of(Side::Left, round, c), scale * size.rows * size.inner,
-          left_homes[std::size_t(round.rows)], round.left.arrived, [&](std::int64_t i) {
-            return map.tile({c.x, c.y, i, c.g});
-          });
+          left_homes[std::size_t(round.rows)], round.left.arrived,
+          [&](std::int64_t i) { return map.tile({c.x, c.y, i, c.g}); });
     if (fetches(Side::Right, round))
       add(slice_of(Side::Right, round, c), scale * size.inner * size.columns,
-          right_homes[std::size_t(round.columns)], round.right.arrived, [&](std::int64_t i) {
-            return map.tile({i, c.y, c.z, c.g});
-          });
+          right_homes[std::size_t(round.columns)], round.right.arrived,
+          [&](std::int64_t i) { return map.tile({i, c.y, c.z, c.g}); });
   }
   return result;
 }

@@ -135,8 +135,7 @@ void EmbeddingSlice::declare() {
   }
   prearrange_node = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
                                [this] { engine.exchange(Phase::PreArrange, prearrange); });
-  bound.step(
-      NodeKind::Compute, Phase::Distribute, visited, [this] { distribute(); }, map.tiles());
+  bound.step(NodeKind::Compute, Phase::Distribute, visited, [this] { distribute(); }, map.tiles());
   if (loop.possible())
     loop.declare_loops(bound, engine, [&] {
       travelling_.declare_move(bound, engine, own);

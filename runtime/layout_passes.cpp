@@ -43,7 +43,7 @@ void throw_no_pass(Pass pass) {
 }
 
 void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
-                   std::int64_t Dims::*side) {
+                   std::int64_t Dims::* side) {
   const std::int64_t wanted = problem.size.g * problem.size.*side;
   if (rows != wanted || cols != problem.size.z)
     throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {} x {}; this layer needs {} x {}",
@@ -87,7 +87,7 @@ verify::Rounding LayoutPasses::rounding(Pass pass) const {
 }
 
 template <class T>
-Padded<T> LayoutPasses::operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) {
+Padded<T> LayoutPasses::operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side) {
   check_operand(name, view.rows, view.cols, problem_, side);
   return {view, problem_.size.g, grid_.size.*side, grid_.size.z, copies_[side == &Dims::x ? 0 : 1]};
 }

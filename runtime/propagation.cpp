@@ -9,7 +9,7 @@ struct Walker {
   Displacement at;
   std::vector<PropagationStep>& steps;
 
-  void shift(Axis axis, std::int64_t Displacement::*along, std::int64_t to, std::int64_t count) {
+  void shift(Axis axis, std::int64_t Displacement::* along, std::int64_t to, std::int64_t count) {
     while (at.*along != to) {
       at.*along = (at.*along + 1) % count;
       steps.push_back({.shift = axis, .after = at, .compute = false});

@@ -93,7 +93,7 @@ struct StaticLayer::State {
   // Writes the values of a group to the tiles that store them.
   void store(std::int64_t group);
   template <class T>
-  internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side);
+  internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side);
   verify::Rounding rounding(Pass pass) const;
   internal::CheckFacts facts(Pass pass) const;
 
@@ -177,7 +177,7 @@ void StaticLayer::State::store(std::int64_t group) {
 
 template <class T>
 internal::Padded<T> StaticLayer::State::operand(const char* name, MatrixView<T> view,
-                                                std::int64_t Dims::*side) {
+                                                std::int64_t Dims::* side) {
   internal::check_operand(name, view.rows, view.cols, problem, side);
   return {view, problem.size.g, cut.sizes.size.*side, cut.sizes.size.z,
           copies[side == &Dims::x ? 0 : 1]};

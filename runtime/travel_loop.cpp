@@ -64,10 +64,7 @@ void TravelLoop::declare_loops(BoundProgram& program, const device::Engine& engi
   program.controlled_repeat(
       "a distance inside the travel bounds is left", {control_tile(engine), {words_}},
       [this, &engine] { return next_distance(engine); },
-      [&] {
-        program.repeat(
-            "a batch part of it is left", [this] { return next(); }, body);
-      });
+      [&] { program.repeat("a batch part of it is left", [this] { return next(); }, body); });
 }
 
 bool TravelLoop::next_distance(const device::Engine& engine) {

@@ -29,34 +29,34 @@ namespace tessera::train {
 //     step() of encoded.hpp takes.
 //   * Passes that take options overwrite `cost`, and return false when they were stopped.
 template <class L, class T = float>
-concept Layer = requires(L layer, const L& constant, std::span<const sparse::Csr<float>> weights,
-                         const sparse::Csr<float>& matrix, const sparse::PatternChange& change,
-                         std::span<const float> values, std::span<float> gradients,
-                         MatrixView<const T> in, MatrixView<T> out,
-                         const verify::RunOptions& options, typename L::Cost& cost,
-                         std::span<const T> encoded, std::int64_t group) {
-  { layer.set_weights(weights) } -> std::same_as<std::optional<partitioner::Misfit>>;
-  { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
-  { layer.update_weights(change) } -> std::same_as<std::optional<partitioner::Misfit>>;
-  { layer.update_weights(change, group) } -> std::same_as<std::optional<partitioner::Misfit>>;
-  { layer.set_values(values) } -> std::same_as<void>;
-  { layer.set_values(values, group) } -> std::same_as<void>;
+concept Layer =
+    requires(L layer, const L& constant, std::span<const sparse::Csr<float>> weights,
+             const sparse::Csr<float>& matrix, const sparse::PatternChange& change,
+             std::span<const float> values, std::span<float> gradients, MatrixView<const T> in,
+             MatrixView<T> out, const verify::RunOptions& options, typename L::Cost& cost,
+             std::span<const T> encoded, std::int64_t group) {
+      { layer.set_weights(weights) } -> std::same_as<std::optional<partitioner::Misfit>>;
+      { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
+      { layer.update_weights(change) } -> std::same_as<std::optional<partitioner::Misfit>>;
+      { layer.update_weights(change, group) } -> std::same_as<std::optional<partitioner::Misfit>>;
+      { layer.set_values(values) } -> std::same_as<void>;
+      { layer.set_values(values, group) } -> std::same_as<void>;
 
-  { layer.template forward<T>(in, out) } -> std::same_as<typename L::Cost>;
-  { layer.template grad_a<T>(in, out) } -> std::same_as<typename L::Cost>;
-  { layer.template grad_w<T>(in, in, gradients) } -> std::same_as<typename L::Cost>;
-  { layer.template forward<T>(in, out, options, cost) } -> std::same_as<bool>;
-  { layer.template grad_a<T>(in, out, options, cost) } -> std::same_as<bool>;
-  { layer.template grad_w<T>(in, in, gradients, options, cost) } -> std::same_as<bool>;
+      { layer.template forward<T>(in, out) } -> std::same_as<typename L::Cost>;
+      { layer.template grad_a<T>(in, out) } -> std::same_as<typename L::Cost>;
+      { layer.template grad_w<T>(in, in, gradients) } -> std::same_as<typename L::Cost>;
+      { layer.template forward<T>(in, out, options, cost) } -> std::same_as<bool>;
+      { layer.template grad_a<T>(in, out, options, cost) } -> std::same_as<bool>;
+      { layer.template grad_w<T>(in, in, gradients, options, cost) } -> std::same_as<bool>;
 
-  { constant.batch() } -> std::same_as<std::int64_t>;
-  { constant.values() } -> std::same_as<std::int64_t>;
-  { constant.weights(group) } -> std::same_as<const sparse::Csr<float>&>;
-  { constant.buckets(group) } -> std::same_as<const partitioner::Buckets&>;
-  { constant.template encoded_values<T>(group) } -> std::same_as<std::span<const T>>;
-  { layer.template encoded_gradients<T>(values, group) } -> std::same_as<std::span<const T>>;
-  { layer.template set_encoded_values<T>(encoded, group) } -> std::same_as<void>;
-};
+      { constant.batch() } -> std::same_as<std::int64_t>;
+      { constant.values() } -> std::same_as<std::int64_t>;
+      { constant.weights(group) } -> std::same_as<const sparse::Csr<float>&>;
+      { constant.buckets(group) } -> std::same_as<const partitioner::Buckets&>;
+      { constant.template encoded_values<T>(group) } -> std::same_as<std::span<const T>>;
+      { layer.template encoded_gradients<T>(values, group) } -> std::same_as<std::span<const T>>;
+      { layer.template set_encoded_values<T>(encoded, group) } -> std::same_as<void>;
+    };
 
 // A layer of floats that a Network (network.hpp) trains. Beside the passes and weights of a Layer
 // it does the work between the passes: bias and ReLU on results (host::ForwardOptions), the
@@ -64,18 +64,18 @@ concept Layer = requires(L layer, const L& constant, std::span<const sparse::Csr
 // host::HostLayer does it while parts are in a near cache; MachineLayer (machine_layer.hpp) adds
 // plain loops to a layer of a modelled machine. Both have the bits of such loops.
 template <class L>
-concept TrainableLayer = requires(L layer, const L& constant, const sparse::Csr<float>& matrix,
-                                  std::span<const float> values, std::span<float> gradients,
-                                  const host::ChangePart& change, MatrixView<const float> in,
-                                  MatrixView<float> out, const host::ForwardOptions& activation,
-                                  const host::GradAOptions<float>& derivative) {
-  { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
-  { layer.set_values(values) } -> std::same_as<void>;
-  { layer.change_values(change) } -> std::same_as<void>;
-  layer.template forward<float>(in, out, activation);
-  layer.template grad_a<float>(in, out, derivative);
-  layer.template grad_w<float>(in, in, gradients);
-  { constant.weights(0) } -> std::same_as<const sparse::Csr<float>&>;
-};
+concept TrainableLayer =
+    requires(L layer, const L& constant, const sparse::Csr<float>& matrix,
+             std::span<const float> values, std::span<float> gradients,
+             const host::ChangePart& change, MatrixView<const float> in, MatrixView<float> out,
+             const host::ForwardOptions& activation, const host::GradAOptions<float>& derivative) {
+      { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
+      { layer.set_values(values) } -> std::same_as<void>;
+      { layer.change_values(change) } -> std::same_as<void>;
+      layer.template forward<float>(in, out, activation);
+      layer.template grad_a<float>(in, out, derivative);
+      layer.template grad_w<float>(in, in, gradients);
+      { constant.weights(0) } -> std::same_as<const sparse::Csr<float>&>;
+    };
 
 }  // namespace tessera::train

@@ -71,7 +71,7 @@ struct LayerUpdateOf {
 
 // Names what a layer prepares.
 template <TrainableLayer L>
-requires requires { typename L::PreparedUpdate; }
+  requires requires { typename L::PreparedUpdate; }
 struct LayerUpdateOf<L> {
   using Type = typename L::PreparedUpdate;
 };

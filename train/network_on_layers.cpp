@@ -39,9 +39,10 @@ class StatesAt {
 }  // namespace
 
 template <class L, class T>
-requires Layer<L, T> NetworkOnLayers<L, T>::NetworkOnLayers(
-    const runtime::NetworkSpec& spec, const std::function<L(const Problem&)>& make_layer,
-    Executor& executor)
+  requires Layer<L, T>
+NetworkOnLayers<L, T>::NetworkOnLayers(const runtime::NetworkSpec& spec,
+                                       const std::function<L(const Problem&)>& make_layer,
+                                       Executor& executor)
     : spec_(spec), executor_(&executor) {
   check(spec_);
   if (spec_.data_type != data_type_of<T>())
@@ -68,7 +69,7 @@ requires Layer<L, T> NetworkOnLayers<L, T>::NetworkOnLayers(
 }
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 auto NetworkOnLayers<L, T>::at(std::int64_t layer) -> LayerState& {
   if (layer < 0 || layer >= std::ssize(layers_))
     refuse(fmt::format("layer {} does not exist; legal: 0 to {}", layer, layers_.size() - 1));
@@ -76,13 +77,14 @@ auto NetworkOnLayers<L, T>::at(std::int64_t layer) -> LayerState& {
 }
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 auto NetworkOnLayers<L, T>::at(std::int64_t layer) const -> const LayerState& {
   return const_cast<NetworkOnLayers*>(this)->at(layer);
 }
 
 template <class L, class T>
-requires Layer<L, T> std::optional<partitioner::Misfit> NetworkOnLayers<L, T>::set_weights(
+  requires Layer<L, T>
+std::optional<partitioner::Misfit> NetworkOnLayers<L, T>::set_weights(
     std::int64_t l, const sparse::Csr<float>& weights) {
   LayerState& state = at(l);
   const std::int64_t all = described(l).outputs * described(l).inputs;
@@ -106,7 +108,7 @@ requires Layer<L, T> std::optional<partitioner::Misfit> NetworkOnLayers<L, T>::s
 }
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::set_bias(std::int64_t l, std::span<const float> bias) {
   LayerState& state = at(l);
   if (!described(l).bias) refuse(fmt::format("layer {} has no bias", l + 1));
@@ -117,18 +119,20 @@ void NetworkOnLayers<L, T>::set_bias(std::int64_t l, std::span<const float> bias
 }
 
 template <class L, class T>
-requires Layer<L, T> sparse::Csr<float> NetworkOnLayers<L, T>::weights(std::int64_t l)
-const {
+  requires Layer<L, T>
+sparse::Csr<float> NetworkOnLayers<L, T>::weights(std::int64_t l) const {
   if (!at(l).has_weights) refuse("call set_weights first");
   return at(l).layer.weights(0);
 }
 
 template <class L, class T>
-requires Layer<L, T> std::span<const float> NetworkOnLayers<L, T>::bias(std::int64_t l)
-const { return at(l).bias; }
+  requires Layer<L, T>
+std::span<const float> NetworkOnLayers<L, T>::bias(std::int64_t l) const {
+  return at(l).bias;
+}
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 template <class Work>
 void NetworkOnLayers<L, T>::timed(NetworkWork kind, std::int64_t layer, Work&& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -138,11 +142,13 @@ void NetworkOnLayers<L, T>::timed(NetworkWork kind, std::int64_t layer, Work&& w
 }
 
 template <class L, class T>
-requires Layer<L, T> MatrixView<const T> NetworkOnLayers<L, T>::input_of(std::int64_t l)
-const { return l == 0 ? inputs_.view() : layers_[std::size_t(l) - 1].result.view(); }
+  requires Layer<L, T>
+MatrixView<const T> NetworkOnLayers<L, T>::input_of(std::int64_t l) const {
+  return l == 0 ? inputs_.view() : layers_[std::size_t(l) - 1].result.view();
+}
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::forward(std::int64_t l) {
   LayerState& state = at(l);
   Matrix<T>& sums = described(l).activation.keeps_sums() ? state.sums : state.result;
@@ -152,7 +158,7 @@ void NetworkOnLayers<L, T>::forward(std::int64_t l) {
 
 // Rows do not depend on each other.
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::activate(std::int64_t l) {
   LayerState& state = at(l);
   const runtime::NetworkLayer& layer = described(l);
@@ -166,7 +172,7 @@ void NetworkOnLayers<L, T>::activate(std::int64_t l) {
 }
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::take_loss(const runtime::NetworkBatch& batch) {
   LayerState& last = layers_.back();
   last.gradient = last.result;
@@ -184,7 +190,7 @@ void NetworkOnLayers<L, T>::take_loss(const runtime::NetworkBatch& batch) {
 }
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::differentiate(std::int64_t l) {
   LayerState& state = at(l);
   const runtime::NetworkLayer& layer = described(l);
@@ -200,7 +206,8 @@ void NetworkOnLayers<L, T>::differentiate(std::int64_t l) {
 
 // Returns the gradients in the order of the values.
 template <class L, class T>
-requires Layer<L, T> std::span<const T> NetworkOnLayers<L, T>::ordered_gradients(std::int64_t l) {
+  requires Layer<L, T>
+std::span<const T> NetworkOnLayers<L, T>::ordered_gradients(std::int64_t l) {
   LayerState& state = at(l);
   if (!may_have_no_buckets(l)) return state.layer.template encoded_gradients<T>(state.gradients, 0);
   state.plain_gradients.clear();
@@ -210,7 +217,7 @@ requires Layer<L, T> std::span<const T> NetworkOnLayers<L, T>::ordered_gradients
 
 // Gives the layer its new values.
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::give_values(std::int64_t l) {
   LayerState& state = at(l);
   if (!may_have_no_buckets(l))
@@ -222,7 +229,7 @@ void NetworkOnLayers<L, T>::give_values(std::int64_t l) {
 
 // The optimiser changes the values in the order in which the gradients are.
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::update(std::int64_t l) {
   constexpr std::int64_t kPart = 4096;  // values that a thread changes at a time
   LayerState& state = at(l);
@@ -239,7 +246,7 @@ void NetworkOnLayers<L, T>::update(std::int64_t l) {
 }
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::update_bias(std::int64_t l) {
   LayerState& state = at(l);
   const StatesAt states(state.bias_states, 0);
@@ -248,7 +255,7 @@ void NetworkOnLayers<L, T>::update_bias(std::int64_t l) {
 }
 
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::backward() {
   for (std::int64_t l = std::ssize(layers_) - 1; l >= 0; --l) {
     LayerState& state = at(l);
@@ -271,8 +278,8 @@ void NetworkOnLayers<L, T>::backward() {
 }
 
 template <class L, class T>
-requires Layer<L, T> std::vector<WorkSeconds> NetworkOnLayers<L, T>::run(
-    const runtime::NetworkBatch& batch) {
+  requires Layer<L, T>
+std::vector<WorkSeconds> NetworkOnLayers<L, T>::run(const runtime::NetworkBatch& batch) {
   check_batch(spec_, batch);
   for (std::size_t l = 0; l < layers_.size(); ++l)
     if (!layers_[l].has_weights)

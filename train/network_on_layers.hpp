@@ -32,7 +32,7 @@ struct WorkSeconds {
 // Example: NetworkOnLayers<host::HostLayer, float> network(spec, host_layers(*executor),
 // *executor);
 template <class L, class T>
-requires Layer<L, T>
+  requires Layer<L, T>
 class NetworkOnLayers {
  public:
   // Makes a layer for each of problems_of(spec). The executor must outlive the network. Throws

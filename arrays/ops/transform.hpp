@@ -60,8 +60,8 @@ X combine(Binary op, const X& a, const X& b, Executor& executor);
 
 // Returns the same for operands of two types, in the type of the table in ops/element.hpp.
 template <template <class> class S, Element A, Element B>
-requires(!std::same_as<A, B>) S<Common<A, B>> combine(Binary op, const S<A>& a, const S<B>& b,
-                                                      Executor& executor) {
+  requires(!std::same_as<A, B>)
+S<Common<A, B>> combine(Binary op, const S<A>& a, const S<B>& b, Executor& executor) {
   using C = Common<A, B>;
   return combine(op, cast<C>(a, executor), cast<C>(b, executor), executor);
 }

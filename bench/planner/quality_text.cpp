@@ -44,7 +44,7 @@ struct Column {
   std::function<std::string(const Comparison&)> text;
 };
 
-Column cycles_column(const char* kind, const char* of, const Run Comparison::*run,
+Column cycles_column(const char* kind, const char* of, const Run Comparison::* run,
                      std::optional<Cycles> (Run::*figure)() const) {
   return {kind, of, 9, [=](const Comparison& c) { return cycles_text(((c.*run).*figure)()); }};
 }

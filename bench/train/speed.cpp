@@ -138,14 +138,12 @@ void growth_bars(Report& report) {
   for (const auto& [density, bar] : {std::pair{0.1, 1.5}, std::pair{0.02, 1.25}}) {
     const auto pattern = sparse::random_pattern(kSide, kSide, {}, density, 3);
     const std::int64_t k = pattern.blocks() * 3 / 10;
-    const auto times =
-        medians({[&] {
-                   train::largest_gradients(pattern, {&batch, 1}, k, train::Pool::Sum, *executor);
-                 },
-                 [&] {
-                   host::for_each_gradient_panel(host::gradient_panel_size(), {&batch, 1},
-                                                 *executor, [](const auto&, const auto&) {});
-                 }});
+    const auto times = medians(
+        {[&] { train::largest_gradients(pattern, {&batch, 1}, k, train::Pool::Sum, *executor); },
+         [&] {
+           host::for_each_gradient_panel(host::gradient_panel_size(), {&batch, 1}, *executor,
+                                         [](const auto&, const auto&) {});
+         }});
     report.at_most(
         fmt::format("growth of 30 % of 4096 x 4096, density {}, by the dense product", density),
         times[0] / times[1], bar);

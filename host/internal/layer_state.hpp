@@ -23,7 +23,7 @@ struct HostLayer::State {
   std::vector<internal::HostGroup<T>>& checked_groups(std::string_view call, bool has_pass = true);
   // Returns a group's rows of an operand; `side` is the size that gives its rows in each group.
   template <class T>
-  MatrixView<T> part(std::string_view name, MatrixView<T> view, std::int64_t Dims::*side,
+  MatrixView<T> part(std::string_view name, MatrixView<T> view, std::int64_t Dims::* side,
                      std::int64_t group) const;
   void check_columns(std::string_view name, std::int64_t columns, std::string_view other,
                      std::int64_t other_columns) const;
@@ -71,7 +71,7 @@ std::vector<internal::HostGroup<T>>& HostLayer::State::checked_groups(std::strin
 
 template <class T>
 MatrixView<T> HostLayer::State::part(std::string_view name, MatrixView<T> view,
-                                     std::int64_t Dims::*side, std::int64_t group) const {
+                                     std::int64_t Dims::* side, std::int64_t group) const {
   const std::int64_t rows = problem.size.*side;
   if (view.rows != problem.size.g * rows || view.cols < 0)
     throw Error(ErrorCode::InvalidArgument,

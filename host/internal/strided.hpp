@@ -42,8 +42,8 @@ void copy_from_rows(const T* from, std::int64_t stride, MatrixView<T> to) {
 
 // Does the same with floats, rounded to Half or BFloat16.
 template <class T>
-requires(!std::is_same_v<T, float>) void copy_from_rows(const float* from, std::int64_t stride,
-                                                        MatrixView<T> to) {
+  requires(!std::is_same_v<T, float>)
+void copy_from_rows(const float* from, std::int64_t stride, MatrixView<T> to) {
   constexpr std::int64_t kRows = 32, kColumns = 64;  // rounded at once, for other than plain rows
   std::array<T, kRows * kColumns> rounded;
   if (to.rows_are_contiguous()) {

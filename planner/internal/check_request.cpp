@@ -79,7 +79,7 @@ bool is_share_count(std::int64_t grains, std::int64_t count) {
 
 // Checks that a pin suits at least one method; methods differ in their grains.
 void check_share_pin(const char* key, const std::optional<std::int64_t>& pin,
-                     const std::vector<Case>& cases, std::int64_t Dims::*dim) {
+                     const std::vector<Case>& cases, std::int64_t Dims::* dim) {
   const auto suits = [&](const Case& c) { return is_share_count(c.grains.*dim, *pin); };
   if (!pin || std::any_of(cases.begin(), cases.end(), suits)) return;
   const std::int64_t grains = cases.front().grains.*dim;

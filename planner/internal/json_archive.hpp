@@ -67,7 +67,8 @@ class JsonWriter {
 
  private:
   template <class T>
-  requires(!kIsList<T>) static Json json_of(const T& value) {
+    requires(!kIsList<T>)
+  static Json json_of(const T& value) {
     if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
       return Json(value);
     } else {

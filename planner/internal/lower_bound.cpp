@@ -263,7 +263,7 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
 
 Least swapped(const Case& c, const Least& fwd, const BucketSize& bucket) {
   Least v = fwd;
-  for (Dims Least::*dims : {&Least::lo, &Least::hi, &Least::grain, &Least::all, &Least::share})
+  for (Dims Least::* dims : {&Least::lo, &Least::hi, &Least::grain, &Least::all, &Least::share})
     v.*dims = swap_xy(fwd.*dims);
   if (c.candidate.shared_buckets()) return v;
   v.counts = bucket.cell_swapped;

@@ -81,13 +81,13 @@ void post_partition(const Case& c, PartitionModel& m) {
 
 void post_costs(Costs& costs, PartitionModel& m) {
   const std::vector<VarId> at(m.parts.begin(), m.parts.end());
-  const auto exact = [&costs](std::int64_t PartsCost::*value) {
+  const auto exact = [&costs](std::int64_t PartsCost::* value) {
     return [&costs, value](std::span<const Value> parts) -> std::optional<Value> {
       const PartsCost& cost = costs.exact(parts);
       return cost.legal ? std::optional(cost.*value) : std::nullopt;
     };
   };
-  const auto least = [&costs](std::int64_t Bound::*value) {
+  const auto least = [&costs](std::int64_t Bound::* value) {
     return [&costs, value](std::span<const Interval> box) -> std::optional<Value> {
       const Bound& bound = costs.least(box);
       return bound.possible ? std::optional(bound.*value) : std::nullopt;

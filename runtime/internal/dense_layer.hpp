@@ -74,7 +74,7 @@ class DenseLayer {
 
   // Checks an operand and returns it with contiguous rows; `side` as in check_operand.
   template <class T>
-  Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side);
+  Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side);
   // Returns the operand of GradW that the program reads transposed, [groups * z][x].
   template <class T>
   device::ByteRows transposed(MatrixView<const T> q_grad);

@@ -34,7 +34,7 @@ GradWExchange grad_w_exchange(const planner::Plan& plan);
 // Throws Error{InvalidArgument} unless the operand has the layer's shape; `side` is the size that
 // gives its rows in each group, x or y.
 void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
-                   std::int64_t Dims::*side);
+                   std::int64_t Dims::* side);
 
 // Throws Error{InvalidArgument} unless there is a gradient for each group.
 void check_gradients(std::span<const sparse::Csr<float>> gradients, std::int64_t groups);
@@ -93,7 +93,7 @@ class LayoutPasses {
 
   // Checks an operand and returns it in the size that programs read; `side` as in check_operand.
   template <class T>
-  Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side);
+  Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side);
   verify::Rounding rounding(Pass pass) const;
 
   Problem problem_;

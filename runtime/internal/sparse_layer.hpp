@@ -66,7 +66,7 @@ class SparseLayer {
   std::pair<const LayoutPasses*, Pass> runs(Pass pass) const;
 
   template <class T>
-  void check_operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) const {
+  void check_operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side) const {
     internal::check_operand(name, view.rows, view.cols, problem_, side);
   }
 

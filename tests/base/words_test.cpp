@@ -16,13 +16,9 @@ namespace tessera {
 namespace {
 
 template <class A, class B>
-concept CanAdd = requires(A a, B b) {
-  a + b;
-};
+concept CanAdd = requires(A a, B b) { a + b; };
 template <class A, class B>
-concept CanCompare = requires(A a, B b) {
-  a == b;
-};
+concept CanCompare = requires(A a, B b) { a == b; };
 
 TEST(Quantity, CountsLikeANumber) {
   EXPECT_EQ(Cycles{3} + Cycles{4}, Cycles{7});

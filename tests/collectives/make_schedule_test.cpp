@@ -80,11 +80,8 @@ TEST(MakeSchedule, OuterLevelsGatherFirstAndSumLast) {
 }
 
 TEST(MakeSchedule, RefusesWhatTheMembersCannotUse) {
-  EXPECT_THAT(
-      [] {
-        make_schedule(Operation::AllGather, {6, Algorithm::Halving});
-      },
-      ThrowsMessage<Error>(HasSubstr("6 members")));
+  EXPECT_THAT([] { make_schedule(Operation::AllGather, {6, Algorithm::Halving}); },
+              ThrowsMessage<Error>(HasSubstr("6 members")));
   EXPECT_THROW(make_schedule(Operation::AllGather, {2, Algorithm::TwoWayRing}), Error);
   EXPECT_THROW(make_schedule(Operation::AllGather, {7, Algorithm::MeetByHalves}), Error);
   EXPECT_THROW(make_schedule(Operation::AllGather, {0, Algorithm::Direct}), Error);

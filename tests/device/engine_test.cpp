@@ -234,9 +234,7 @@ TEST_P(BothModes, OnABusOfFourOnlyWhatComesFromOutsideIsShared) {
 TEST_P(BothModes, TwoDestinationsOfAGatherOnOneTileAreRefused) {
   const SlotId from = add(0, 1, 4), to = add(2, 1, 4), again = add(2, 1, 4);
   engine_.seal();
-  EXPECT_EQ(code_of([&] {
-              engine_.prepare({{{{from, {0, 1}}}, {to, again}}});
-            }),
+  EXPECT_EQ(code_of([&] { engine_.prepare({{{{from, {0, 1}}}, {to, again}}}); }),
             ErrorCode::Internal);
 }
 
@@ -250,9 +248,7 @@ TEST_P(BothModes, WhatATileHasAlreadyIsNotMoved) {
 TEST_P(BothModes, ASlotThatIsSourceAndDestinationIsRefused) {
   const SlotId a = add(0, 1, 4), b = add(1, 1, 4);
   engine_.seal();
-  EXPECT_EQ(code_of([&] {
-              engine_.prepare({{{{a, {0, 1}}}, {b}}, {{{b, {0, 1}}}, {a}}});
-            }),
+  EXPECT_EQ(code_of([&] { engine_.prepare({{{{a, {0, 1}}}, {b}}, {{{b, {0, 1}}}, {a}}}); }),
             ErrorCode::Internal);
 }
 

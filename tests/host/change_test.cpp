@@ -188,9 +188,7 @@ TEST(HostChange, LeavesTheLayerAsItWasWhenItIsRefused) {
     const Results<float> before = c.run();
     const sparse::BlockAt stored{0, weights[0].col[0]};
     EXPECT_EQ(code_of([&] { c.layer.update_weights({{}, {stored}}); }), ErrorCode::InvalidArgument);
-    EXPECT_EQ(code_of([&] {
-                c.layer.update_weights({{}, {{5, 40}}});
-              }),
+    EXPECT_EQ(code_of([&] { c.layer.update_weights({{}, {{5, 40}}}); }),
               ErrorCode::InvalidArgument);
     EXPECT_EQ(code_of([&] { c.layer.update_weights({}, 2); }), ErrorCode::InvalidArgument);
     auto outside = weights;

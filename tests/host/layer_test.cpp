@@ -318,9 +318,7 @@ TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {
   HostRun<float> run({.size = {1, 10, 12, 5}});
   const auto s = std::as_const(run.s).view();
   const auto q = run.results.q.view();
-  EXPECT_EQ(refusal([&] {
-              run.layer.forward<float>(s.sub({0, 11}, {0, 5}), q);
-            }),
+  EXPECT_EQ(refusal([&] { run.layer.forward<float>(s.sub({0, 11}, {0, 5}), q); }),
             "s is 11 x 5; this layer needs 12 rows and any number of columns");
   const Matrix<Half> half_s(12, 5);
   Matrix<Half> half_q(10, 5);

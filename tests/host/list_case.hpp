@@ -46,7 +46,7 @@ struct ListCase {
   }
 
   // Returns the list sorted by one of its numbers; equal ones stay in their order.
-  ListCase sorted_by(std::vector<Index> ListCase::*number) const {
+  ListCase sorted_by(std::vector<Index> ListCase::* number) const {
     std::vector<std::size_t> order(row.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto& key = this->*number;

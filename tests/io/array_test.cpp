@@ -135,31 +135,16 @@ TEST(Safetensors, AreNotWrittenWithAShapeOfAnotherSize) {
   };
   EXPECT_EQ(list_safetensors(write({2, 3}, 24), "a").at(0).end, 24);
   EXPECT_EQ(list_safetensors(write({}, 4), "a").at(0).end, 4);
-  EXPECT_THAT(message_of(
-                  [&] {
-                    write({2, 3}, 20);
-                  },
-                  ErrorCode::InvalidArgument),
+  EXPECT_THAT(message_of([&] { write({2, 3}, 20); }, ErrorCode::InvalidArgument),
               HasSubstr("tensor w: 20 bytes for a shape and type of 24 bytes"));
-  EXPECT_THAT(message_of(
-                  [&] {
-                    write({-2, -3}, 24);
-                  },
-                  ErrorCode::InvalidArgument),
+  EXPECT_THAT(message_of([&] { write({-2, -3}, 24); }, ErrorCode::InvalidArgument),
               HasSubstr("tensor w: a side of -2"));
   constexpr std::int64_t kLong = std::int64_t{1} << 40;
-  EXPECT_THAT(message_of(
-                  [&] {
-                    write({kLong, kLong}, 24);
-                  },
-                  ErrorCode::LimitExceeded),
+  EXPECT_THAT(message_of([&] { write({kLong, kLong}, 24); }, ErrorCode::LimitExceeded),
               HasSubstr("numbers of a tensor"));
-  EXPECT_THAT(message_of(
-                  [] {
-                    make_tensor<float>("v", {1, 2, 3}, {2});
-                  },
-                  ErrorCode::InvalidArgument),
-              HasSubstr("tensor v"));
+  EXPECT_THAT(
+      message_of([] { make_tensor<float>("v", {1, 2, 3}, {2}); }, ErrorCode::InvalidArgument),
+      HasSubstr("tensor v"));
 }
 
 TEST(Safetensors, EveryAttackOnTheHeaderIsRefused) {

@@ -132,9 +132,7 @@ TEST(HostileNpy, RefusesManyTextsAndLettersThatAreNotAscii) {
   EXPECT_EQ(read("|S1", "(1024,)", std::string(1024, 'a')).text.size(), 1024u);
   EXPECT_EQ(read("<U2", "()", test::bytes({'c', 0, 0, 0, 'o', 0, 0, 0})).text.at(0), "co");
   EXPECT_EQ(read(">U2", "()", test::bytes({0, 0, 0, 'c', 0, 0, 0, 0})).text.at(0), "c");
-  EXPECT_THAT(message_of([&] {
-                read("<U1", "()", test::bytes({'c', 1, 0, 0}));
-              }),
+  EXPECT_THAT(message_of([&] { read("<U1", "()", test::bytes({'c', 1, 0, 0})); }),
               HasSubstr("a.npy: byte 128: letter U+0163 is not ASCII"));
 }
 

@@ -144,14 +144,10 @@ TEST(RowFile, FaultsOfARowAreFoundByWhoReadsIt) {
   const std::string path = folder.write("a.smtx", "2 5 4\n0 2 4\n1 3 4 4\n");
   const RowIndex index = index_rows(path);
   EXPECT_EQ(read_rows<float>(path, index, {0, 1}).col, (std::vector<std::int32_t>{1, 3}));
-  EXPECT_NE(message_of([&] {
-              read_rows<float>(path, index, {1, 2});
-            }).find("byte 18: column"),
+  EXPECT_NE(message_of([&] { read_rows<float>(path, index, {1, 2}); }).find("byte 18: column"),
             std::string::npos);
   folder.write("a.smtx", "2 5 4\n0 2 4\n1 ");
-  EXPECT_NE(message_of([&] {
-              read_rows<float>(path, index, {0, 1});
-            }).find("shorter than it was"),
+  EXPECT_NE(message_of([&] { read_rows<float>(path, index, {0, 1}); }).find("shorter than it was"),
             std::string::npos);
   test::refusal([&] { read_rows<float>(path, index, {1, 3}); });
 }

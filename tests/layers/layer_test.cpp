@@ -99,9 +99,7 @@ TYPED_TEST(AnyLayer, RefusesWhatIsNotItsOwnAndStaysAsItWas) {
   const sparse::PatternChange stored{{}, {{0, weights[0].col[0]}}};
   for (const auto& call : std::vector<std::function<void()>>{
            [&] { layer.set_weights(weights[0]); },
-           [&] {
-             layer.set_weights(random_weights(this->problem({2, 2}), 0.3, 3));
-           },
+           [&] { layer.set_weights(random_weights(this->problem({2, 2}), 0.3, 3)); },
            [&] { layer.template forward<T>(narrow, r.q.view()); },
            [&] { layer.template grad_a<T>(this->s(), r.s_grad.view()); },
            [&] { layer.template grad_w<T>(this->q_grad(), narrow, r.gradients); },

@@ -104,9 +104,7 @@ TYPED_TEST(LayerSafety, RefusesResultsThatShareMemoryWithOperands) {
                                               0, 1};
              layer.template grad_w<T>(this->q_grad(), inside, gradients);
            },
-           [&] {
-             layer.template forward<T>(this->s(), {r.q.view().data, 42, 12, 11, 1});
-           }})
+           [&] { layer.template forward<T>(this->s(), {r.q.view().data, 42, 12, 11, 1}); }})
     EXPECT_EQ(code_of(call), ErrorCode::InvalidArgument);
   const Range apart{52, 94};
   EXPECT_NO_THROW(layer.template forward<T>(part(s_rows, first), part(apart, last)));

@@ -47,16 +47,10 @@ TEST(PodGrid, PlacesEveryPartOnceAndNeighboursNextToEachOther) {
 
 TEST(PodGrid, RefusesMoreThanThePodHas) {
   const device::Pod pod = small_pod(small_machine(5), 2, 3);
-  EXPECT_THAT(
-      [&] {
-        places_of({{{{1, 3, 1, 1}}, {}}}, pod);
-      },
-      ThrowsMessage<Error>(HasSubstr("level 0")));
-  EXPECT_THAT(
-      [&] {
-        places_of({{{{1, 1, 1, 1}}}}, pod);
-      },
-      ThrowsMessage<Error>(HasSubstr("1 levels and its pod 2")));
+  EXPECT_THAT([&] { places_of({{{{1, 3, 1, 1}}, {}}}, pod); },
+              ThrowsMessage<Error>(HasSubstr("level 0")));
+  EXPECT_THAT([&] { places_of({{{{1, 1, 1, 1}}}}, pod); },
+              ThrowsMessage<Error>(HasSubstr("1 levels and its pod 2")));
   EXPECT_THROW(places_of({{{}, {{1, 1, 1, 1}, {Axis::X, Axis::X, Axis::Z}}}}, pod), Error);
 }
 

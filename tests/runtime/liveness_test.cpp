@@ -40,9 +40,8 @@ TEST(Liveness, TakesALoopWithAllThatIsInItForOnePhase) {
   p.step(NodeKind::Load, {}, {{}, {a}}, nothing);
   p.repeat("more", no, [&] {
     p.step(NodeKind::Exchange, Phase::Propagate, {{a}, {b}}, nothing);
-    p.repeat("inner", no, [&] {
-      p.step(NodeKind::Compute, Phase::Propagate, {{b}, {a}}, nothing);
-    });
+    p.repeat("inner", no,
+             [&] { p.step(NodeKind::Compute, Phase::Propagate, {{b}, {a}}, nothing); });
     p.when("odd", no, [&] { p.step(NodeKind::Compute, Phase::Cast, {{a}, {c}}, nothing); });
   });
   p.step(NodeKind::Collect, {}, {{a}, {}}, nothing);

@@ -274,9 +274,7 @@ TEST(StaticLayer, RefusesAPlanOfAnotherLayer) {
   EXPECT_THAT(message([](StaticCase& c) { c.machine.tiles = 1; }), HasSubstr("tiles of 1"));
   EXPECT_THAT(message([](StaticCase& c) { c.problem.size.x += 40; }), HasSubstr("another size"));
   EXPECT_THAT(message([](StaticCase& c) { c.plans.clear(); }), HasSubstr("1 matrices and 0 plans"));
-  EXPECT_THAT(message([](StaticCase& c) {
-                c.problem.block = {2, 2};
-              }),
+  EXPECT_THAT(message([](StaticCase& c) { c.problem.block = {2, 2}; }),
               HasSubstr("no static kernel"));
   EXPECT_THAT(message([](StaticCase& c) { c.plans[0].parts[0].layout = 7; }),
               HasSubstr("names layout 7"));

@@ -171,10 +171,9 @@ TEST(TwoLayouts, SpeakOfTheCallersShapesNotOfTheTranspose) {
   const TwoLayouts two =
       two_layouts({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, true, 24);
   FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
-  EXPECT_THAT(message_of([&] {
-                layer.set_weights(sparse::random_pattern(64, 95, {1, 1}, 0.1, 3));
-              }),
-              testing::HasSubstr("the weight matrix is 64 x 95; this layer needs 64 x 96"));
+  EXPECT_THAT(
+      message_of([&] { layer.set_weights(sparse::random_pattern(64, 95, {1, 1}, 0.1, 3)); }),
+      testing::HasSubstr("the weight matrix is 64 x 95; this layer needs 64 x 96"));
   const sparse::Csr<float> weights = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
   ASSERT_FALSE(layer.set_weights(weights));
   const Matrix<float> dq(64, 8), wrong(63, 8), s(96, 8);

@@ -37,13 +37,10 @@ TEST(WithBlock, LeavesTheSameBlocksAlone) {
 TEST(WithBlock, RefusesAnIncompleteBlockOnRequestAndNamesIt) {
   const auto m = draw({"12....",  //
                        "34..5."});
-  EXPECT_TRUE(
-      raises(ErrorCode::BadInput, {"2 x 2", "block row 0, block column 2", "1 of 4 parts"}, [&m] {
-        with_block(m, {2, 2}, Incomplete::Refuse);
-      }));
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"block row 0, block column 0", "3 of 4 parts"}, [] {
-    with_block(draw({"12", "3."}), {2, 2}, Incomplete::Refuse);
-  }));
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"2 x 2", "block row 0, block column 2", "1 of 4 parts"},
+                     [&m] { with_block(m, {2, 2}, Incomplete::Refuse); }));
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"block row 0, block column 0", "3 of 4 parts"},
+                     [] { with_block(draw({"12", "3."}), {2, 2}, Incomplete::Refuse); }));
   EXPECT_NO_THROW(with_block(draw({"12..", "34.."}), {2, 2}, Incomplete::Refuse));
 }
 
@@ -53,9 +50,8 @@ TEST(WithBlock, RefusesSidesThatDoNotFit) {
   constexpr auto kWrong = ErrorCode::InvalidArgument;
   EXPECT_TRUE(raises(kWrong, {"2 x 2", "3 x 3"}, [&m] { with_block(m, {3, 3}); }));
   EXPECT_TRUE(raises(kWrong, {"2 x 2", "2 x 3"}, [&m] { with_block(m, {2, 3}); }));
-  EXPECT_TRUE(raises(kWrong, {"6 rows", "multiple of the 4 rows"}, [&m] {
-    with_block(m, {4, 2});
-  }));
+  EXPECT_TRUE(
+      raises(kWrong, {"6 rows", "multiple of the 4 rows"}, [&m] { with_block(m, {4, 2}); }));
   EXPECT_TRUE(raises(kWrong, {"0 rows"}, [&m] { with_block(m, {0, 2}); }));
 }
 
@@ -104,9 +100,8 @@ TEST(Inflate, MakesEachElementADenseBlock) {
 TEST(Inflate, RefusesBlocksAndSizesThatCannotBe) {
   const auto m = draw({"1.", ".2"});
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"0 x 3"}, [&m] { inflate(m, {0, 3}); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 2"}, [&m] {
-    inflate(with_block(m, {2, 2}), {2, 2});
-  }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 2"},
+                     [&m] { inflate(with_block(m, {2, 2}), {2, 2}); }));
   EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"rows"}, [&m] { inflate(m, {INT64_MAX, 1}); }));
 }
 

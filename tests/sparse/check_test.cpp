@@ -90,9 +90,8 @@ TEST(CheckCsr, RefusesSizesThatCannotBe) {
   EXPECT_TRUE(bad({"7 columns", "multiple of the 3 columns", "9"}, [](auto& m) { m.cols = 7; }));
   EXPECT_TRUE(bad({"0 rows and 3 columns"}, [](auto& m) { m.block.rows = 0; }));
   EXPECT_TRUE(bad({"2 rows and -3 columns"}, [](auto& m) { m.block.cols = -3; }));
-  EXPECT_TRUE(bad({"area", "64 bits"}, [](auto& m) {
-    m.block = {std::int64_t{1} << 32, std::int64_t{1} << 32};
-  }));
+  EXPECT_TRUE(bad({"area", "64 bits"},
+                  [](auto& m) { m.block = {std::int64_t{1} << 32, std::int64_t{1} << 32}; }));
   EXPECT_TRUE(bad({"block rows", "2147483647"}, [](auto& m) { m.rows = 2 * kTwoTo31; }));
   EXPECT_TRUE(bad({"block columns", "2147483647"}, [](auto& m) { m.cols = 3 * kTwoTo31; }));
 }
@@ -136,9 +135,8 @@ TEST(CheckCsr, RefusesIndicesThatCannotBe) {
   EXPECT_TRUE(bad({"col[0]", "block row 0", "block column -1"}, [](auto& m) { m.col[0] = -1; }));
   EXPECT_TRUE(
       bad({"block row 0 holds block column 1 twice", "[0]", "[1]"}, [](auto& m) { m.col[0] = 1; }));
-  EXPECT_TRUE(bad({"block row 0", "block column 0 comes after 1", "ascend"}, [](auto& m) {
-    m.col = {1, 0, 1};
-  }));
+  EXPECT_TRUE(bad({"block row 0", "block column 0 comes after 1", "ascend"},
+                  [](auto& m) { m.col = {1, 0, 1}; }));
 }
 
 TEST(CheckCsr, RefusesAWrongNumberOfValues) {
@@ -171,9 +169,8 @@ TEST(CheckCsc, SpeaksOfColumnsWhereACsrSpeaksOfRows) {
   EXPECT_TRUE(bad({"row[0]", "block column 0", "block row 2", "2 block rows"},
                   [](auto& m) { m.row[0] = 2; }));
   EXPECT_TRUE(bad({"block column 1 holds block row 0 twice"}, [](auto& m) { m.row[2] = 0; }));
-  EXPECT_TRUE(bad({"block column 1", "block row 0 comes after 1"}, [](auto& m) {
-    m.row = {0, 1, 0};
-  }));
+  EXPECT_TRUE(
+      bad({"block column 1", "block row 0 comes after 1"}, [](auto& m) { m.row = {0, 1, 0}; }));
   EXPECT_TRUE(bad({"17 values"}, [](auto& m) { m.values.pop_back(); }));
 }
 
@@ -194,13 +191,9 @@ TEST(CheckCoo, RefusesCoordinatesThatCannotBe) {
 TEST(CheckCoo, FindsDuplicatesFarApartAndNamesBothPositions) {
   EXPECT_TRUE(refused(small_coo<float>(),
                       {"block row 1, block column 1 is given twice", "positions 0 and 2"},
-                      [](auto& m) {
-                        m.row = {1, 0, 1}, m.col = {1, 1, 1};
-                      }));
+                      [](auto& m) { m.row = {1, 0, 1}, m.col = {1, 1, 1}; }));
   EXPECT_TRUE(refused(small_coo<float>(), {"block row 0, block column 1", "positions 1 and 2"},
-                      [](auto& m) {
-                        m.row = {0, 0, 0}, m.col = {0, 1, 1};
-                      }));
+                      [](auto& m) { m.row = {0, 0, 0}, m.col = {0, 1, 1}; }));
 }
 
 TEST(Formats, AreEqualOnlyWhenEveryFieldIs) {

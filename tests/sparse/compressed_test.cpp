@@ -26,14 +26,12 @@ TEST(CompressIndices, DM_08_CountsTheEntriesOfRows) {
 }
 
 TEST(CompressIndices, RefusesRowsOutsideAndOutOfOrder) {
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"rows[1] is 3", "0..2"}, [] {
-    compress_indices(Indices{0, 3}, 3);
-  }));
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"rows[1] is 3", "0..2"},
+                     [] { compress_indices(Indices{0, 3}, 3); }));
   EXPECT_TRUE(
       raises(ErrorCode::BadInput, {"rows[0] is -1"}, [] { compress_indices(Indices{-1}, 3); }));
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"rows[1] is 0", "comes after 1"}, [] {
-    compress_indices(Indices{1, 0}, 3);
-  }));
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"rows[1] is 0", "comes after 1"},
+                     [] { compress_indices(Indices{1, 0}, 3); }));
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"-1 rows"}, [] { compress_indices(Indices{}, -1); }));
   EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"rows"},
                      [] { compress_indices(Indices{}, std::int64_t{1} << 40); }));

@@ -119,9 +119,8 @@ TEST(Convert, RefusesIllegalInputEverywhere) {
   EXPECT_TRUE(raises(kBad, words, [&m] { cast<double>(m); }));
   EXPECT_TRUE(raises(kBad, words, [&m] { to_dense(m); }));
   EXPECT_TRUE(raises(kBad, words, [&m] { pattern_stats(m); }));
-  EXPECT_TRUE(raises(kBad, {"row[0]"}, [] {
-    to_csr(Csc<float>{4, 6, {1, 1}, {0, 1, 1, 1, 1, 1, 1}, {4}, {1}});
-  }));
+  EXPECT_TRUE(raises(kBad, {"row[0]"},
+                     [] { to_csr(Csc<float>{4, 6, {1, 1}, {0, 1, 1, 1, 1, 1, 1}, {4}, {1}}); }));
 }
 
 struct Case {
@@ -271,12 +270,10 @@ TEST(FromDense, TakesNaNAndLeavesNegativeZeroOut) {
 
 TEST(FromDense, RefusesABlockThatDoesNotDivideTheMatrix) {
   const Matrix<float> dense(4, 6);
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"4 rows", "multiple of the 3 rows"}, [&] {
-    from_dense<float>(dense.view(), {3, 3});
-  }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"0 columns"}, [&] {
-    from_dense<float>(dense.view(), {1, 0});
-  }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"4 rows", "multiple of the 3 rows"},
+                     [&] { from_dense<float>(dense.view(), {3, 3}); }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"0 columns"},
+                     [&] { from_dense<float>(dense.view(), {1, 0}); }));
 }
 
 TEST(WithShape, AddsEmptyRowsAndColumns) {

@@ -111,9 +111,7 @@ TEST(BlocksPerLayer, RefusesDensitiesOutsideTheirRangeAndEmptyLayers) {
                 HasSubstr("above 0 and at most 1"));
   EXPECT_THAT(refusal([&] { blocks_per_layer({}, 0.1, Distribution::Uniform); }),
               HasSubstr("no layers"));
-  EXPECT_THAT(refusal([&] {
-                blocks_per_layer(layers_of({4, 0}), 0.1, Distribution::Uniform);
-              }),
+  EXPECT_THAT(refusal([&] { blocks_per_layer(layers_of({4, 0}), 0.1, Distribution::Uniform); }),
               HasSubstr("layer 1 is 0 x 4"));
 }
 

@@ -331,14 +331,11 @@ TEST(Growth, RefusesMoreBlocksThanAreFreeAndOperandsOfOtherShapes) {
   const Matrix<float> q = whole_numbers(4, 2, 1), s = whole_numbers(6, 2, 2), short_s(5, 2);
   const GradientBatch batch{q.view(), s.view()}, wrong{q.view(), short_s.view()};
   const auto executor = make_executor(1);
-  EXPECT_THAT(refusal([&] {
-                largest_gradients(m, {&batch, 1}, 13, Pool::Sum, *executor, "layer 1");
-              }),
-              AllOf(HasSubstr("layer 1"), HasSubstr("13 of 12 free places")));
+  EXPECT_THAT(
+      refusal([&] { largest_gradients(m, {&batch, 1}, 13, Pool::Sum, *executor, "layer 1"); }),
+      AllOf(HasSubstr("layer 1"), HasSubstr("13 of 12 free places")));
   EXPECT_THAT(refusal([&] { random_places(m, 13, 1); }), HasSubstr("0..12"));
-  EXPECT_THAT(refusal([&] {
-                largest_gradients(m, {&wrong, 1}, 1, Pool::Sum, *executor);
-              }),
+  EXPECT_THAT(refusal([&] { largest_gradients(m, {&wrong, 1}, 1, Pool::Sum, *executor); }),
               HasSubstr("the input 5 x 2"));
 }
 
@@ -354,13 +351,11 @@ TEST(Growth, NamesTheFirstFreePlaceWhoseGradientIsNotFinite) {
       "block row " + std::to_string(row) + ", block column 555 is not finite";
   for (const int threads : {1, 2}) {
     const auto executor = make_executor(ExecutorKind::Threads, threads);
-    EXPECT_THAT(test::message_of([&] {
-                  largest_gradients(m, {&batch, 1}, 2, Pool::Sum, *executor);
-                }),
-                HasSubstr(wanted));
-    EXPECT_THAT(test::message_of([&] {
-                  sampled_gradients(m, {&batch, 1}, 2, 100000, Pool::Sum, 1, *executor);
-                }),
+    EXPECT_THAT(
+        test::message_of([&] { largest_gradients(m, {&batch, 1}, 2, Pool::Sum, *executor); }),
+        HasSubstr(wanted));
+    EXPECT_THAT(test::message_of(
+                    [&] { sampled_gradients(m, {&batch, 1}, 2, 100000, Pool::Sum, 1, *executor); }),
                 HasSubstr(wanted));
   }
 }

@@ -212,9 +212,8 @@ TEST(StepRefuses, IllegalArraysAndOtherPatterns) {
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"rows[1] is 4"}, [&] {
     step<float>(sgd, weight, test::row_sparse<float>({4, 2}, {0, 4}, {1, 2, 3, 4}), none);
   }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"another pattern"}, [&] {
-    step<float>(sgd, csr, test::draw({"2.", "4."}), none);
-  }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"another pattern"},
+                     [&] { step<float>(sgd, csr, test::draw({"2.", "4."}), none); }));
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"csr weight", "dense gradient"},
                      [&] { step<float>(sgd, csr, test::ones(2, 2), none); }));
   EXPECT_EQ(none.steps, 0);

@@ -41,10 +41,7 @@ void add_sizes(CLI::App& app, Arguments& a) {
   require_number(app.add_option("--sparsity-factor", a.density, "share of NON-zeros"), 0, 1)
       ->capture_default_str();
   app.add_option_function<std::int64_t>(
-         "--block-length",
-         [&a](std::int64_t side) {
-           a.block = {side, side};
-         },
+         "--block-length", [&a](std::int64_t side) { a.block = {side, side}; },
          "side of the square blocks: 1, 4, 8 or 16")
       ->check(CLI::IsMember({1, 4, 8, 16}))
       ->default_str("1");

@@ -129,9 +129,7 @@ void plan_on_host(const LayerArguments& a, const sparse::Csr<double>& ones, Laye
     if (advice.best_blocks()->name == way.name()) best_side = way.block.rows;
   }
   advice.pays_up_to = break_even_density(
-      [&](double density) {
-        return host_random_seconds(problem, {best_side, best_side}, density);
-      },
+      [&](double density) { return host_random_seconds(problem, {best_side, best_side}, density); },
       *advice.dense.cost);
 }
 

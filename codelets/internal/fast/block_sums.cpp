@@ -228,8 +228,7 @@ HWY_INLINE void add_in_turns(const BlockRun<In, Walk>& run, float* out, std::int
     };
     [&]<std::size_t... kTurn>(std::index_sequence<kTurn...>) HWY_ATTR {
       (add_turn(std::integral_constant<std::size_t, kTurn>()), ...);
-    }
-    (std::make_index_sequence<kTiles>());
+    }(std::make_index_sequence<kTiles>());
   }
 }
 

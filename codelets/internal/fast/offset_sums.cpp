@@ -197,7 +197,8 @@ struct OffsetAddress {
   HWY_INLINE void ask_ahead(const In*, std::int64_t i) const { row.ask_ahead(i); }
 #if HWY_TARGET == HWY_AVX3
   HWY_INLINE FloatVector<16> gather(std::int64_t i) const
-      requires(std::is_same_v<In, float> && sizeof(Word) == 2) {
+    requires(std::is_same_v<In, float> && sizeof(Word) == 2)
+  {
     return gather_offsets(in, row.words + i);
   }
 #endif

@@ -192,9 +192,8 @@ TEST(MappedArray, PrintsOneLine) {
 TEST(MappedArrayRefuses, StoragesThatDoNotFitOrAreBroken) {
   using Array = MappedArray<float>;
   const Mapping mapping({2, 3});
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"csr storage is 3 x 2", "needs 2 x 3"}, [&] {
-    Array(mapping, test::draw({"..", "..", ".."}));
-  }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"csr storage is 3 x 2", "needs 2 x 3"},
+                     [&] { Array(mapping, test::draw({"..", "..", ".."})); }));
   sparse::Csr<float> broken = test::draw({"1..", "..2"});
   broken.col[1] = 3;
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"col[1]"}, [&] { Array(mapping, broken); }));
@@ -215,21 +214,18 @@ TEST(MappedArrayRefuses, StoragesThatDoNotFitOrAreBroken) {
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"outside its buffer"}, [&] { strided({4, 1}); }));
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"outside its buffer"}, [&] { strided({-3, 1}); }));
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"1 strides"}, [&] { strided({1}); }));
-  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"reach"}, [&] {
-    strided({std::int64_t{1} << 62, std::int64_t{1} << 62});
-  }));
+  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"reach"},
+                     [&] { strided({std::int64_t{1} << 62, std::int64_t{1} << 62}); }));
 }
 
 TEST(MappedArrayRefuses, ConversionsThatCannotBe) {
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 3 x 4 and 2 x 3 differ"}, [] {
-    to_mapped(nine(), Mapping({2, 3}), MappedKind::Coo);
-  }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 3 x 4 and 2 x 3 differ"},
+                     [] { to_mapped(nine(), Mapping({2, 3}), MappedKind::Coo); }));
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"two storage axes", "3"}, [] {
     to_mapped(nine(), Mapping({2, 3, 4}, {0, 1, 2}, {1, 2}), MappedKind::Csr);
   }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 3 x 4 is no matrix"}, [] {
-    to_csr(to_mapped(nine(), Mapping({2, 3, 4}), MappedKind::Csr));
-  }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 3 x 4 is no matrix"},
+                     [] { to_csr(to_mapped(nine(), Mapping({2, 3, 4}), MappedKind::Csr)); }));
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"index 2"}, [] {
     to_mapped(nine(), Mapping({2, 3, 4}), MappedKind::Csr).get({2, 0, 0});
   }));

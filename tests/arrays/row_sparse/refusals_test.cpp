@@ -53,43 +53,34 @@ TEST(RowSparseRefuses, RSP_13_CastsThatAreNotInTheTable) {
 }
 
 TEST(RowSparseRefuses, ArrayLengthsThatDisagree) {
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"3 values", "need 4"}, [] {
-    check(test::row_sparse<float>({3, 2}, {0, 1}, {1, 2, 3}));
-  }));
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"2 x 2", "3 values", "needs 4"}, [] {
-    check(dense({2, 2}, {1, 2, 3}));
-  }));
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"3 values", "need 4"},
+                     [] { check(test::row_sparse<float>({3, 2}, {0, 1}, {1, 2, 3})); }));
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"2 x 2", "3 values", "needs 4"},
+                     [] { check(dense({2, 2}, {1, 2, 3})); }));
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"2 x 2 for 1 rows"},
                      [] { arrays::row_sparse(ones(2, 2), {1}); }));
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"shape mismatch", "2 x 2", "6 x 3"}, [] {
-    arrays::row_sparse(ones(2, 2), {1, 2}, Dimensions{6, 3});
-  }));
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"invalid shape"}, [] {
-    arrays::row_sparse(dense({0, 2}, {}), {});
-  }));
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"shape mismatch", "2 x 2", "6 x 3"},
+                     [] { arrays::row_sparse(ones(2, 2), {1, 2}, Dimensions{6, 3}); }));
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"invalid shape"},
+                     [] { arrays::row_sparse(dense({0, 2}, {}), {}); }));
 }
 
 TEST(RowSparseRefuses, ShapesThatCannotBe) {
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"dimension 1", "-1"}, [] {
-    row_sparse_zeros<float>({2, -1});
-  }));
+  EXPECT_TRUE(
+      raises(ErrorCode::BadInput, {"dimension 1", "-1"}, [] { row_sparse_zeros<float>({2, -1}); }));
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"empty"}, [] { row_sparse_zeros<float>({}); }));
-  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"elements"}, [] {
-    row_sparse_zeros<float>({kHuge, kHuge});
-  }));
+  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"elements"},
+                     [] { row_sparse_zeros<float>({kHuge, kHuge}); }));
   // A zero does not hide that the rest overflows.
-  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"elements"}, [] {
-    row_sparse_zeros<float>({0, kHuge, kHuge});
-  }));
+  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"elements"},
+                     [] { row_sparse_zeros<float>({0, kHuge, kHuge}); }));
   EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"rows"}, [] {
     arrays::row_sparse(ones(1, 1), {std::numeric_limits<std::int64_t>::max()});
   }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 2 x 1"}, [] {
-    to_csr(row_sparse_zeros<float>({2, 2, 1}));
-  }));
-  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"rows of a csr"}, [] {
-    to_csr(row_sparse_zeros<float>({kHuge, 2}));
-  }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 2 x 1"},
+                     [] { to_csr(row_sparse_zeros<float>({2, 2, 1})); }));
+  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"rows of a csr"},
+                     [] { to_csr(row_sparse_zeros<float>({kHuge, 2})); }));
 }
 
 TEST(RowSparseRefuses, RowsToRetainThatCannotBe) {
@@ -139,9 +130,8 @@ TEST(RowSparseRefuses, BlocksAndRowsThatAreNotThere) {
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 2"}, [&] { check(Array<float>(blocks)); }));
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"row 3"}, [&] { slice_rows(m, 0, 3); }));
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"row 0"}, [&] { slice_rows(m, 1, 0); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"row -1"}, [&] {
-    take_rows<float>(m, Rows{0, -1});
-  }));
+  EXPECT_TRUE(
+      raises(ErrorCode::InvalidArgument, {"row -1"}, [&] { take_rows<float>(m, Rows{0, -1}); }));
   const std::vector<sparse::Csr<float>> uneven = {m, draw({"..."})};
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"widths", "2", "3"},
                      [&] { concat_rows<float>(uneven); }));

@@ -246,9 +246,8 @@ TEST(CooCreate, RefusesBrokenArrays) {
   EXPECT_TRUE(refuses({"00", "13"}, {1, 2}, "entry 1"));
   EXPECT_TRUE(refuses({"/0"}, {1}, "index -1"));
   EXPECT_TRUE(refuses({"11", "00", "11"}, {1, 2, 3}, "positions 0 and 2"));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"dimension 1"}, [] {
-    CooTensor<float>(Shape{1, std::int64_t{1} << 31});
-  }));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"dimension 1"},
+                     [] { CooTensor<float>(Shape{1, std::int64_t{1} << 31}); }));
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"-1"}, [] { CooTensor<float>(Shape{-1}); }));
 }
 
@@ -262,9 +261,8 @@ TEST(CooOrder, AnyOrderShowsTheSameTensor) {
   EXPECT_EQ(turned.find({3, 1, 0}), 1);
   turned.put({0, 1, 0}, 7);
   EXPECT_EQ(turned.find({0, 1, 0}), 0);
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"[0, 0, 1]"}, [&] {
-    turned.sort_by({0, 0, 1});
-  }));
+  EXPECT_TRUE(
+      raises(ErrorCode::InvalidArgument, {"[0, 0, 1]"}, [&] { turned.sort_by({0, 0, 1}); }));
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"0..2"}, [&] { turned.sort_by({0, 1}); }));
 }
 

@@ -211,9 +211,8 @@ TEST(SlicedCsr, RefusesIndicesOutsideAView) {
   auto view = second_five().view(Interval{0, 2}, Interval{0, 2});
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"index 2"}, [&] { view.put(2, 0, 1); }));
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"index -3"}, [&] { view.get(0, -3); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"[1, 3)"}, [&] {
-    view.view(All{}, Interval{1, 3});
-  }));
+  EXPECT_TRUE(
+      raises(ErrorCode::InvalidArgument, {"[1, 3)"}, [&] { view.view(All{}, Interval{1, 3}); }));
 }
 
 // Every pair of a few lists, against the elements one by one.

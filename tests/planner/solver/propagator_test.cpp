@@ -79,9 +79,7 @@ std::vector<Case> arithmetic_cases() {
        Kind::Max,
        3,
        true,
-       [](const Point& a) {
-         return std::max({a[0], a[1], a[2]}) == a[3];
-       },
+       [](const Point& a) { return std::max({a[0], a[1], a[2]}) == a[3]; },
        true,
        {{4, 5, 6, 6}, {kMax, kMax, 2, kMax}}},
       {"Min",
@@ -95,9 +93,7 @@ std::vector<Case> arithmetic_cases() {
        Kind::Min,
        3,
        true,
-       [](const Point& a) {
-         return std::min({a[0], a[1], a[2]}) == a[3];
-       },
+       [](const Point& a) { return std::min({a[0], a[1], a[2]}) == a[3]; },
        true,
        {{4, 5, 6, 4}, {kMax, kMax, 2, 2}}}};
 }
