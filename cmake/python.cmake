@@ -4,8 +4,9 @@ set(TESSERA_PYTHON OFF CACHE STRING
     "Build the Python package: ON, OFF, or AUTO (where what it needs is found)")
 set_property(CACHE TESSERA_PYTHON PROPERTY STRINGS ON OFF AUTO)
 set(TESSERA_HAS_PYTHON OFF)
-execute_process(COMMAND sh -c "command -pv python3" OUTPUT_VARIABLE TESSERA_PYTHON3
+execute_process(COMMAND sh -c "command -pv python3" OUTPUT_VARIABLE system_python3
   OUTPUT_STRIP_TRAILING_WHITESPACE)
+set(TESSERA_PYTHON3 "${system_python3}" CACHE FILEPATH "The interpreter that the Python package is built for")
 
 if(TESSERA_PYTHON)
   set(Python_EXECUTABLE ${TESSERA_PYTHON3})

@@ -27,6 +27,15 @@ target_compile_options(tessera_flags INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   # std::stable_sort of libstdc++ 12 uses what clang 19 calls deprecated.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+if(TESSERA_INSTRUCTION_SETS STREQUAL "native")  # see base/vector_targets.hpp
+  include(CheckCXXSourceRuns)
+  set(CMAKE_REQUIRED_QUIET ON)
+  check_cxx_source_runs("int main() { return __builtin_cpu_supports(\"avx512bw\") ? 0 : 1; }" TESSERA_CPU_HAS_AVX512)
+  target_compile_definitions(tessera_flags INTERFACE
+    $<IF:$<BOOL:${TESSERA_CPU_HAS_AVX512}>,TESSERA_WITHOUT_AVX2,TESSERA_WITHOUT_AVX3>)
+elseif(NOT TESSERA_INSTRUCTION_SETS STREQUAL "all")
+  message(FATAL_ERROR "TESSERA_INSTRUCTION_SETS=${TESSERA_INSTRUCTION_SETS}: it is 'all' or 'native'")
+endif()
 # Products and sums keep their written rounding: results must not depend on what the compiler fuses.
 target_compile_options(tessera_flags INTERFACE -ffp-contract=off)
 if(TESSERA_SANITIZE)
@@ -174,6 +183,10 @@ function(tessera_tests name)
   target_compile_definitions(${target} PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TESSERA_GROUPED)
     tessera_share_test_headers(${target})
+    # Most of the time of a test goes into reading headers. Helpers of tests are in anonymous namespaces, so two
+    # sources of a group must not give one name to different things.
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
   if(TESSERA_SANITIZE)  # starting an instrumented program takes longer than most tests
     foreach(part RANGE 3)

@@ -1,8 +1,4 @@
-// The instruction sets that multiply and add with one rounding on vectors of doubles and convert
-// halves; all other computers run the plain loops.
-#define HWY_DISABLED_TARGETS                                                              \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_WASM | HWY_WASM_EMU256 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | \
-   HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include "tessera/base/vector_targets.hpp"
 // foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/verify/vector_sums.cpp"

@@ -1,5 +1,4 @@
-// Vectors of unknown size (SVE, RVV) cannot be stored in arrays, as the sums below are.
-#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include "tessera/base/vector_targets.hpp"
 // foreach_target reads this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/arrays/internal/csr_product.cpp"

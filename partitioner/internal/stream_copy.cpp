@@ -1,10 +1,13 @@
 #include "tessera/partitioner/internal/stream_copy.hpp"
 
-#include <hwy/cache_control.h>
+#include "tessera/base/vector_targets.hpp"
 
+// foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/partitioner/internal/stream_copy.cpp"
 #include <hwy/foreach_target.h>
+// The list of targets must come before everything that depends on the target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();

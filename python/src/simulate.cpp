@@ -14,6 +14,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/base/version.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/interrupt.hpp"

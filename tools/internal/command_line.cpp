@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/version.hpp"
 #include "tessera/base/write_file.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <vector>
 
+#include "tessera/base/version.hpp"
 #include "tessera/tools/internal/choices.hpp"
 
 namespace tessera::tools::internal {

@@ -9,6 +9,7 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/version.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/host/matmul.hpp"
 #include "tessera/sparse/convert.hpp"

@@ -12,6 +12,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/printable.hpp"
+#include "tessera/base/version.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"

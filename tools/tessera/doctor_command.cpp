@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/base/version.hpp"
 #include "tessera/codelets/instruction_set.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/host/cpu.hpp"

@@ -12,6 +12,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
+#include "tessera/base/version.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/report/network_steps.hpp"
 #include "tessera/report/trace.hpp"

@@ -1,27 +1,47 @@
-"""Makes the wheel of a module that CMake has built: `./dev wheel` runs it.
+"""Builds the Python package: `pip install --no-build-isolation .` at the root of the project.
 
-TESSERA_BUILD names the build folder. The wheel carries the shared libraries that the module needs and
-that a bare Debian has not, beside the module, which looks for them there ($ORIGIN).
+CMake compiles the module and the libraries that it links, and nothing else, in build/wheel. `./dev wheel` sets
+TESSERA_BUILD to a folder in which the module is built already, and gets a wheel for other computers: it carries the shared
+libraries that the module needs and that a bare Debian has not, beside the module, which looks for them there ($ORIGIN).
 """
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import sys
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
-HERE = pathlib.Path(__file__).resolve().parent
+ROOT = pathlib.Path(__file__).resolve().parent
 # What every Debian system with Python has.
 EVERYWHERE = {"libc", "libm", "libstdc++", "libgcc_s", "libz", "libcrypto", "libbz2", "liblzma"}
 
 
-def built_module():
-    """Returns the path of the module."""
-    build = os.environ.get("TESSERA_BUILD")
-    if not build:
-        raise SystemExit("setup.py: set TESSERA_BUILD to a build folder, or run ./dev wheel")
+def version():
+    """Returns the version of the library."""
+    return re.search(r'TESSERA_VERSION "([^"]+)"', (ROOT / "base/version.hpp").read_text(encoding="utf-8"))[1]
+
+
+def compiled():
+    """Compiles the module and returns its build folder."""
+    build = ROOT / "build/wheel"
+    for command in (
+        ["cmake", "--preset", "wheel", f"-DTESSERA_PYTHON3={sys.executable}"],
+        ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), "--target", "tessera_python"],
+    ):
+        try:
+            subprocess.run(command, cwd=ROOT, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            packages = "g++ cmake ninja-build and the packages that README.md names"
+            raise SystemExit(f"setup.py: {' '.join(command)} failed ({error}); it needs {packages}") from error
+    return build
+
+
+def module_in(build):
+    """Returns the path of the module of a build folder."""
     modules = sorted((pathlib.Path(build).resolve() / "python/tessera").glob("_core.*.so"))
     if len(modules) != 1:
         raise SystemExit(f"setup.py: there is no module in {build}; build the target tessera_python there")
@@ -40,12 +60,16 @@ def needed_libraries(module):
 
 
 class BuildPackage(build_py):
-    """Adds the module and its libraries to the package."""
+    """Adds the module, and for other computers its libraries, to the package."""
 
     def run(self):
         super().run()
         target = pathlib.Path(self.build_lib) / "tessera"
-        module = built_module()
+        given = os.environ.get("TESSERA_BUILD")
+        module = module_in(given or compiled())
+        shutil.copy(module, target / module.name)
+        if not given:
+            return
         for path in [module, *needed_libraries(module)]:
             copy = target / path.name
             shutil.copyfile(path.resolve(), copy)
@@ -61,10 +85,13 @@ class BinaryDistribution(Distribution):
         return True
 
 
+(ROOT / "build/pip").mkdir(parents=True, exist_ok=True)
 setup(
+    version=version(),
     packages=["tessera"],
-    package_dir={"tessera": str((HERE / "tessera").relative_to(HERE))},
+    package_dir={"tessera": "python/tessera"},
     package_data={"tessera": ["py.typed", "*.pyi"]},
     cmdclass={"build_py": BuildPackage},
     distclass=BinaryDistribution,
+    options={"egg_info": {"egg_base": "build/pip"}, "build": {"build_base": "build/pip"}},
 )
