@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <vector>
 
+#include "tessera/arrays/optim/step.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/compressed.hpp"
 #include "tessera/tessera.hpp"
 #include "tessera/train/optim/encoded.hpp"
-#include "tessera/train/optim/step.hpp"
 
 namespace {
 
@@ -62,8 +62,8 @@ sparse::Csr<float> step_decoded(const sparse::Csr<float>& weights) {
   arrays::Array<float> array = weights;
   sparse::Csr<float> gradient = weights;
   gradient.values = kGradients;
-  auto state = train::make_state(kSgd, array);
-  train::step(kSgd, array, arrays::Array<float>(gradient), state);
+  auto state = arrays::make_state(kSgd, array);
+  arrays::step(kSgd, array, arrays::Array<float>(gradient), state);
   return std::get<sparse::Csr<float>>(array);
 }
 

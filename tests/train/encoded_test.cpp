@@ -4,13 +4,16 @@
 
 #include <cmath>
 
+#include "tessera/arrays/optim/step.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
-#include "tessera/train/optim/step.hpp"
 
 namespace tessera::train {
 namespace {
 
+using arrays::make_state;
+using arrays::State;
+using arrays::step;
 using partitioner::Buckets;
 using partitioner::from_bucket_order;
 using partitioner::to_bucket_order;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "tessera/base/error.hpp"
-#include "tessera/train/optim/internal/slots.hpp"
+#include "tessera/train/optim/slots.hpp"
 
 namespace tessera::train {
 namespace {
@@ -55,9 +55,9 @@ void step(const Optimiser& optimiser, const Buckets& buckets, std::span<W> value
     const auto array = [&](std::size_t i) {
       return i < state.arrays.size() ? state.arrays[i].data() + begin : nullptr;
     };
-    internal::change_slots(optimiser, state.steps,
-                           internal::Slots<W>{values.data() + begin, gradients.data() + begin,
-                                              array(0), array(1), values_held(buckets, bucket)});
+    change_slots(optimiser, state.steps,
+                 Slots<W>{values.data() + begin, gradients.data() + begin, array(0), array(1),
+                          values_held(buckets, bucket)});
   });
 }
 

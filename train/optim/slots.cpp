@@ -1,30 +1,13 @@
-#pragma once
+#include "tessera/train/optim/slots.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <type_traits>
+#include <variant>
 
 #include "tessera/base/half.hpp"
-#include "tessera/train/optim/optimiser.hpp"
 
-namespace tessera::train::internal {
-
-// The only code that changes weights. Rows, patterns and buckets are all passed as runs of slots,
-// so they give the same bits.
-
-// The type of arithmetic and of states for weights of type W.
-template <class W>
-using Compute = std::conditional_t<std::is_same_v<W, double>, double, float>;
-
-template <class W>
-struct Slots {
-  W* weight;
-  const W* gradient;  // null: zeros
-  Compute<W>* first;  // the first of states_of() arrays, null if there is none
-  Compute<W>* second;
-  std::int64_t count;
-};
+namespace tessera::train {
+namespace {
 
 // The numbers of an optimiser, each rounded once to the type of arithmetic.
 template <class C>
@@ -47,8 +30,8 @@ struct Prepared {
 
 // Replaces each weight by change(weight, prepared gradient, slot).
 template <class W, class Change>
-void for_each_slot(const Prepared<Compute<W>>& prepared, const Slots<W>& slots, Change&& change) {
-  using C = Compute<W>;
+void for_each_slot(const Prepared<SlotType<W>>& prepared, const Slots<W>& slots, Change&& change) {
+  using C = SlotType<W>;
   const auto walk = [&](auto gradient_of) {
     for (std::int64_t i = 0; i < slots.count; ++i) {
       const C w = static_cast<C>(slots.weight[i]);
@@ -70,9 +53,9 @@ void for_each_slot(const Prepared<Compute<W>>& prepared, const Slots<W>& slots, 
 }
 
 template <class W>
-void change_slots(const Sgd& rule, std::int64_t, const Prepared<Compute<W>>& prepared,
-                  const Slots<W>& slots) {
-  using C = Compute<W>;
+void change_by_rule(const Sgd& rule, std::int64_t, const Prepared<SlotType<W>>& prepared,
+                    const Slots<W>& slots) {
+  using C = SlotType<W>;
   const C rate = C(rule.learning_rate), momentum = C(rule.momentum);
   if (slots.first == nullptr)
     return for_each_slot(prepared, slots, [&](C w, C g, std::int64_t) { return w - rate * g; });
@@ -83,9 +66,9 @@ void change_slots(const Sgd& rule, std::int64_t, const Prepared<Compute<W>>& pre
 
 // Adam and AdamW; shrunk(w) is the weight after AdamW's decay.
 template <class W, class AnyAdam, class Shrunk>
-void change_by_adam(const AnyAdam& rule, std::int64_t step, const Prepared<Compute<W>>& prepared,
+void change_by_adam(const AnyAdam& rule, std::int64_t step, const Prepared<SlotType<W>>& prepared,
                     const Slots<W>& slots, Shrunk&& shrunk) {
-  using C = Compute<W>;
+  using C = SlotType<W>;
   const double t = double(step);
   const C rate = C(rule.learning_rate * std::sqrt(1 - std::pow(rule.beta2, t)) /
                    (1 - std::pow(rule.beta1, t)));
@@ -99,22 +82,22 @@ void change_by_adam(const AnyAdam& rule, std::int64_t step, const Prepared<Compu
 }
 
 template <class W>
-void change_slots(const Adam& rule, std::int64_t step, const Prepared<Compute<W>>& prepared,
-                  const Slots<W>& slots) {
-  change_by_adam(rule, step, prepared, slots, [](Compute<W> w) { return w; });
+void change_by_rule(const Adam& rule, std::int64_t step, const Prepared<SlotType<W>>& prepared,
+                    const Slots<W>& slots) {
+  change_by_adam(rule, step, prepared, slots, [](SlotType<W> w) { return w; });
 }
 
 template <class W>
-void change_slots(const AdamW& rule, std::int64_t step, const Prepared<Compute<W>>& prepared,
-                  const Slots<W>& slots) {
-  const auto decay = Compute<W>(rule.learning_rate * rule.decay);
-  change_by_adam(rule, step, prepared, slots, [decay](Compute<W> w) { return w - decay * w; });
+void change_by_rule(const AdamW& rule, std::int64_t step, const Prepared<SlotType<W>>& prepared,
+                    const Slots<W>& slots) {
+  const auto decay = SlotType<W>(rule.learning_rate * rule.decay);
+  change_by_adam(rule, step, prepared, slots, [decay](SlotType<W> w) { return w - decay * w; });
 }
 
 template <class W>
-void change_slots(const AdaGrad& rule, std::int64_t, const Prepared<Compute<W>>& prepared,
-                  const Slots<W>& slots) {
-  using C = Compute<W>;
+void change_by_rule(const AdaGrad& rule, std::int64_t, const Prepared<SlotType<W>>& prepared,
+                    const Slots<W>& slots) {
+  using C = SlotType<W>;
   const C rate = C(rule.learning_rate), epsilon = C(rule.epsilon);
   for_each_slot(prepared, slots, [&](C w, C g, std::int64_t i) {
     C& h = slots.first[i];
@@ -124,9 +107,9 @@ void change_slots(const AdaGrad& rule, std::int64_t, const Prepared<Compute<W>>&
 }
 
 template <class W>
-void change_slots(const Nesterov& rule, std::int64_t, const Prepared<Compute<W>>& prepared,
-                  const Slots<W>& slots) {
-  using C = Compute<W>;
+void change_by_rule(const Nesterov& rule, std::int64_t, const Prepared<SlotType<W>>& prepared,
+                    const Slots<W>& slots) {
+  using C = SlotType<W>;
   const C rate = C(rule.learning_rate), momentum = C(rule.momentum);
   for_each_slot(prepared, slots, [&](C w, C g, std::int64_t i) {
     const C m = slots.first[i] = momentum * slots.first[i] - rate * g;
@@ -135,20 +118,26 @@ void change_slots(const Nesterov& rule, std::int64_t, const Prepared<Compute<W>>
 }
 
 template <class W>
-void change_slots(const TorchSgd& rule, std::int64_t, const Prepared<Compute<W>>& prepared,
-                  const Slots<W>& slots) {
-  using C = Compute<W>;
+void change_by_rule(const TorchSgd& rule, std::int64_t, const Prepared<SlotType<W>>& prepared,
+                    const Slots<W>& slots) {
+  using C = SlotType<W>;
   const C rate = C(rule.learning_rate), momentum = C(rule.momentum);
   for_each_slot(prepared, slots, [&](C w, C g, std::int64_t i) {
     return w - rate * (slots.first[i] = momentum * slots.first[i] + g);
   });
 }
 
-// Makes one step on a run of slots. `step` is the number of the step, from 1.
+}  // namespace
+
 template <class W>
 void change_slots(const Optimiser& optimiser, std::int64_t step, const Slots<W>& slots) {
-  const Prepared<Compute<W>> prepared(optimiser);
-  std::visit([&](const auto& rule) { change_slots(rule, step, prepared, slots); }, optimiser.rule);
+  const Prepared<SlotType<W>> prepared(optimiser);
+  std::visit([&](const auto& rule) { change_by_rule(rule, step, prepared, slots); },
+             optimiser.rule);
 }
 
-}  // namespace tessera::train::internal
+template void change_slots(const Optimiser&, std::int64_t, const Slots<float>&);
+template void change_slots(const Optimiser&, std::int64_t, const Slots<double>&);
+template void change_slots(const Optimiser&, std::int64_t, const Slots<Half>&);
+
+}  // namespace tessera::train
