@@ -262,18 +262,6 @@ class FullyConnected {
   template <class T>
   std::span<const T> encoded_values(std::int64_t group = 0) const;
 
-  // Takes the gradients of a group in the order of its values, as grad_w writes them, and returns
-  // them in the order of encoded_values, rounded to the layer's type. Valid until the next call
-  // that encodes values or gradients. O(values), and a conversion if the machine has other blocks
-  // or sizes than the problem.
-  template <class T>
-  std::span<const T> encoded_gradients(std::span<const float> gradients, std::int64_t group = 0);
-
-  // Does set_values with values in the order of encoded_values. Padding, and places that the
-  // weights do not store, are ignored. Costs set_values and O(values).
-  template <class T>
-  void set_encoded_values(std::span<const T> values, std::int64_t group = 0);
-
   // Returns the figures of all groups' spilled blocks, for a report: counts are sums over groups;
   // the fullest bucket and the number of steps are the largest of any group.
   partitioner::SpillStats spill() const;
