@@ -163,8 +163,9 @@ class FullyConnected {
                                   MatrixView<T> gradient, const RunOptions& options,
                                   device::Ledger& ledger);
 
-  // Returns the number of serial splits of a group; 0 before the first dense_grad_w.
-  std::int64_t dense_grad_w_splits() const;
+  // Returns the number of serial splits of x in which dense_grad_w runs. Plans and builds its
+  // program if no call has done so yet, and throws what dense_grad_w throws if nothing fits.
+  std::int64_t dense_grad_w_splits();
 
   // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those
   // that its pattern does not store, from q_grad [g * x][z] and s [g * y][z] of all groups; of

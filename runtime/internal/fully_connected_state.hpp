@@ -56,6 +56,9 @@ struct FullyConnected::State {
   // Throws Error{InvalidArgument} for operands of a gradient of another shape.
   void check_gradient_operands(const char* name, MatrixShape q_grad, MatrixShape s) const;
 
+  // Returns the dense weight gradient, which the first call plans.
+  internal::DenseGradient& planned_dense_gradient();
+
   // Returns the search for k places of one group.
   DenseGradW& search_for_places(std::int64_t k);
 
