@@ -12,12 +12,12 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tessera/arrays/optim/row_gradient.hpp"
+#include "tessera/arrays/optim/step.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tessera.hpp"
-#include "tessera/train/optim/step.hpp"
-#include "tessera/train/row_gradient.hpp"
 
 namespace {
 
@@ -42,14 +42,14 @@ struct Trained {
   planner::Plan plan;
   runtime::FullyConnected layer;
   arrays::Array<float> weights;
-  train::State<float> state;
+  arrays::State<float> state;
 
   Trained(std::int64_t x, std::int64_t y, std::uint64_t seed, Executor& executor)
       : problem(problem_of(x, y)),
         plan(planner::plan_or_throw(problem, machine, with_buckets())),
         layer(problem, plan, machine, device::ExchangeMode::Share, executor),
         weights(sparse::random_pattern(x, y, {1, 1}, kDensity, seed)),
-        state(train::make_state(kAdam, weights)) {
+        state(arrays::make_state(kAdam, weights)) {
     for (float& w : values()) w *= 0.3f;
     if (const auto misfit = layer.set_weights(csr())) throw std::runtime_error(misfit->message);
   }
@@ -61,7 +61,7 @@ struct Trained {
   const sparse::Csr<float>& csr() const { return std::get<sparse::Csr<float>>(weights); }
   std::vector<float>& values() { return std::get<sparse::Csr<float>>(weights).values; }
   void train(const arrays::Array<float>& gradient) {
-    train::step(kAdam, weights, gradient, state);
+    arrays::step(kAdam, weights, gradient, state);
     layer.set_values(values());
   }
 };
@@ -146,7 +146,7 @@ Cycles one_hot_cycles(Trained& e, const std::vector<std::int64_t>& words) {
   Matrix<float> picked(kWords, kBatch), h(kDim, kBatch);
   for (std::int64_t b = 0; b < kBatch; ++b) picked(words[b], b) = 1;
   Cycles cycles = e.layer.grad_a<float>(picked.view(), h.view()).total();
-  cycles += train::grad_w_rows<float>(e.layer, picked.view(), h.view()).ledger.total();
+  cycles += arrays::grad_w_rows<float>(e.layer, picked.view(), h.view()).ledger.total();
   return cycles;
 }
 

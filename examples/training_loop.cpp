@@ -14,7 +14,7 @@ int main() {
   host::HostLayer host(problem, host::read_host_cpu(), *executor);
   const auto on_host = examples::train_layer(host, weights, *executor);
   const device::Machine machine = device::machine_preset("gc200");
-  // Steps on encoded values need buckets, which a dense plan has not.
+  // A plan with buckets, as this computer has, and not a dense one.
   const planner::Plan plan = planner::plan_or_throw(problem, machine, planner::sparse_options());
   runtime::FullyConnected tiles(problem, plan, machine, device::ExchangeMode::Share, *executor);
   const auto on_tiles = examples::train_layer(tiles, weights, *executor);

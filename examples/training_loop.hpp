@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/train/layer.hpp"
-#include "tessera/train/optim/encoded.hpp"
+#include "tessera/train/optim/values.hpp"
 
 namespace tessera::examples {
 
@@ -51,7 +52,7 @@ inline sparse::PatternChange rewire(const sparse::Csr<float>& weights, std::int6
 }
 
 // Trains a layer of one group to compute what random weights compute, with steps of an optimiser on
-// the encoded values, and moves some weights to other places now and then. Works on any layer
+// its values, and moves some weights to other places now and then. Works on any layer
 // (train/layer.hpp). Returns the loss before each step.
 template <train::Layer<float> L>
 std::vector<double> train_layer(L& layer, const sparse::Csr<float>& weights, Executor& executor) {
@@ -61,7 +62,7 @@ std::vector<double> train_layer(L& layer, const sparse::Csr<float>& weights, Exe
                       target = random_matrix<float>(weights.rows, layer.batch(), 2);
   Matrix<float> q(weights.rows, layer.batch());
   const train::Optimiser optimiser{.rule = train::Adam{.learning_rate = 0.02}};
-  auto state = train::make_encoded_state<float>(optimiser, layer.buckets());
+  auto state = train::make_value_state<float>(optimiser, layer.values());
   std::vector<float> gradients, values;
   std::vector<double> losses;
   for (int step = 0; step < kSteps; ++step) {
@@ -69,15 +70,13 @@ std::vector<double> train_layer(L& layer, const sparse::Csr<float>& weights, Exe
     losses.push_back(loss_and_gradient(q, target));
     gradients.resize(std::size_t(layer.values()));
     layer.template grad_w<float>(std::as_const(q).view(), s.view(), gradients);
-    const auto held = layer.template encoded_values<float>();
-    values.assign(held.begin(), held.end());
-    train::step<float, float>(optimiser, layer.buckets(), values,
-                              layer.template encoded_gradients<float>(gradients), state, executor);
-    layer.template set_encoded_values<float>(values);
+    values = layer.weights().values;
+    train::step<float>(optimiser, values, gradients, state, executor);
+    layer.set_values(values);
     if ((step + 1) % kRewireEvery != 0) continue;
     if (layer.update_weights(rewire(layer.weights(), layer.values() / 20)))
       throw std::runtime_error("the changed pattern does not fit");
-    state = train::make_encoded_state<float>(optimiser, layer.buckets());
+    state = train::make_value_state<float>(optimiser, layer.values());
   }
   return losses;
 }

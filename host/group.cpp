@@ -170,14 +170,6 @@ void HostGroup<T>::set_values(std::span<const float> values) {
 }
 
 template <class T>
-std::span<const T> HostGroup<T>::encode_gradients(std::span<const float> gradients) {
-  const HostProduct<T>& cells = std::get<HostProduct<T>>(fwd_);
-  encoded_gradients_.resize(cells.values().size());
-  partitioner::refill<T, float>(cells.buckets(), gradients, encoded_gradients_, *setting_.executor);
-  return encoded_gradients_;
-}
-
-template <class T>
 bool HostGroup<T>::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
                            const Epilogue<T>& after, PassControl& control, HostTimes& times,
                            ProductScratch<T>& scratch, Executor& executor) const {

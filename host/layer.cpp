@@ -177,37 +177,12 @@ const partitioner::Buckets& HostLayer::buckets(std::int64_t group) const {
   });
 }
 
-template <class T>
-std::span<const T> HostLayer::encoded_values(std::int64_t group) const {
-  return state_->forward_cells<T>("encoded_values", group).values();
-}
-
-template <class T>
-std::span<const T> HostLayer::encoded_gradients(std::span<const float> gradients,
-                                                std::int64_t group) {
-  const auto call = state_->caller.enter("encoded_gradients");
-  state_->forward_cells<T>("encoded_gradients", group);  // throws if there are none
-  return state_->checked_groups<T>("encoded_gradients")[std::size_t(group)].encode_gradients(
-      gradients);
-}
-
-template <class T>
-void HostLayer::set_encoded_values(std::span<const T> values, std::int64_t group) {
-  const auto call = state_->caller.enter("set_encoded_values");
-  const internal::HostProduct<T>& cells = state_->forward_cells<T>("set_encoded_values", group);
-  state_->weights.set_values(partitioner::from_bucket_order<float, T>(cells.buckets(), values),
-                             group);
-}
-
-#define TESSERA_ENCODED(T)                                                                        \
-  template std::span<const T> HostLayer::encoded_values(std::int64_t) const;                      \
-  template std::span<const T> HostLayer::encoded_gradients(std::span<const float>, std::int64_t); \
-  template void HostLayer::set_encoded_values(std::span<const T>, std::int64_t);                  \
-  template std::vector<sparse::BlockAt> HostLayer::largest_gradients(                             \
+#define TESSERA_LARGEST(T)                                            \
+  template std::vector<sparse::BlockAt> HostLayer::largest_gradients( \
       std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t);
-TESSERA_ENCODED(float)
-TESSERA_ENCODED(Half)
-TESSERA_ENCODED(BFloat16)
-#undef TESSERA_ENCODED
+TESSERA_LARGEST(float)
+TESSERA_LARGEST(Half)
+TESSERA_LARGEST(BFloat16)
+#undef TESSERA_LARGEST
 
 }  // namespace tessera::host

@@ -236,26 +236,9 @@ class HostLayer {
   // Returns the weights of a group as they were given and changed since, not rounded.
   const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
-  // Returns the cells of a group that Fwd reads; their `source` is the order of encoded values. The
-  // capacity is that of the fullest cell and a little more. This function and the three below throw
-  // Error{InvalidArgument} if Fwd is dense or packed.
+  // Returns the cells of a group that Fwd reads; The capacity is that of the
+  // fullest cell and a little more. Throws Error{InvalidArgument} if Fwd is dense or packed.
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
-
-  // Returns the values of a group as Fwd reads them: [buckets][values_per_bucket], 0 in padding, in
-  // the layer's type. Valid until the weights or values change.
-  template <class T>
-  std::span<const T> encoded_values(std::int64_t group = 0) const;
-
-  // Takes the gradients of a group in the order of its values, as grad_w writes them, and returns
-  // them in the order of encoded_values, rounded to the layer's type. GradW does not read cells, so
-  // this is a copy. O(values); valid until the next call for the group.
-  template <class T>
-  std::span<const T> encoded_gradients(std::span<const float> gradients, std::int64_t group = 0);
-
-  // Does set_values with values in the order of encoded_values. Padding is ignored. O(values);
-  // allocates a list of all values.
-  template <class T>
-  void set_encoded_values(std::span<const T> values, std::int64_t group = 0);
 
   // Returns the cut of a pass of the first group, after set_weights. GradA's x is the layer's y.
   HostCells cells(Pass pass) const;

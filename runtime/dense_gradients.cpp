@@ -45,10 +45,7 @@ bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T
                             gradient.cols, state_->problem.size.y));
   check_no_overlap("dense_grad_w", footprint("gradient", gradient),
                    std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  if (!state_->dense_gradient)
-    state_->dense_gradient.emplace(state_->problem, state_->beside_buckets(), state_->mode,
-                                   *state_->executor);
-  return state_->dense_gradient->run<T>(q_grad, s, gradient, options, ledger);
+  return state_->planned_dense_gradient().run<T>(q_grad, s, gradient, options, ledger);
 }
 
 template <class T>
@@ -58,8 +55,14 @@ device::Ledger FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixVi
       [&](device::Ledger& ledger) { return dense_grad_w<T>(q_grad, s, gradient, {}, ledger); });
 }
 
-std::int64_t FullyConnected::dense_grad_w_splits() const {
-  return state_->dense_gradient ? state_->dense_gradient->splits() : 0;
+std::int64_t FullyConnected::dense_grad_w_splits() {
+  const auto call = state_->caller.enter("dense_grad_w_splits");
+  return state_->planned_dense_gradient().splits();
+}
+
+internal::DenseGradient& FullyConnected::State::planned_dense_gradient() {
+  if (!dense_gradient) dense_gradient.emplace(problem, beside_buckets(), mode, *executor);
+  return *dense_gradient;
 }
 
 DenseGradW& FullyConnected::State::search_for_places(std::int64_t k) {

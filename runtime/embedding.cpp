@@ -344,7 +344,12 @@ bool Embedding::State::add(std::span<const std::int64_t> ids, MatrixView<const T
     *options.self_check = sums;
     check_values(wanted, std::span<const T>(values), group, options);
   }
-  if (!ids.empty()) layer.template set_encoded_values<T>(std::span<const T>(values), group);
+  if (!ids.empty()) {
+    std::vector<float> changed;
+    for (const std::int64_t position : layer.value_positions(group))
+      changed.push_back(float(values[std::size_t(position)]));
+    layer.set_values(changed, group);
+  }
   return true;
 }
 

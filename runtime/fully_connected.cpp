@@ -208,48 +208,6 @@ std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
   return {all + group * count, std::size_t(count)};
 }
 
-template <class T>
-std::span<const T> FullyConnected::encoded_gradients(std::span<const float> gradients,
-                                                     std::int64_t group) {
-  const auto call = state_->caller.enter("encoded_gradients");
-  const std::span<T> encoded = state_->encoded_as<T>(std::ssize(encoded_values<T>(group)));
-  const partitioner::Buckets& order = buckets(group);
-  const partitioner::TileGrid& grid = order.grid;
-  const sparse::Csr<float>& given = weights(group);
-  if (gradients.size() != given.values.size())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("encoded_gradients: {} gradients are given; group {} has {} values",
-                            gradients.size(), group, given.values.size()));
-  if (given.block == grid.block && given.rows == grid.size.x && given.cols == grid.size.y) {
-    partitioner::refill<T, float>(order, gradients, encoded, *state_->executor);
-    return encoded;
-  }
-  sparse::CheckedCsr<float> matrix = state_->given(group);
-  std::copy(gradients.begin(), gradients.end(), matrix.mutable_values().begin());
-  matrix = internal::in_grid(matrix, grid);
-  partitioner::refill<T, float>(order, matrix->values, encoded, *state_->executor);
-  return encoded;
-}
-
-template <class T>
-void FullyConnected::set_encoded_values(std::span<const T> values, std::int64_t group) {
-  const auto call = state_->caller.enter("set_encoded_values");
-  const std::int64_t count = std::ssize(encoded_values<T>(group));
-  if (std::ssize(values) != count)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("set_encoded_values: {} values are given; the buckets of a group hold "
-                            "{} with padding",
-                            values.size(), count));
-  const std::span<T> all = state_->encoded_as<T>((group + 1) * count);
-  std::copy(values.begin(), values.end(), all.begin() + group * count);
-  sparse::Csr<float> decoded;
-  state_->buckets_layer("set_encoded_values")
-      .forward_layout()
-      .weights()
-      .to_given<T>(all, group, decoded);
-  state_->set_values(decoded.values, group);
-}
-
 std::vector<std::int64_t> FullyConnected::value_positions(std::int64_t group) const {
   static_cast<void>(buckets(group));  // refuses a group that there is not
   return state_->buckets_layer("value_positions")
@@ -302,9 +260,6 @@ Bytes FullyConnected::high_water() const {
   template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
                                                  std::span<float>);                                \
   template std::span<const T> FullyConnected::encoded_values(std::int64_t) const;                  \
-  template std::span<const T> FullyConnected::encoded_gradients(std::span<const float>,            \
-                                                                std::int64_t);                     \
-  template void FullyConnected::set_encoded_values(std::span<const T>, std::int64_t);              \
   template bool FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
                                        const RunOptions&, device::Ledger&);                        \
   template bool FullyConnected::forward(MatrixView<const T>, MatrixView<T>, const RunOptions&,     \

@@ -163,8 +163,9 @@ class FullyConnected {
                                   MatrixView<T> gradient, const RunOptions& options,
                                   device::Ledger& ledger);
 
-  // Returns the number of serial splits of a group; 0 before the first dense_grad_w.
-  std::int64_t dense_grad_w_splits() const;
+  // Returns the number of serial splits of x in which dense_grad_w runs. Plans and builds its
+  // program if no call has done so yet, and throws what dense_grad_w throws if nothing fits.
+  std::int64_t dense_grad_w_splits();
 
   // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those
   // that its pattern does not store, from q_grad [g * x][z] and s [g * y][z] of all groups; of
@@ -261,18 +262,6 @@ class FullyConnected {
   // or values change. O(1).
   template <class T>
   std::span<const T> encoded_values(std::int64_t group = 0) const;
-
-  // Takes the gradients of a group in the order of its values, as grad_w writes them, and returns
-  // them in the order of encoded_values, rounded to the layer's type. Valid until the next call
-  // that encodes values or gradients. O(values), and a conversion if the machine has other blocks
-  // or sizes than the problem.
-  template <class T>
-  std::span<const T> encoded_gradients(std::span<const float> gradients, std::int64_t group = 0);
-
-  // Does set_values with values in the order of encoded_values. Padding, and places that the
-  // weights do not store, are ignored. Costs set_values and O(values).
-  template <class T>
-  void set_encoded_values(std::span<const T> values, std::int64_t group = 0);
 
   // Returns the figures of all groups' spilled blocks, for a report: counts are sums over groups;
   // the fullest bucket and the number of steps are the largest of any group.

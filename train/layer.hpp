@@ -25,8 +25,6 @@ namespace tessera::train {
 //     On this computer every pattern fits.
 //   * Gradients and values are lists in the order of weights(group).values; grad_w writes those of
 //     all groups, one group after the other.
-//   * encoded_values and encoded_gradients are in the order of buckets(group), which
-//     step() of encoded.hpp takes.
 //   * Passes that take options overwrite `cost`, and return false when they were stopped.
 template <class L, class T = float>
 concept Layer =
@@ -34,7 +32,7 @@ concept Layer =
              const sparse::Csr<float>& matrix, const sparse::PatternChange& change,
              std::span<const float> values, std::span<float> gradients, MatrixView<const T> in,
              MatrixView<T> out, const verify::RunOptions& options, typename L::Cost& cost,
-             std::span<const T> encoded, std::int64_t group) {
+             std::int64_t group) {
       { layer.set_weights(weights) } -> std::same_as<std::optional<partitioner::Misfit>>;
       { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
       { layer.update_weights(change) } -> std::same_as<std::optional<partitioner::Misfit>>;
@@ -53,9 +51,6 @@ concept Layer =
       { constant.values() } -> std::same_as<std::int64_t>;
       { constant.weights(group) } -> std::same_as<const sparse::Csr<float>&>;
       { constant.buckets(group) } -> std::same_as<const partitioner::Buckets&>;
-      { constant.template encoded_values<T>(group) } -> std::same_as<std::span<const T>>;
-      { layer.template encoded_gradients<T>(values, group) } -> std::same_as<std::span<const T>>;
-      { layer.template set_encoded_values<T>(encoded, group) } -> std::same_as<void>;
     };
 
 // A layer of floats that a Network (network.hpp) trains. Beside the passes and weights of a Layer

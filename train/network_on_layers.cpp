@@ -93,13 +93,11 @@ std::optional<partitioner::Misfit> NetworkOnLayers<L, T>::set_weights(
                        weights.values.size()));
   if (auto misfit = state.layer.set_weights(weights)) return misfit;
   state.values.clear();
-  if (may_have_no_buckets(l)) {
-    for (const float value : weights.values) state.values.push_back(T(value));
-  } else {
-    const auto encoded = state.layer.template encoded_values<T>(0);
-    state.values.assign(encoded.begin(), encoded.end());
-  }
-  state.gradients.assign(spec_.loss ? weights.values.size() : 0, 0);
+  for (const float value : weights.values) state.values.push_back(T(value));
+  const std::size_t trained = spec_.loss ? weights.values.size() : 0;
+  state.gradients.assign(trained, 0);
+  state.rounded_gradients.assign(trained, T());
+  state.new_values.assign(trained, 0);
   for (std::vector<float>& one : state.states) one.assign(state.values.size(), 0);
   for (std::vector<float>& one : state.bias_states) std::fill(one.begin(), one.end(), 0.0f);
   state.steps = 0;
@@ -204,45 +202,26 @@ void NetworkOnLayers<L, T>::differentiate(std::int64_t l) {
   });
 }
 
-// Returns the gradients in the order of the values.
-template <class L, class T>
-  requires Layer<L, T>
-std::span<const T> NetworkOnLayers<L, T>::ordered_gradients(std::int64_t l) {
-  LayerState& state = at(l);
-  if (!may_have_no_buckets(l)) return state.layer.template encoded_gradients<T>(state.gradients, 0);
-  state.plain_gradients.clear();
-  for (const float gradient : state.gradients) state.plain_gradients.push_back(T(gradient));
-  return state.plain_gradients;
-}
-
-// Gives the layer its new values.
-template <class L, class T>
-  requires Layer<L, T>
-void NetworkOnLayers<L, T>::give_values(std::int64_t l) {
-  LayerState& state = at(l);
-  if (!may_have_no_buckets(l))
-    return state.layer.template set_encoded_values<T>(std::span<const T>(state.values), 0);
-  state.plain_values.clear();
-  for (const T value : state.values) state.plain_values.push_back(float(value));
-  state.layer.set_values(std::span<const float>(state.plain_values));
-}
-
-// The optimiser changes the values in the order in which the gradients are.
+// The optimiser computes in the type of the layer, as the tiles of a modelled machine do.
 template <class L, class T>
   requires Layer<L, T>
 void NetworkOnLayers<L, T>::update(std::int64_t l) {
   constexpr std::int64_t kPart = 4096;  // values that a thread changes at a time
   LayerState& state = at(l);
-  const std::span<const T> gradients = ordered_gradients(l);
   const std::int64_t count = std::ssize(state.values);
   executor_->for_each(ceil_div(count, kPart), [&](std::int64_t part) {
     const std::int64_t begin = part * kPart, size = std::min(kPart, count - begin);
     const StatesAt states(state.states, begin);
+    for (std::int64_t i = begin; i < begin + size; ++i)
+      state.rounded_gradients[std::size_t(i)] = T(state.gradients[std::size_t(i)]);
     codelets::update_values<T>(spec_.update, state.steps,
-                               gradients.subspan(std::size_t(begin), std::size_t(size)),
+                               std::span(std::as_const(state.rounded_gradients))
+                                   .subspan(std::size_t(begin), std::size_t(size)),
                                states.all(), state.values.data() + begin);
+    for (std::int64_t i = begin; i < begin + size; ++i)
+      state.new_values[std::size_t(i)] = float(state.values[std::size_t(i)]);
   });
-  give_values(l);
+  state.layer.set_values(std::span<const float>(state.new_values));
 }
 
 template <class L, class T>

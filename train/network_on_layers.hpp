@@ -70,12 +70,11 @@ class NetworkOnLayers {
     Matrix<T> sums, result;        // [outputs][batch]; sums only if the derivative needs them
     Matrix<T> gradient;            // of the result, [outputs][batch]
     std::vector<float> gradients;  // in the order of the layer's weights
-    std::vector<T> values;         // in bucket order; of a layer of density 1, as its weights
-    std::vector<std::vector<float>> states;  // in the order of the values
-    // These are for layers of density 1, which may have no buckets: gradients in their type, and
-    // values as floats.
-    std::vector<T> plain_gradients;
-    std::vector<float> plain_values;
+    // Lists in the order of the layer's weights: the gradients and values in the type of the layer,
+    // the values as floats, and the states of the optimiser.
+    std::vector<T> rounded_gradients, values;
+    std::vector<float> new_values;
+    std::vector<std::vector<float>> states;
     std::vector<float> bias, bias_gradients;
     std::vector<std::vector<float>> bias_states;
   };
@@ -85,15 +84,12 @@ class NetworkOnLayers {
   const runtime::NetworkLayer& described(std::int64_t layer) const {
     return spec_.layers[std::size_t(layer)];
   }
-  bool may_have_no_buckets(std::int64_t layer) const { return described(layer).density == 1; }
   MatrixView<const T> input_of(std::int64_t layer) const;
   void forward(std::int64_t layer);
   void activate(std::int64_t layer);
   void take_loss(const runtime::NetworkBatch& batch);
   void differentiate(std::int64_t layer);
   void update(std::int64_t layer);
-  std::span<const T> ordered_gradients(std::int64_t layer);
-  void give_values(std::int64_t layer);
   void update_bias(std::int64_t layer);
   void backward();
 

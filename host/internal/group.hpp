@@ -104,10 +104,6 @@ class HostGroup {
     return std::visit(of, fwd_) + std::visit(of, grad_a_) + (dense ? dense->bytes() : 0);
   }
 
-  // Takes gradients in the pattern's order and returns them in the order of
-  // forward_cells()->values(). Fwd must have cells. Valid until the next call.
-  std::span<const T> encode_gradients(std::span<const float> gradients);
-
  private:
   using Product = std::variant<HostProduct<T>, HostDense<T>>;
   using Forward = std::conditional_t<std::is_same_v<T, float>, Product,
@@ -131,7 +127,6 @@ class HostGroup {
   Forward fwd_;
   Product grad_a_;
   Gradient grad_w_;
-  AlignedVector<T> encoded_gradients_;
 };
 
 }  // namespace tessera::host::internal

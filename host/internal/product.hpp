@@ -87,7 +87,6 @@ class HostProduct {
                              Executor& executor) const;
 
   const partitioner::Buckets& buckets() const { return matrix_.buckets(); }
-  std::span<const T> values() const { return values_; }  // [buckets][values_per_bucket]
   std::int64_t bytes() const { return matrix_.bytes() + list_bytes(values_); }  // no scratch
 
  private:

@@ -39,7 +39,6 @@ struct FullyConnected::State {
   Executor* executor = nullptr;
   // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
   std::vector<sparse::Csr<float>> gradients_by_group = {};
-  std::vector<std::byte> encoded = {};
   OneCaller caller = {};
 
   // The last search for large gradients, and the number of places that it was planned for.
@@ -56,6 +55,9 @@ struct FullyConnected::State {
 
   // Throws Error{InvalidArgument} for operands of a gradient of another shape.
   void check_gradient_operands(const char* name, MatrixShape q_grad, MatrixShape s) const;
+
+  // Returns the dense weight gradient, which the first call plans.
+  internal::DenseGradient& planned_dense_gradient();
 
   // Returns the search for k places of one group.
   DenseGradW& search_for_places(std::int64_t k);
@@ -101,13 +103,6 @@ struct FullyConnected::State {
                 device::Ledger& ledger) {
     return with_layer(
         [&](auto& any) { return any.template gradient<T>(q_grad, s, gradients, options, ledger); });
-  }
-
-  // Resizes `encoded` to `count` values and returns them.
-  template <class T>
-  std::span<T> encoded_as(std::int64_t count) {
-    encoded.resize(std::size_t(count) * sizeof(T));
-    return {reinterpret_cast<T*>(encoded.data()), std::size_t(count)};
   }
 
   template <class T>

@@ -13,7 +13,7 @@
 #include "tessera/io/npz.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/io/write.hpp"
-#include "tessera/partitioner/sparsity_data.hpp"
+#include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
@@ -69,8 +69,11 @@ TEST(WithoutMemory, PatternsAreEncodedAndDecodedAgain) {
   grid.grad_w = true;
   grid.meta_words = 300;
   grid.blocks = 16;
-  expect_same_value_after_failures(
-      [&] { return partitioner::to_csr(*partitioner::create_sparsity_data(matrix, grid).data); });
+  expect_same_value_after_failures([&] {
+    const partitioner::Buckets buckets = *partitioner::encode(matrix, grid).buckets;
+    const auto values = partitioner::to_bucket_order<float, float>(buckets, matrix.values);
+    return partitioner::decode<float>(buckets, values);
+  });
 }
 
 TEST(WithoutMemory, LayersArePlannedAgain) {

@@ -1,8 +1,9 @@
+#include "tessera/partitioner/buckets.hpp"
+
 #include <cmath>
 #include <variant>
 
 #include "tessera/base/error.hpp"
-#include "tessera/partitioner/sparsity_data.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/fuzz/input_bytes.hpp"
@@ -65,10 +66,13 @@ void round_trip(Input input) {
                                                            ? partitioner::Spilling::Greedy
                                                            : partitioner::Spilling::FewestSteps};
   accepts([&] {
-    const auto result = partitioner::create_sparsity_data(matrix, grid, options);
-    require(result.data.has_value() != result.misfit.has_value(), "there is data or a misfit");
-    if (result.data)
-      require(partitioner::to_csr(*result.data) == matrix, "decoding is the inverse of encoding");
+    const auto result = partitioner::encode(matrix, grid, options);
+    require(result.buckets.has_value() != result.misfit.has_value(),
+            "there are buckets or a misfit");
+    if (!result.buckets) return;
+    const auto values = partitioner::to_bucket_order<float, float>(*result.buckets, matrix.values);
+    require(partitioner::decode<float>(*result.buckets, values) == matrix,
+            "decoding is the inverse of encoding");
   });
 }
 
@@ -77,12 +81,13 @@ void bucket_words(Input input) {
   const sparse::Csr<float> matrix = matrix_of(bytes, block_of(bytes));
   const TileGrid grid = grid_of(bytes, matrix);
   accepts([&] {
-    auto result = partitioner::create_sparsity_data(matrix, grid);
-    if (!result.data) return;
-    Buckets& buckets = result.data->buckets;
+    auto result = partitioner::encode(matrix, grid);
+    if (!result.buckets) return;
+    Buckets& buckets = *result.buckets;
+    const auto values = partitioner::to_bucket_order<float, float>(buckets, matrix.values);
     auto& words = bytes.flag() ? buckets.meta : buckets.grad_a_meta;
     std::visit([&](auto& list) { damage(list, bytes); }, words);
-    sparse::check(partitioner::to_csr(*result.data));
+    sparse::check(partitioner::decode<float>(buckets, values));
   });
 }
 

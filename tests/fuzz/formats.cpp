@@ -3,7 +3,6 @@
 
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/check.hpp"
-#include "tessera/sparse/compressed.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/fuzz/input_bytes.hpp"
 #include "tessera/tests/fuzz/targets.hpp"
@@ -84,26 +83,6 @@ void storage_formats(Input input) {
       if (is_small(matrix.rows, matrix.cols)) check_conversions(matrix, bytes);
     });
   }
-}
-
-void compressed_arrays(Input input) {
-  InputBytes bytes(input);
-  const auto crow = bytes.numbers<std::int64_t>(12, -1, 9);
-  const auto col = bytes.numbers<std::int64_t>(12, -1, 8);
-  const auto narrow = bytes.numbers<std::int32_t>(12, -1, 8);
-  sparse::CompressedArrays arrays;
-  for (std::int64_t n = bytes.number(0, 2); n > 0; --n) arrays.batch.push_back(any_size(bytes));
-  set_any_shape(arrays, bytes);
-  for (std::int64_t n = bytes.number(0, 2); n > 0; --n) arrays.dense.push_back(any_size(bytes));
-  for (std::int64_t n = bytes.number(0, 5); n > 0; --n)
-    arrays.values_shape.push_back(any_size(bytes));
-  arrays.crow_indices = std::span(crow);
-  if (bytes.flag())
-    arrays.col_indices = std::span(col);
-  else
-    arrays.col_indices = std::span(narrow);
-  accepts([&] { sparse::check(arrays); });
-  accepts([&] { sparse::compress_indices(col, bytes.number(-1, 20)); });
 }
 
 }  // namespace tessera::fuzz

@@ -33,7 +33,6 @@ std::span<const Target> targets() {
                                         {"tile_layer", tile_layer},
                                         {"host_layer", host_layer},
                                         {"storage_formats", storage_formats},
-                                        {"compressed_arrays", compressed_arrays},
                                         {"coo_tensor", coo_tensor},
                                         {"sliced_csr", sliced_csr},
                                         {"row_sparse", row_sparse},

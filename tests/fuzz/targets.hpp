@@ -61,7 +61,6 @@ void host_layer(Input input);
 
 // Constructors and views of arrays.
 void storage_formats(Input input);
-void compressed_arrays(Input input);
 void coo_tensor(Input input);
 void sliced_csr(Input input);
 void row_sparse(Input input);

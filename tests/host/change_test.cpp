@@ -129,10 +129,10 @@ void expect_moves_in_place(BlockShape block, std::int64_t moves) {
   updated.layer.set_weights(weights);
   int in_place = 0;
   for (std::uint64_t round = 1; round <= 10; ++round) {
-    const T* const storage = updated.layer.template encoded_values<T>().data();
+    const std::int32_t* const storage = updated.layer.buckets().source.data();
     const sparse::PatternChange change = some_moves(weights, moves, round);
     updated.layer.update_weights(change);
-    in_place += storage == updated.layer.template encoded_values<T>().data();
+    in_place += storage == updated.layer.buckets().source.data();
     weights = sparse::with_change(weights, change);
     for (std::size_t i = 0; i < weights.values.size(); i += 3) weights.values[i] += 1.0f;
     updated.layer.set_values(weights.values);

@@ -7,6 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/executor.hpp"
+#include "tessera/device/machine.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/runtime/fully_connected.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::test {
@@ -143,13 +147,24 @@ TEST(Reports, ProfilesCallStepsOfControlByTheirName) {
   EXPECT_THAT(outcome.out, HasSubstr("        multiply               compute  "));
 }
 
-// 4096 x 4096 float gradients and 8 tiles of 638,976 bytes: 8,388,608 bytes a tile beside
-// 2 * 4096 * 8 * 2 / 8 = 16,384 bytes of operands take 14 parts.
-TEST(Reports, SerialSplitsFollowFromTheMemoryOfATile) {
+TEST(Reports, SerialSplitsAreThoseThatTheLayerRuns) {
+  const Problem problem{.size = {1, 4096, 4096, 8}, .density = 0.01};
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 8;
+  const auto executor = make_executor(1);
+  planner::Options options;
+  options.available_memory_proportion = 1;
+  runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine, options), machine,
+                                device::ExchangeMode::Share, *executor);
+  const std::int64_t splits = layer.dense_grad_w_splits();
+  EXPECT_GT(splits, 1);
   const Outcome outcome = tool({"--input-size=4096", "--output-size=4096", "--density=0.01",
                                 "--batch-size=8", "--tiles-per-ipu=8", "--single-phase=fwd",
                                 "--plan-only", "--report-dense-gradw-serial-splits"});
-  EXPECT_THAT(outcome.out, HasSubstr("in 14 serial parts: groups 1, inputs 1, outputs 14"));
+  EXPECT_THAT(outcome.out, HasSubstr("dense GradW in " + std::to_string(splits) + " serial parts"));
+  const Outcome is_static = tool(small({"--static", "--report-dense-gradw-serial-splits"}));
+  EXPECT_EQ(is_static.exit, 2);
+  EXPECT_THAT(is_static.err, HasSubstr("beside buckets"));
 }
 
 TEST(WordsOfTheCommandLine, UniqueStartsOfNamesServeAndOthersAreNamed) {

@@ -313,7 +313,9 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
       {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"},
        {"--buckets", "has buckets, which such a pattern has not"},
        {"--save-buckets", "stores buckets, which such a pattern has not"},
-       {"--groups", "plans several groups, each of which has a pattern of its own"}});
+       {"--groups", "plans several groups, each of which has a pattern of its own"},
+       {"--report-dense-gradw-serial-splits",
+        "counts the parts that fit beside buckets, which such a pattern has not"}});
   if (a.groups > 1 && !a.values.empty())
     throw CLI::ValidationError("--values",
                                "has the values of one pattern; omit --values or --groups");

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/printable.hpp"
 #include "tessera/base/version.hpp"
@@ -231,6 +230,13 @@ void build_and_run_static(const Arguments& a, const Weights& weights, LayerRun& 
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
 
+// Returns a line with the number of serial parts in which the dense weight gradient runs beside the
+// buckets of the layer. Only the outputs are cut.
+std::string serial_splits(runtime::FullyConnected& layer) {
+  return fmt::format("dense GradW in {0} serial parts: groups 1, inputs 1, outputs {0}\n",
+                     layer.dense_grad_w_splits());
+}
+
 // Encodes the weights, or takes those of a file, and adds the figures of the encoded layer to the
 // report.
 void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected& layer,
@@ -253,6 +259,7 @@ void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected&
   report.travel = layer.travel();
   report.pattern_bytes = layer.pattern_bytes();
   if (wants_page(a) && !is_dense) add_tiles(layer, weights.groups(), report.plan, run.page);
+  if (a.report_serial_splits) run.extras += "\n" + serial_splits(layer);
 }
 
 // Adds the transposition of the dense operand to the costs of both sides of the verdict: a dense
@@ -294,34 +301,8 @@ void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
 
-// Returns a line with the number of serial parts in which a dense dR [x][y], in the type of the
-// sums, must be computed. A part that is spread over all tiles must fit beside an even share of its
-// operands. x is cut first, then y.
-std::string serial_splits(const report::LayerReport& report, const planner::Options& options) {
-  const Problem& p = report.problem;
-  const auto a_tile = [&](std::int64_t elements, DataType type) {
-    return ceil_div(checked_mul(elements, bytes_of(type), "bytes of a dense gradient"),
-                    report.machine.tiles);
-  };
-  const std::int64_t operands =
-      a_tile(checked_mul(p.size.x + p.size.y, p.size.z, "operands"), p.data_type);
-  const double bound =
-      options.available_memory_proportion * double(report.machine.tile_memory.value);
-  const std::int64_t room = std::max<std::int64_t>(std::int64_t(bound) - operands, 1);
-  const std::int64_t parts =
-      ceil_div(a_tile(checked_mul(p.size.x, p.size.y, "dense gradient"), p.partials_type), room);
-  const std::int64_t of_x = std::min(parts, p.size.x);
-  return fmt::format("dense GradW in {} serial parts: groups 1, inputs {}, outputs {}\n",
-                     of_x * ceil_div(parts, of_x), ceil_div(parts, of_x), of_x);
-}
-
-std::string extras_of(const Arguments& a, const report::LayerReport& report,
-                      const planner::Options& options) {
-  std::string text;
-  if (a.report_plan)
-    text += "\n" + (report.static_plan ? to_string(*report.static_plan) : to_string(report.plan));
-  if (a.report_serial_splits) text += "\n" + serial_splits(report, options);
-  return text;
+std::string plan_text(const report::LayerReport& report) {
+  return "\n" + (report.static_plan ? to_string(*report.static_plan) : to_string(report.plan));
 }
 
 // Dense and static plans have no grid of buckets; reports take the block of the weights from it.
@@ -388,7 +369,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
   if (!block_choice.empty()) run.context.notes.insert(run.context.notes.begin(), block_choice);
   if (a.limit_milliseconds > 0)
     run.deadline = begin + std::chrono::microseconds(std::int64_t(1e3 * a.limit_milliseconds));
-  run.extras = extras_of(a, run.report, planned.options);
+  if (a.report_plan) run.extras = plan_text(run.report);
   if (a.explain) run.extras += explanation_text(a, run, weights);
   if (wants_page(a) && a.plan_file.empty() && !file && planned.options == options_of(a))
     run.page.explanation = explanation_of(run, weights);

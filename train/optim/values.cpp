@@ -7,7 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/train/optim/internal/slots.hpp"
+#include "tessera/train/optim/slots.hpp"
 
 namespace tessera::train {
 namespace {
@@ -45,9 +45,9 @@ void ValueStep<T>::operator()(std::span<T> part, std::int64_t first) const {
   const auto array = [&](std::size_t i) {
     return i < state_->arrays.size() ? state_->arrays[i].data() + first : nullptr;
   };
-  internal::change_slots(optimiser_, state_->steps,
-                         internal::Slots<T>{part.data(), gradients_.data() + first, array(0),
-                                            array(1), std::ssize(part)});
+  change_slots(
+      optimiser_, state_->steps,
+      Slots<T>{part.data(), gradients_.data() + first, array(0), array(1), std::ssize(part)});
 }
 
 template <class T>

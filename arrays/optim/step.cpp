@@ -1,4 +1,4 @@
-#include "tessera/train/optim/step.hpp"
+#include "tessera/arrays/optim/step.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,15 +7,11 @@
 #include <span>
 
 #include "tessera/base/error.hpp"
-#include "tessera/train/optim/internal/slots.hpp"
+#include "tessera/train/optim/slots.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 namespace {
 
-using arrays::Array;
-using arrays::DenseArray;
-using arrays::RowSparse;
-using arrays::Storage;
 using sparse::Csr;
 
 template <class T>
@@ -55,7 +51,7 @@ bool storages_fit(Storage weight, Storage gradient, Storage state) {
 }
 
 template <class T>
-void check_step(const Optimiser& optimiser, const Array<T>& weight, const Array<T>& gradient,
+void check_step(const train::Optimiser& optimiser, const Array<T>& weight, const Array<T>& gradient,
                 const State<T>& state) {
   check(optimiser);
   check(weight);
@@ -84,15 +80,15 @@ void check_step(const Optimiser& optimiser, const Array<T>& weight, const Array<
 // of a dense one; a row of a csr consists of its stored elements.
 template <class T>
 struct Step {
-  Optimiser optimiser;
+  train::Optimiser optimiser;
   std::int64_t number;
   T *weight, *first, *second;
   const Csr<T>* pattern;  // null: whole rows
 
   void change(std::int64_t begin, std::int64_t count, const T* gradient) const {
     const auto at = [begin](T* array) { return array == nullptr ? nullptr : array + begin; };
-    internal::change_slots(optimiser, number,
-                           internal::Slots<T>{at(weight), gradient, at(first), at(second), count});
+    train::change_slots(optimiser, number,
+                        train::Slots<T>{at(weight), gradient, at(first), at(second), count});
   }
   // Changes the weights of row r; `gathered` is a scratch buffer for one row.
   void change_row(std::int64_t r, std::span<const T> gradient, std::vector<T>& gathered) const {
@@ -132,7 +128,7 @@ void step_all_rows(const Step<T>& step, const RowSparse<T>& gradient) {
 }
 
 template <class T>
-void step_standard_sgd(Step<T> step, const Sgd& rule, std::vector<T>& weight,
+void step_standard_sgd(Step<T> step, const train::Sgd& rule, std::vector<T>& weight,
                        const RowSparse<T>& gradient) {
   const T shrink = T(1 - rule.learning_rate * step.optimiser.weight_decay);
   for (T& w : weight) w *= shrink;
@@ -143,7 +139,7 @@ void step_standard_sgd(Step<T> step, const Sgd& rule, std::vector<T>& weight,
 template <class T>
 void step_row_sparse(const Step<T>& step, bool is_lazy, std::vector<T>& weight,
                      const RowSparse<T>& gradient) {
-  const auto* sgd = std::get_if<Sgd>(&step.optimiser.rule);
+  const auto* sgd = std::get_if<train::Sgd>(&step.optimiser.rule);
   if (is_lazy)
     step_rows(step, gradient);
   else if (sgd != nullptr && sgd->momentum == 0)
@@ -162,7 +158,7 @@ Array<T> zeros_like(const Array<T>& weight) {
 }  // namespace
 
 template <class T>
-State<T> make_state(const Optimiser& optimiser, const Array<T>& weight) {
+State<T> make_state(const train::Optimiser& optimiser, const Array<T>& weight) {
   check(optimiser);
   check(weight);
   require_all_rows(weight, "weight");
@@ -173,7 +169,8 @@ State<T> make_state(const Optimiser& optimiser, const Array<T>& weight) {
 }
 
 template <class T>
-void step(const Optimiser& optimiser, Array<T>& weight, const Array<T>& gradient, State<T>& state) {
+void step(const train::Optimiser& optimiser, Array<T>& weight, const Array<T>& gradient,
+          State<T>& state) {
   check_step(optimiser, weight, gradient, state);
   const auto array = [&](std::size_t i) {
     return i < state.arrays.size() ? values_of(state.arrays[i]).data() : nullptr;
@@ -192,9 +189,9 @@ void step(const Optimiser& optimiser, Array<T>& weight, const Array<T>& gradient
   now.change(0, std::ssize(w), all.data());
 }
 
-template State<float> make_state(const Optimiser&, const Array<float>&);
-template State<double> make_state(const Optimiser&, const Array<double>&);
-template void step(const Optimiser&, Array<float>&, const Array<float>&, State<float>&);
-template void step(const Optimiser&, Array<double>&, const Array<double>&, State<double>&);
+template State<float> make_state(const train::Optimiser&, const Array<float>&);
+template State<double> make_state(const train::Optimiser&, const Array<double>&);
+template void step(const train::Optimiser&, Array<float>&, const Array<float>&, State<float>&);
+template void step(const train::Optimiser&, Array<double>&, const Array<double>&, State<double>&);
 
-}  // namespace tessera::train
+}  // namespace tessera::arrays

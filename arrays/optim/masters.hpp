@@ -1,10 +1,10 @@
 #pragma once
 
+#include "tessera/arrays/optim/step.hpp"
 #include "tessera/arrays/row_sparse/arrays.hpp"
 #include "tessera/train/optim/optimiser.hpp"
-#include "tessera/train/optim/step.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 
 // Makes one step on weights of a short type with masters in float. The master takes the step of
 // step.hpp, whose table of storages, errors and laziness hold here too; then every weight that may
@@ -14,12 +14,11 @@ namespace tessera::train {
 // The cost beside the checks is O(values of the gradient) for a lazy step with a row_sparse
 // gradient, else O(weight).
 template <class W>
-void step_with_masters(const Optimiser& optimiser, arrays::Array<W>& weight,
-                       arrays::Array<float>& master, const arrays::Array<W>& gradient,
-                       State<float>& state);
+void step_with_masters(const train::Optimiser& optimiser, Array<W>& weight, Array<float>& master,
+                       const Array<W>& gradient, State<float>& state);
 
 // Returns masters of weights: the same array in float, which is exact.
 template <class W>
-arrays::Array<float> make_masters(const arrays::Array<W>& weight);
+Array<float> make_masters(const Array<W>& weight);
 
-}  // namespace tessera::train
+}  // namespace tessera::arrays

@@ -6,15 +6,15 @@
 #include <memory>
 
 #include "tessera/arrays/mapped/mapped_array.hpp"
+#include "tessera/arrays/optim/row_gradient.hpp"
 #include "tessera/arrays/row_sparse/cast_storage.hpp"
 #include "tessera/arrays/tensor/slices.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
-#include "tessera/train/row_gradient.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 namespace {
 
 constexpr std::int64_t kX = 24, kY = 20, kZ = 8;
@@ -120,4 +120,4 @@ TEST(RowGradients, AreOfElements) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::arrays

@@ -6,16 +6,17 @@
 #include <cmath>
 #include <set>
 
+#include "tessera/arrays/optim/step.hpp"
 #include "tessera/tests/arrays/row_sparse/arrays_for_tests.hpp"
-#include "tessera/train/optim/step.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 namespace {
 
-using arrays::Array;
-using arrays::DenseArray;
-using arrays::RowSparse;
-using arrays::Storage;
+using train::AdaGrad;
+using train::Adam;
+using train::Optimiser;
+using train::Rule;
+using train::Sgd;
 
 struct Truth {
   std::vector<double> weight, first, second;
@@ -111,4 +112,4 @@ TEST(StepGrid, ADenseGradientIsOneWithAllRows) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::arrays

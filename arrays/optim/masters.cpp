@@ -1,4 +1,4 @@
-#include "tessera/train/optim/masters.hpp"
+#include "tessera/arrays/optim/masters.hpp"
 
 #include <algorithm>
 #include <variant>
@@ -7,12 +7,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 namespace {
 
-using arrays::Array;
-using arrays::DenseArray;
-using arrays::RowSparse;
 using sparse::Csr;
 
 template <class W>
@@ -75,7 +72,7 @@ Array<float> make_masters(const Array<W>& weight) {
 }
 
 template <class W>
-void step_with_masters(const Optimiser& optimiser, Array<W>& weight, Array<float>& master,
+void step_with_masters(const train::Optimiser& optimiser, Array<W>& weight, Array<float>& master,
                        const Array<W>& gradient, State<float>& state) {
   require_one_layout(weight, master);
   step(optimiser, master, make_masters(gradient), state);
@@ -93,14 +90,14 @@ void step_with_masters(const Optimiser& optimiser, Array<W>& weight, Array<float
   for (const std::int64_t r : rows->rows) round(values_of_row(weight, r, rows->row_size()));
 }
 
-#define TESSERA_INSTANTIATE_MASTERS(W)                                                         \
-  template Array<float> make_masters(const Array<W>&);                                         \
-  template void step_with_masters(const Optimiser&, Array<W>&, Array<float>&, const Array<W>&, \
-                                  State<float>&);
+#define TESSERA_INSTANTIATE_MASTERS(W)                                               \
+  template Array<float> make_masters(const Array<W>&);                               \
+  template void step_with_masters(const train::Optimiser&, Array<W>&, Array<float>&, \
+                                  const Array<W>&, State<float>&);
 
 TESSERA_INSTANTIATE_MASTERS(Half)
 TESSERA_INSTANTIATE_MASTERS(BFloat16)
 
 #undef TESSERA_INSTANTIATE_MASTERS
 
-}  // namespace tessera::train
+}  // namespace tessera::arrays

@@ -5,11 +5,11 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 
 // Rows of a weight gradient, and the ledger of the pass that computed them.
 struct RowGradient {
-  arrays::RowSparse<float> gradient;  // [x][y] of the weights, zero outside their pattern
+  RowSparse<float> gradient;  // [x][y] of the weights, zero outside their pattern
   device::Ledger ledger;
 };
 
@@ -24,4 +24,4 @@ template <class T>
 RowGradient grad_w_rows(runtime::FullyConnected& layer, MatrixView<const T> q_grad,
                         MatrixView<const T> s);
 
-}  // namespace tessera::train
+}  // namespace tessera::arrays

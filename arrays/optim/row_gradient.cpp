@@ -1,4 +1,4 @@
-#include "tessera/train/row_gradient.hpp"
+#include "tessera/arrays/optim/row_gradient.hpp"
 
 #include <utility>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "tessera/arrays/row_sparse/cast_storage.hpp"
 #include "tessera/base/half.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 namespace {
 
 template <class T>
@@ -38,8 +38,8 @@ RowGradient grad_w_rows(runtime::FullyConnected& layer, MatrixView<const T> q_gr
                         MatrixView<const T> s) {
   sparse::Csr<float> all;
   device::Ledger ledger = layer.grad_w<T>(q_grad, s, all);
-  if (!all.block.is_element()) return {arrays::to_row_sparse(all), std::move(ledger)};
-  return {arrays::to_row_sparse(touched_rows(all, q_grad)), std::move(ledger)};
+  if (!all.block.is_element()) return {to_row_sparse(all), std::move(ledger)};
+  return {to_row_sparse(touched_rows(all, q_grad)), std::move(ledger)};
 }
 
 template RowGradient grad_w_rows(runtime::FullyConnected&, MatrixView<const float>,
@@ -47,4 +47,4 @@ template RowGradient grad_w_rows(runtime::FullyConnected&, MatrixView<const floa
 template RowGradient grad_w_rows(runtime::FullyConnected&, MatrixView<const Half>,
                                  MatrixView<const Half>);
 
-}  // namespace tessera::train
+}  // namespace tessera::arrays

@@ -1,23 +1,26 @@
 // Compares with figures computed by hand from the formulas, and checks refusals.
 
-#include "tessera/train/optim/step.hpp"
+#include "tessera/arrays/optim/step.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "tessera/base/random_matrix.hpp"
 #include "tessera/tests/arrays/row_sparse/arrays_for_tests.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
+#include "tessera/train/optim/values.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 namespace {
 
-using arrays::Array;
-using arrays::DenseArray;
-using arrays::RowSparse;
-using arrays::Storage;
 using test::raises;
+using train::AdaGrad;
+using train::Adam;
+using train::Optimiser;
+using train::Rule;
+using train::Sgd;
 
 using Values = std::vector<double>;
 
@@ -181,6 +184,31 @@ TEST(Step, ACsrTakesARowSparseGradientAtItsPattern) {
     }
 }
 
+TEST(Step, OfACsrHasTheBitsOfAStepOnItsValues) {
+  constexpr std::int32_t kCount = 101;
+  const auto executor = make_executor(1);
+  const Matrix<float> start = random_matrix<float>(1, kCount, 1);
+  sparse::Csr<float> csr{1, kCount, {}, {0, kCount}, {}, {}};
+  for (std::int32_t i = 0; i < kCount; ++i) csr.col.push_back(i);
+  csr.values.assign(start.elements().begin(), start.elements().end());
+  for (const Optimiser& optimiser :
+       {Optimiser{.rule = Sgd{0.1, 0.9}, .weight_decay = 0.01}, Optimiser{.rule = Sgd{}},
+        Optimiser{.rule = Adam{}, .clip = 0.5}, Optimiser{.rule = AdaGrad{}},
+        Optimiser{.rule = train::Nesterov{}}, Optimiser{.rule = train::TorchSgd{}},
+        Optimiser{.rule = train::AdamW{}}}) {
+    Array<float> weight = csr;
+    State<float> state = make_state<float>(optimiser, weight);
+    std::vector<float> values = csr.values;
+    auto value_state = train::make_value_state<float>(optimiser, kCount);
+    for (int t = 0; t < 3; ++t) {
+      step<float>(optimiser, weight, csr, state);
+      train::step<float>(optimiser, values, csr.values, value_state, *executor);
+    }
+    EXPECT_EQ(values, std::get<sparse::Csr<float>>(weight).values) << name_of(optimiser);
+    EXPECT_NE(values, csr.values) << name_of(optimiser);
+  }
+}
+
 TEST(StepRefuses, ArraysThatDoNotFitAndChangesNothing) {
   const Optimiser momentum{.rule = Sgd{.momentum = .9}};
   const auto refused = [&](Array<double> weight, const Array<double>& gradient, State<double> state,
@@ -246,4 +274,4 @@ TEST(Optimiser, HasTheDefaultsOfTheSource) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::arrays

@@ -6,20 +6,20 @@
 #include "tessera/arrays/row_sparse/arrays.hpp"
 #include "tessera/train/optim/optimiser.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 
 // The state of an optimiser for one weight array: states_of() arrays of its shape.
 template <class T>
 struct State {
   std::int64_t steps = 0;
-  std::vector<arrays::Array<T>> arrays;
+  std::vector<Array<T>> arrays;
   friend bool operator==(const State&, const State&) = default;
 };
 
 // Returns a state of zeros in the storage of the weight: with every row stored, or with the pattern
 // of the weight. O(weight).
 template <class T>
-State<T> make_state(const Optimiser& optimiser, const arrays::Array<T>& weight);
+State<T> make_state(const train::Optimiser& optimiser, const Array<T>& weight);
 
 // Makes one step. T is float or double; all arithmetic is in T.
 //   weight       gradient     states       rows that change
@@ -35,7 +35,7 @@ State<T> make_state(const Optimiser& optimiser, const arrays::Array<T>& weight);
 // weights by 1 - learning_rate * weight_decay and then applies the gradient. The cost beside the
 // checks is O(values of the gradient) for a lazy step with a row_sparse gradient, else O(weight).
 template <class T>
-void step(const Optimiser& optimiser, arrays::Array<T>& weight, const arrays::Array<T>& gradient,
+void step(const train::Optimiser& optimiser, Array<T>& weight, const Array<T>& gradient,
           State<T>& state);
 
-}  // namespace tessera::train
+}  // namespace tessera::arrays

@@ -1,4 +1,4 @@
-#include "tessera/train/optim/masters.hpp"
+#include "tessera/arrays/optim/masters.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,14 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 
-namespace tessera::train {
+namespace tessera::arrays {
 namespace {
 
-using arrays::Array;
-using arrays::DenseArray;
-using arrays::RowSparse;
+using train::AdaGrad;
+using train::Adam;
+using train::Optimiser;
+using train::Rule;
+using train::Sgd;
 
 Array<Half> ones(std::int64_t rows, std::int64_t cols) {
   return DenseArray<Half>{{rows, cols}, std::vector<Half>(std::size_t(rows * cols), Half(1.0f))};
@@ -63,4 +65,4 @@ TEST(StepWithMasters, RefusesMastersOfAnotherLayout) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::arrays
