@@ -65,8 +65,9 @@ TEST(TesseraTarget, ChoosesTheInstructionSetOfTheProcess) {
       EXPECT_EQ(outcome.exit, 0) << outcome.out;
       EXPECT_THAT(outcome.out, AllOf(HasSubstr("uses " + target.name + "\n"),
                                      HasSubstr("afterwards " + target.name + "\n")));
-      if (!better.empty())
+      if (!better.empty()) {
         EXPECT_THAT(outcome.out, testing::Not(HasSubstr("may use " + better + "\n")));
+      }
     }
     better = target.name;
   }
@@ -100,7 +101,8 @@ TEST(TesseraTarget, KnowsTheSetsThatKernelsWereCompiledFor) {
     if (target.runs_here) names.push_back(target.name);
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  if (chosen_instruction_set().empty()) EXPECT_THAT(outcome.out, HasSubstr("are " + list + ";"));
+  if (!chosen_instruction_set().empty()) GTEST_SKIP() << "this run has a choice already";
+  EXPECT_THAT(outcome.out, HasSubstr("are " + list + ";"));
 }
 
 }  // namespace
