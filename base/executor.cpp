@@ -6,7 +6,9 @@
 #include <thread>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/instruction_sets.hpp"
 #include "tessera/base/internal/executors.hpp"
+#include "tessera/base/process.hpp"
 
 namespace tessera {
 namespace {
@@ -14,10 +16,10 @@ namespace {
 int cores() { return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1); }
 
 int checked_threads(int threads) {
-  if (threads < 0)
+  if (threads < 0 || threads > kMostThreads)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} threads; use 1 or more, or 0 for all cores", threads));
-  return threads > 0 ? threads : cores();
+                fmt::format("{} threads; use 1 to {}, or 0 for all cores", threads, kMostThreads));
+  return threads > 0 ? threads : std::min(cores(), kMostThreads);
 }
 
 }  // namespace
@@ -32,9 +34,12 @@ bool has_executor(ExecutorKind kind) {
 }
 
 std::unique_ptr<Executor> make_executor(ExecutorKind kind, int threads) {
+  static_cast<void>(allowed_instruction_sets());  // throws for a choice that this CPU does not have
   const int count = checked_threads(threads);
   if (kind == ExecutorKind::Threads) return internal::make_thread_executor(count);
 #ifdef TESSERA_HAS_TBB
+  // A child of fork() has no oneTBB: see TbbExecutor.
+  if (process_number() != 0) return internal::make_thread_executor(std::min(count, cores()));
   return internal::make_tbb_executor(count);
 #else
   throw Error(

@@ -3,8 +3,10 @@
 #include <oneapi/tbb/task_arena.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "tessera/base/internal/executors.hpp"
+#include "tessera/base/process.hpp"
 
 namespace tessera::internal {
 namespace {
@@ -17,18 +19,29 @@ int arena_threads(int wanted) {
   return threads > 1 ? std::clamp(startable_threads(threads), 1, threads) : 1;
 }
 
-// Each executor has an arena, because oneTBB's global limit is the smallest that anyone asks for.
+// Each executor has an arena, because oneTBB's global limit is the smallest that anyone asks for. A
+// child of fork() has neither oneTBB's threads nor a way to start them again, so its loops run on
+// an executor of std::jthread instead.
 class TbbExecutor final : public Executor {
  public:
-  explicit TbbExecutor(int threads) : arena_(arena_threads(threads)) {}
-  int threads() const override { return arena_.max_concurrency(); }
+  explicit TbbExecutor(int threads)
+      : process_(process_number()),
+        arena_(std::make_unique<oneapi::tbb::task_arena>(arena_threads(threads))),
+        threads_(arena_->max_concurrency()) {}
+  ~TbbExecutor() override {
+    // To destroy the parent's arena would wait for locks of oneTBB that nobody holds any more.
+    if (is_of_parent()) static_cast<void>(arena_.release());
+  }
+  int threads() const override { return threads_; }
 
  protected:
   void run(std::int64_t count, Task task) override {
     if (count <= 1) return run_at_most_one(count, task);
+    if (is_of_parent()) return run_in_child(count, task);
     FirstFailure failure;
-    arena_.execute([&] {
+    arena_->execute([&] {
       oneapi::tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) {
+        const DefaultFloatMode mode;
         try {
           task.call(task.object, i);
         } catch (...) {
@@ -40,7 +53,17 @@ class TbbExecutor final : public Executor {
   }
 
  private:
-  oneapi::tbb::task_arena arena_;
+  bool is_of_parent() const { return process_ != process_number(); }
+
+  void run_in_child(std::int64_t count, Task task) {
+    Executor& instead = in_child_.get([this] { return make_thread_executor(threads_); });
+    instead.for_each(count, [&](std::int64_t i) { task.call(task.object, i); });
+  }
+
+  std::uint32_t process_;
+  std::unique_ptr<oneapi::tbb::task_arena> arena_;
+  int threads_;
+  OfProcess<Executor> in_child_;
 };
 
 }  // namespace

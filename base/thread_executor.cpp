@@ -2,12 +2,14 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "tessera/base/internal/executors.hpp"
+#include "tessera/base/process.hpp"
 
 namespace tessera::internal {
 namespace {
@@ -31,7 +33,8 @@ void wait_awake(const Over& over) {
   while (!over() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
 }
 
-// An executor on std::jthread. Invariants:
+// Threads that run loops. They do not exist in a child of fork(), which makes another pool.
+// Invariants:
 //   1. The caller writes task_, count_ and chunk_ only while no worker is inside a loop, and
 //      publishes them through mutex_ together with round_. round_ and inside_ are changed only
 //      under mutex_; they are atomic so that threads that wait awake can look at them without it.
@@ -39,16 +42,15 @@ void wait_awake(const Over& over) {
 //   3. inside_ is the number of workers that are inside the loop. They enter only while open_ is
 //      true. When the caller finds no index left it sets open_ to false and waits until inside_ is
 //      0: a worker that has not woken up by then has nothing to do and is not waited for.
-class ThreadExecutor final : public Executor {
+template <class Task>
+class Pool {
  public:
-  explicit ThreadExecutor(int threads) {
+  explicit Pool(int threads) {
     start_threads(workers_, threads - 1, [this](const std::stop_token& stop) { work(stop); });
   }
-  int threads() const override { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
- protected:
-  void run(std::int64_t count, Task task) override {
-    if (count <= 1) return run_at_most_one(count, task);
+  void run(std::int64_t count, Task task) {
     // Four chunks per thread are enough to balance unequal bodies and few enough to avoid
     // contention on next_.
     const std::int64_t chunk = std::max<std::int64_t>(1, count / (4 * threads()));
@@ -75,6 +77,7 @@ class ThreadExecutor final : public Executor {
 
  private:
   void work(const std::stop_token& stop) {
+    const DefaultFloatMode mode;
     std::int64_t seen = 0;
     std::unique_lock lock(mutex_);
     while (wake_.wait(lock, stop, [&] { return open_ && round_ != seen; })) {
@@ -117,6 +120,27 @@ class ThreadExecutor final : public Executor {
   std::atomic<std::int64_t> next_{0};
   FirstFailure failure_;
   std::vector<std::jthread> workers_;  // last member: joined before the members they use are gone
+};
+
+// An executor on std::jthread.
+class ThreadExecutor final : public Executor {
+ public:
+  explicit ThreadExecutor(int threads) : threads_(threads) { threads_ = pool().threads(); }
+  int threads() const override { return threads_; }
+
+ protected:
+  void run(std::int64_t count, Task task) override {
+    if (count <= 1) return run_at_most_one(count, task);
+    pool().run(count, task);
+  }
+
+ private:
+  Pool<Task>& pool() {
+    return pool_.get([this] { return std::make_unique<Pool<Task>>(threads_); });
+  }
+
+  int threads_;
+  OfProcess<Pool<Task>> pool_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tessera/codelets/softmax.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tessera/base/exp.hpp"
@@ -37,6 +38,7 @@ void softmax_reference(const SoftmaxRows& rows, const T* scores, T* out) noexcep
     for_each_value(rows, row, [&](std::int64_t i, std::size_t) {
       if (score(i) > largest) largest = score(i);
     });
+    if (!std::isfinite(largest) && internal::softmax_of_large_row(rows, row, scores, out)) continue;
     if (largest == kLeastScore) largest = 0;  // exp() of every kept score is 0
     SoftmaxLanes sums{};
     for_each_value(rows, row, [&](std::int64_t i, std::size_t lane) {
@@ -48,6 +50,28 @@ void softmax_reference(const SoftmaxRows& rows, const T* scores, T* out) noexcep
     for_each_value(rows, row,
                    [&](std::int64_t i, std::size_t) { out[i] = T(float(out[i]) * factor); });
   }
+}
+
+template <class T>
+bool internal::softmax_of_large_row(const SoftmaxRows& rows, std::int64_t row, const T* scores,
+                                    T* out) noexcept {
+  const float sign = rows.scale < 0 ? -1.0f : 1.0f;  // of the order of scores
+  float best = kLeastScore;
+  for_each_value(rows, row, [&](std::int64_t i, std::size_t) {
+    if (is_kept(rows, i)) best = std::max(best, sign * float(scores[i]));
+  });
+  if (!std::isfinite(best) || !std::isfinite(rows.scale)) return false;
+  SoftmaxLanes sums{};
+  for_each_value(rows, row, [&](std::int64_t i, std::size_t lane) {
+    const float below = rows.scale * (float(scores[i]) - sign * best);
+    const float e = is_kept(rows, i) ? exp_of_negative(below) : 0.0f;
+    sums[lane] += e;
+    out[i] = T(e);
+  });
+  const float factor = 1 / internal::sum_of(sums);  // the best score adds 1
+  for_each_value(rows, row,
+                 [&](std::int64_t i, std::size_t) { out[i] = T(float(out[i]) * factor); });
+  return true;
 }
 
 template <class T>
@@ -66,8 +90,10 @@ void softmax_gradient_reference(const SoftmaxRows& rows, const T* softmax, const
   }
 }
 
-#define TESSERA_SOFTMAX(T)                                                    \
-  template void softmax_reference(const SoftmaxRows&, const T*, T*) noexcept; \
+#define TESSERA_SOFTMAX(T)                                                                 \
+  template bool internal::softmax_of_large_row(const SoftmaxRows&, std::int64_t, const T*, \
+                                               T*) noexcept;                               \
+  template void softmax_reference(const SoftmaxRows&, const T*, T*) noexcept;              \
   template void softmax_gradient_reference(const SoftmaxRows&, const T*, const T*, T*) noexcept;
 TESSERA_SOFTMAX(float)
 TESSERA_SOFTMAX(Half)

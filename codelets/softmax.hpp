@@ -41,7 +41,8 @@ struct SoftmaxRows {
 
 // Writes exp(scale * score - largest of the row) / sum of the row, and 0 for what is not kept. Sums
 // are floats, in eight lanes that start from 0 with each run. A row whose kept scores are all minus
-// infinity becomes 0. The arrays may be the same.
+// infinity becomes 0. In a row whose largest product scale * score is beyond the range of float,
+// the differences of the scores are scaled. The arrays may be the same.
 template <class T>
 void softmax(const SoftmaxRows& rows, const T* scores, T* out) noexcept;
 template <class T>

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "tessera/base/half.hpp"
+#include "tessera/distributed/agreement.hpp"
 
 namespace tessera::distributed {
 namespace {
@@ -44,6 +48,15 @@ void BatchLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("grad_w: dQ has {} columns and S {}, but rank {} has {} of the batch",
                             q_grad.cols, s.cols, ranks_.rank(), own.size()));
+  if (!is_compared_) {
+    std::vector<sparse::Csr<float>> weights;
+    for (std::int64_t g = 0; g < problem_.size.g; ++g) weights.push_back(local_.weights(g));
+    require_same(ranks_, "grad_w",
+                 {given_problem(problem_),
+                  given_weights(weights),
+                  {"number of leaves", Digest().add(leaves_).value(), std::to_string(leaves_)}});
+    is_compared_ = true;
+  }
   TreeSum sum(ranks_, leaves_, std::ssize(gradients));
   leaf_.resize(gradients.size());
   for (std::int64_t leaf = own_.begin; leaf < own_.end; ++leaf) {

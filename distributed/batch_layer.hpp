@@ -37,7 +37,8 @@ class BatchLayer {
   // Returns this rank's columns of the batch.
   Range columns() const;
 
-  // Writes the gradients of the whole batch from this rank's columns of dQ and S. Collective.
+  // Writes the gradients of the whole batch from this rank's columns of dQ and S. Collective. The
+  // first call compares problem, leaves and weights of all ranks (agreement.hpp).
   template <class T>
   void grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
 
@@ -50,6 +51,7 @@ class BatchLayer {
   Range own_;  // leaves
   host::HostLayer local_;
   std::vector<float> leaf_;  // gradients of one leaf
+  bool is_compared_ = false;
 };
 
 }  // namespace tessera::distributed

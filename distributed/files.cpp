@@ -1,10 +1,15 @@
 #include "tessera/distributed/files.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "tessera/base/input_file.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/distributed/agreement.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/io/row_file.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -14,8 +19,22 @@ namespace {
 
 constexpr std::string_view kWhat = "places of the rows of a file";
 
+// Returns the size of a file with a digest of its first and last bytes, by which ranks see that
+// they were given copies of one file. To read all of it would take as long as what it saves.
+Given given_file(const std::string& path) {
+  constexpr std::int64_t kEnds = 1 << 12;
+  const InputFile file(path);
+  const std::int64_t size = file.bytes(), part = std::min(size, kEnds);
+  std::vector<char> ends(std::size_t(2 * part));
+  file.read(0, part, ends.data());
+  file.read(size - part, part, ends.data() + part);
+  return {"file", Digest().add(size).add(std::span<const char>(ends)).value(),
+          fmt::format("{} bytes in {}", size, path)};
+}
+
 // Returns the index that the first rank has made.
 io::RowIndex index_of(Communicator& ranks, const std::string& path) {
+  require_same(ranks, "rows of a file", {given_file(path)});
   io::RowIndex index;
   std::string refusal;
   if (ranks.rank() == 0) try {

@@ -25,7 +25,8 @@ struct FileRows {
 // of its own rows alone. The cut has about as many entries for each rank. Elements are grouped into
 // blocks, whose gaps are filled with zeros. The result is what DistributedLayer::set_rows takes. T
 // is float or double. Collective. Throws the errors of io::index_rows and io::read_rows;
-// io::NotByRows is thrown on every rank, so that all can read the whole file instead.
+// io::NotByRows is thrown on every rank, so that all can read the whole file instead;
+// Error{InvalidArgument} on every rank if the files of the ranks differ in length or at their ends.
 template <class T = float>
 FileRows<T> read_own_rows(Communicator& ranks, const std::string& path, BlockShape block = {});
 

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/overlap.hpp"
+#include "tessera/distributed/agreement.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/sub_ranks.hpp"
 
@@ -135,6 +138,7 @@ void GroupedLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
   if (std::ssize(weights) != s.problem.size.g)
     refuse_call(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
                             s.problem.size.g));
+  require_same(s.ranks, "set_weights", {given_problem(s.problem), given_weights(weights)});
   for (const auto& group : s.own) group->layer.set_weights(weights[std::size_t(group->group)]);
   s.has_weights = true;
 }
@@ -157,6 +161,7 @@ bool GroupedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
   state_->require_weights("forward");
   state_->check_rows("forward", "s", s.rows, input_rows());
   state_->check_rows("forward", "q", q.rows, output_rows());
+  check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
   std::int64_t in = 0, out = 0;
   return state_->for_each(options, times, [&](OwnGroup& group, const auto& run, PassTimes& time) {
     const Range from{in, in + group.inputs().size()}, to{out, out + group.outputs().size()};
@@ -173,6 +178,7 @@ bool GroupedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
   state_->require_weights("grad_a");
   state_->check_rows("grad_a", "q_grad", q_grad.rows, output_rows());
   state_->check_rows("grad_a", "s_grad", s_grad.rows, input_rows());
+  check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
   std::int64_t in = 0, out = 0;
   return state_->for_each(options, times, [&](OwnGroup& group, const auto& run, PassTimes& time) {
     const Range from{in, in + group.outputs().size()}, to{out, out + group.inputs().size()};
@@ -193,6 +199,8 @@ bool GroupedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   if (std::ssize(gradients) != values())
     refuse_call(
         fmt::format("grad_w: there are {} gradients for {} values", gradients.size(), values()));
+  check_no_overlap("grad_w", footprint("gradients", gradients),
+                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
   std::int64_t rows = 0, cols = 0;
   return state_->for_each(options, times, [&](OwnGroup& group, const auto& run, PassTimes& time) {
     const Range out{rows, rows + group.outputs().size()}, in{cols, cols + group.inputs().size()};

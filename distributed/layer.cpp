@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/overlap.hpp"
+#include "tessera/distributed/agreement.hpp"
 #include "tessera/distributed/internal/columns.hpp"
 #include "tessera/distributed/internal/panels.hpp"
 #include "tessera/distributed/lists.hpp"
@@ -199,7 +201,7 @@ struct DistributedLayer::State {
 DistributedLayer::DistributedLayer(const Problem& problem, const host::HostCpu& cpu,
                                    Executor& executor, Communicator& ranks,
                                    const LayerOptions& options)
-    : state_(new State{problem, cpu, &executor, &ranks, options}) {
+    : state_(std::unique_ptr<State>(new State{problem, cpu, &executor, &ranks, options})) {
   check_problem(problem);
   if (problem.size.g != 1)
     refuse(fmt::format("a DistributedLayer has one group, not {}; GroupedLayer has several",
@@ -221,6 +223,8 @@ void DistributedLayer::set_weights(const sparse::Csr<float>& weights) {
                     "{} in blocks of {} x {}",
                     weights.rows, weights.cols, weights.block.rows, weights.block.cols, size.x,
                     size.y, problem.block.rows, problem.block.cols));
+  require_same(*state_->ranks, "set_weights",
+               {given_problem(problem), given_weights({&weights, 1})});
   RowCut outputs;
   if (state_->options.outputs) {
     outputs = *state_->options.outputs;
@@ -246,6 +250,10 @@ void DistributedLayer::set_rows(const RowCut& outputs, sparse::Csr<float> rows) 
                     "blocks of {} x {}",
                     rows.rows, rows.cols, s.ranks->rank(), own.size(), padded.y,
                     s.problem.block.rows, s.problem.block.cols));
+  require_same(
+      *s.ranks, "set_rows",
+      {given_problem(s.problem), given_caches(s.cpu), given_cut("cut of the outputs", outputs),
+       given_cut("cut of the inputs", s.options.inputs.value_or(RowCut()))});
   s.has_weights = false;
   s.outputs = outputs;
   s.rows.reset();
@@ -307,7 +315,7 @@ bool DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
   State& state = *state_;
   state.check_operand("forward", "s", s, state.inputs, s.cols);
   state.check_operand("forward", "q", q, state.outputs, s.cols);
-  const Footprint operands[] = {footprint("s", s)};
+  const Footprint operands[] = {footprint("s", s), footprint("bias", after.bias)};
   check_no_overlap("forward", footprint("q", q), operands);
   return state.for_each_panel<T>(
       {Pass::Fwd, "Fwd: rows of S", state.inputs, state.product_panels(false, s.cols),

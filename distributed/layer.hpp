@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/distributed/communicator.hpp"
@@ -55,8 +55,9 @@ struct PassTimes {
 // Every function that is not const is collective: all ranks call it, in the same order. An
 // exception on one rank leaves the others waiting, so the program ends all of them: run_ranks and
 // run_mpi_rank do. Throws Error{InvalidArgument} for operands of another shape or type and for
-// calls before the first weights, and the errors of the communicator. One group, and no dense
-// passes.
+// calls before the first weights, and the errors of the communicator. When weights are set, all
+// ranks compare what they were given (agreement.hpp). One group, and no dense passes. A layer that
+// was moved from may be destroyed and assigned to; all else is refused.
 class DistributedLayer {
  public:
   using Cost = PassTimes;
@@ -150,7 +151,7 @@ class DistributedLayer {
   void change_parts(const host::ChangePart& change);
 
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 }  // namespace tessera::distributed

@@ -1,5 +1,8 @@
 #include "tessera/distributed/pod_ranks.hpp"
 
+#include <fmt/format.h>
+
+#include "tessera/base/error.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/row_cut.hpp"
 
@@ -20,6 +23,13 @@ void PodRanks::complete(std::span<std::vector<std::byte>> lists) {
     all.insert(all.end(), list.begin(), list.end());
   }
   const auto sizes_of = gather_lists(ranks_, "bytes of devices", sizes);
+  for (int rank = 0; rank < ranks_.size(); ++rank)
+    if (std::ssize(sizes_of[std::size_t(rank)]) != cut.of(rank).size())
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("rank {} runs {} devices of a pod, and should run {} of those that "
+                              "rank {} has; give all ranks the same layer",
+                              rank, sizes_of[std::size_t(rank)].size(), cut.of(rank).size(),
+                              ranks_.rank()));
   const auto bytes_of = gather_lists(ranks_, "results of devices", all);
   for (int rank = 0; rank < ranks_.size(); ++rank) {
     if (rank == ranks_.rank()) continue;

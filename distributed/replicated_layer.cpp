@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/overlap.hpp"
+#include "tessera/distributed/agreement.hpp"
 #include "tessera/distributed/internal/columns.hpp"
 #include "tessera/distributed/internal/part_product.hpp"
 #include "tessera/distributed/lists.hpp"
@@ -219,6 +223,11 @@ void ReplicatedLayer::set_weights(const sparse::Csr<float>& weights) {
   const Dims size = s.problem.size_in_blocks();
   if (weights.rows != size.x || weights.cols != size.y || weights.block != s.problem.block)
     refuse_replicas("set_weights: the matrix has another size or block than the layer");
+  require_same(s.ranks, "set_weights",
+               {given_problem(s.problem),
+                given_weights({&weights, 1}),
+                {"number of replicas", Digest().add(std::int64_t{s.replicas}).value(),
+                 std::to_string(s.replicas)}});
   const sparse::Csr<float> transpose = sparse::transpose(weights);
   const BlockShape block = s.problem.block;
   const RowCut rows = cut_evenly(row_counts(weights), s.problem.size.x, block.rows, s.ranks.size());
@@ -256,6 +265,7 @@ void ReplicatedLayer::forward(MatrixView<const float> s, MatrixView<float> q) {
   state.require_weights("forward");
   state.check_operand("forward", "s", s, inputs(), s.cols);
   state.check_operand("forward", "q", q, outputs(), s.cols);
+  check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
   state.fwd.product(s, q);
 }
 
@@ -265,6 +275,7 @@ void ReplicatedLayer::grad_a(MatrixView<const float> q_grad, MatrixView<float> s
   if (!state.grad_a) refuse_replicas("grad_a: the problem has no GradA");
   state.check_operand("grad_a", "q_grad", q_grad, outputs(), q_grad.cols);
   state.check_operand("grad_a", "s_grad", s_grad, inputs(), q_grad.cols);
+  check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
   state.moved = Matrix<float>(state.grad_a->outputs().size(), q_grad.cols);
   state.grad_a->product(q_grad, state.moved.view());
   state.move_home(s_grad);
@@ -277,6 +288,8 @@ void ReplicatedLayer::grad_w(MatrixView<const float> q_grad, MatrixView<const fl
   if (!state.problem.grad_w) refuse_replicas("grad_w: the problem has no GradW");
   state.check_operand("grad_w", "q_grad", q_grad, outputs(), s.cols);
   state.check_operand("grad_w", "s", s, inputs(), s.cols);
+  check_no_overlap("grad_w", footprint("gradients", gradients),
+                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
   state.fwd.layer().grad_w<float>(state.fwd.gather_run(q_grad), s, gradients);
 }
 

@@ -181,6 +181,7 @@ GradientPanel::GradientPanel(GradientPanel&&) noexcept = default;
 GradientPanel& GradientPanel::operator=(GradientPanel&&) noexcept = default;
 
 MatrixView<const float> GradientPanel::compute(Range rows, Range cols) {
+  const DefaultFloatMode mode;
   State& s = *state_;
   s.read_columns(cols);
   for (std::size_t b = 0; b < s.batches.size(); ++b) s.add(b, rows);

@@ -2,13 +2,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/dims.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/codelets/find_large.hpp"
 
 namespace tessera::host {
@@ -50,7 +50,7 @@ class GradientPanel {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 // Elements that the list of find_large() has beyond the number of values.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/overlap.hpp"
 #include "tessera/host/internal/place_gradient.hpp"
 #include "tessera/sparse/check.hpp"
 
@@ -36,15 +38,19 @@ void check_operands(BlockShape block, std::span<const GradientOperands> batches)
   }
 }
 
-void check_lists(const GradientPlaces& places, std::int64_t rows, std::size_t gradients) {
+void check_lists(const GradientPlaces& places, std::int64_t rows,
+                 std::span<const float> gradients) {
   if (std::ssize(places.row_begin) != rows + 1 || places.row_begin.front() != 0 ||
       places.row_begin.back() != std::ssize(places.col) ||
       !std::is_sorted(places.row_begin.begin(), places.row_begin.end()))
     refuse_places(fmt::format("row_begin must ascend from 0 to the {} places, in {} positions",
                               places.col.size(), rows + 1));
-  if (std::ssize(places.col) * places.block.area() != std::int64_t(gradients))
+  if (std::ssize(places.col) * places.block.area() != std::ssize(gradients))
     refuse_places(fmt::format("the output has space for {} gradients; there are {} places of {}",
-                              gradients, places.col.size(), places.block.area()));
+                              gradients.size(), places.col.size(), places.block.area()));
+  check_no_overlap(
+      "gradient at places", footprint("the gradients", gradients),
+      std::array{footprint("row_begin", places.row_begin), footprint("the columns", places.col)});
 }
 
 void check_columns(const GradientPlaces& places, std::int64_t first_row, std::int64_t cols) {
@@ -89,6 +95,7 @@ PlacesGradient& PlacesGradient::operator=(PlacesGradient&&) noexcept = default;
 
 void PlacesGradient::compute(std::int64_t first_row, std::span<const std::int64_t> row_begin,
                              std::span<const std::int32_t> col, std::span<float> gradients) const {
+  const DefaultFloatMode mode;
   const GradientPlaces places{state_->block, row_begin, col};
   const std::int64_t rows = std::ssize(row_begin) - 1;
   if (rows < 0 || first_row < 0 || first_row + rows > state_->rows)
@@ -96,7 +103,7 @@ void PlacesGradient::compute(std::int64_t first_row, std::span<const std::int64_
         fmt::format("block rows from {} on and {} positions were given; the matrix has "
                     "{} block rows",
                     first_row, row_begin.size(), state_->rows));
-  check_lists(places, rows, gradients.size());
+  check_lists(places, rows, gradients);
   check_columns(places, first_row, state_->cols);
   if (state_->batches.empty()) std::fill(gradients.begin(), gradients.end(), 0.0f);
   for (std::int64_t first = 0; first < rows; first += kRowsOfACall) {
@@ -108,9 +115,12 @@ void PlacesGradient::compute(std::int64_t first_row, std::span<const std::int64_
 
 void gradient_at_places(const GradientOperands& batch, const GradientPlaces& places,
                         Executor& executor, std::span<float> gradients) {
+  const DefaultFloatMode mode;
   check_operands(places.block, {&batch, 1});
   const std::int64_t rows = ceil_div(batch.q_grad.rows, places.block.rows);
-  check_lists(places, rows, gradients.size());
+  check_lists(places, rows, gradients);
+  check_no_overlap("gradient at places", footprint("the gradients", gradients),
+                   std::array{footprint("q_grad", batch.q_grad), footprint("s", batch.s)});
   check_columns(places, 0, ceil_div(batch.s.rows, places.block.cols));
   if (batch.s.cols == 0) {
     std::fill(gradients.begin(), gradients.end(), 0.0f);

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/host/gradient_panels.hpp"
 
 namespace tessera::host {
@@ -40,7 +40,7 @@ class PlacesGradient {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 // Writes the gradient dQ * transpose(S) at these places alone: gradients[places][block.rows]

@@ -110,8 +110,6 @@ HostLayer::PreparedUpdate HostLayer::prepare_update(const sparse::PatternChange&
 
 void HostLayer::commit(PreparedUpdate&& update) {
   const auto call = state_->caller.enter("commit");
-  if (!update.state_)
-    throw Error(ErrorCode::InvalidArgument, "commit: this change was moved to another object");
   state_->weights.commit(std::move(update.state_->update));
 }
 
@@ -141,7 +139,7 @@ std::vector<sparse::BlockAt> HostLayer::largest_gradients(std::int64_t k,
                                                           MatrixView<const T> s,
                                                           codelets::BlockScore score,
                                                           std::int64_t group) {
-  const auto call = state_->caller.enter("largest_gradients");
+  const auto call = state_->caller.enter_pass("largest_gradients");
   state_->checked_groups<T>("largest_gradients");
   const sparse::Csr<float>& taken = weights(group);  // refuses a group that there is not
   const MatrixView<const T> q_rows = state_->part("q_grad", q_grad, &Dims::x, group),

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/codelets/best_places.hpp"
@@ -68,7 +68,11 @@ struct HostOptions {
 // another number. Passes allocate only if no call since set_weights and update_weights had as many
 // columns, operands of the same strides and the same options; a self-check and a dense library may
 // allocate in every call. One thread at a time may use a layer: a call that is not const is refused
-// with Error{InvalidArgument} while another one is running.
+// with Error{InvalidArgument} while another one is running. A child of fork() may use the layer,
+// unless another thread was changing it at the time of fork(): calls are then refused.
+//
+// A layer that was moved from may be destroyed and assigned to; all else is refused with
+// Error{InvalidArgument}. The same holds for PreparedUpdate.
 //
 // Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {
@@ -132,7 +136,7 @@ class HostLayer {
     PreparedUpdate();
 
     struct State;
-    std::unique_ptr<State> state_;
+    MovableState<State> state_;
   };
 
   // Does all of update_weights that may fail, and leaves the weights as they are: several layers
@@ -265,7 +269,7 @@ class HostLayer {
   void change_parts(const ChangePart& change, std::int64_t group);
 
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 }  // namespace tessera::host

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
+#include "tessera/base/overlap.hpp"
 #include "tessera/host/sddmm.hpp"
 
 namespace tessera::host {
@@ -31,7 +34,12 @@ void mask_product(std::span<const sparse::Csr<float>> masks, bool transpose_lhs,
                   MatrixView<const T> a, MatrixView<const T> b, std::span<float> values,
                   Executor& executor) {
   std::size_t count = 0;
-  for (const sparse::Csr<float>& mask : masks) count += mask.values.size();
+  for (const sparse::Csr<float>& mask : masks) {
+    count += mask.values.size();
+    // Zeros of the mask are read after the products were written.
+    check_no_overlap("product at a mask", footprint("values", values),
+                     std::array{footprint("the mask", std::span<const float>(mask.values))});
+  }
   if (count != values.size())
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("product at a mask: there is space for {} values; the masks have {}",

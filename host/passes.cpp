@@ -89,7 +89,7 @@ bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const ForwardOpt
     return verify::run_and_repair(options, [&](const verify::RunOptions& once) {
       return forward<T>(s, q, after, once, times);
     });
-  const auto call = state_->caller.enter("forward");
+  const auto call = state_->caller.enter_pass("forward");
   auto& groups = state_->checked_groups<T>("forward");
   state_->check_columns("s", s.cols, "q", q.cols);
   check_no_overlap("forward", footprint("q", q),
@@ -119,7 +119,7 @@ bool HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
     return verify::run_and_repair(options, [&](const verify::RunOptions& once) {
       return grad_a<T>(q_grad, s_grad, after, once, times);
     });
-  const auto call = state_->caller.enter("grad_a");
+  const auto call = state_->caller.enter_pass("grad_a");
   auto& groups = state_->checked_groups<T>("grad_a", state_->problem.grad_a);
   state_->check_columns("q_grad", q_grad.cols, "s_grad", s_grad.cols);
   if (after.where_positive.data != nullptr)
@@ -169,7 +169,7 @@ bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
     return verify::run_and_repair(options, [&](const verify::RunOptions& once) {
       return grad_w<T>(q_grad, s, gradients, accumulate, once, times);
     });
-  const auto call = state_->caller.enter("grad_w");
+  const auto call = state_->caller.enter_pass("grad_w");
   state_->checked_groups<T>("grad_w", state_->problem.grad_w);
   if (std::ssize(gradients) != values())
     throw Error(

@@ -73,8 +73,7 @@ template <class T>
 template <class Index, class Position>
 Prepared<T>::Prepared(const CompressedRows<T, Index, Position>& a, Executor& executor,
                       const PreparedOptions& options)
-    : layer_(checked_problem(a, executor, options), read_host_cpu(), executor),
-      pool_(std::make_unique<Pool>()) {
+    : layer_(checked_problem(a, executor, options), read_host_cpu(), executor) {
   layer_.set_weights(copy_of(a));
 }
 
@@ -84,20 +83,22 @@ Prepared<T>::~Prepared() = default;
 template <class T>
 void Prepared<T>::product(Pass pass, MatrixView<const T> in, MatrixView<T> out, Executor& executor,
                           const SpmmOptions<T>& options) const {
-  const std::shared_lock lock(mutex_);
+  const DefaultFloatMode mode;
+  const std::shared_lock lock(mutex_.get());
+  layer_.state_->caller.refuse_if_interrupted("spmm");
   const Dims& size = layer_.state_->problem.size;
   const bool is_fwd = pass == Pass::Fwd;
-  internal::check_operands<T>(is_fwd ? size.x : size.y, is_fwd ? size.y : size.x, in, out, options,
-                              {});
+  internal::check_operands<T>(is_fwd ? size.x : size.y, is_fwd ? size.y : size.x, in, out, options);
   const internal::HostGroup<T>& group =
       std::as_const(layer_.state_->weights).template groups<T>()[0];
-  std::unique_ptr<internal::ProductScratch<T>> scratch = pool_->take();
+  Pool& pool = pool_.get();
+  std::unique_ptr<internal::ProductScratch<T>> scratch = pool.take();
   const verify::RunOptions cannot_stop;
   internal::PassControl control(cannot_stop);
   HostTimes times;
   static_cast<void>(group.product(pass, in, out, internal::epilogue_of<T>(options, out), control,
                                   times, *scratch, executor));
-  pool_->give_back(std::move(scratch));
+  pool.give_back(std::move(scratch));
 }
 
 template <class T>
@@ -117,13 +118,13 @@ void Prepared<T>::spmm_transposed(MatrixView<const T> b, MatrixView<T> c, Execut
 template <class T>
 void Prepared<T>::set_values(std::span<const T> values) {
   const std::vector<float> floats = floats_of(values);
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(mutex_.get());
   layer_.set_values(floats);
 }
 
 template <class T>
 void Prepared<T>::update(const sparse::PatternChange& change) {
-  const std::unique_lock lock(mutex_);
+  const std::unique_lock lock(mutex_.get());
   layer_.update_weights(change);
 }
 

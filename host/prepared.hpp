@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <shared_mutex>
 #include <span>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/process.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/host/sparse_views.hpp"
 #include "tessera/host/spmm.hpp"
@@ -74,8 +74,8 @@ class Prepared {
                const SpmmOptions<T>& options) const;
 
   HostLayer layer_;
-  mutable std::shared_mutex mutex_;  // of layer_
-  std::unique_ptr<Pool> pool_;
+  mutable OfProcess<std::shared_mutex> mutex_;  // of layer_
+  mutable OfProcess<Pool> pool_;
 };
 
 }  // namespace tessera::host

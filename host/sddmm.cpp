@@ -12,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/overlap.hpp"
 #include "tessera/host/internal/check_views.hpp"
+#include "tessera/host/internal/list_footprints.hpp"
 #include "tessera/host/internal/place_gradient.hpp"
 #include "tessera/host/internal/strided.hpp"
 
@@ -31,9 +32,10 @@ struct PatternSize {
   std::int64_t rows = 0, cols = 0, values = 0;
 };
 
+// The output may be the values of the pattern, which are not read, but not its other lists.
 template <class T, class Out>
 void check_dense(const PatternSize& pattern, MatrixView<const T> a, MatrixView<const T> b,
-                 std::span<Out> out) {
+                 std::span<Out> out, const internal::ListFootprints& lists) {
   if (a.rows != pattern.rows || b.cols != pattern.cols || a.cols != b.rows)
     refuse_sddmm(
         fmt::format("the pattern is {} x {}, A {} x {} and B {} x {}; A must have the rows of the "
@@ -43,7 +45,7 @@ void check_dense(const PatternSize& pattern, MatrixView<const T> a, MatrixView<c
     refuse_sddmm(fmt::format("the output has space for {} numbers; the pattern has {} values",
                              out.size(), pattern.values));
   check_no_overlap("sddmm", footprint("the output", out),
-                   std::array{footprint("A", a), footprint("B", b)});
+                   std::array{footprint("A", a), footprint("B", b), lists[0], lists[1]});
 }
 
 // The numbers of a call on their way to the output.
@@ -143,9 +145,10 @@ template <class T, class Index, class Position, class Out>
 void sddmm(const CompressedRows<T, Index, Position>& pattern, MatrixView<const T> a,
            MatrixView<const T> b, std::span<Out> out, Executor& executor,
            const SddmmOptions& options) {
+  const DefaultFloatMode mode;
   internal::check_view("sddmm", pattern, internal::Values::NotRead, executor);
   check_dense({pattern.rows, pattern.cols, std::ssize(pattern.col) * pattern.block.area()}, a, b,
-              out);
+              out, internal::lists_of(pattern));
   run_rows(pattern, {a, b.transposed()}, out, executor, options);
 }
 
@@ -154,8 +157,10 @@ template <class T, class Index, class Position, class Out>
 void sddmm(const CompressedColumns<T, Index, Position>& pattern, MatrixView<const T> a,
            MatrixView<const T> b, std::span<Out> out, Executor& executor,
            const SddmmOptions& options) {
+  const DefaultFloatMode mode;
   internal::check_view("sddmm", pattern, internal::Values::NotRead, executor);
-  check_dense({pattern.rows, pattern.cols, std::ssize(pattern.row)}, a, b, out);
+  check_dense({pattern.rows, pattern.cols, std::ssize(pattern.row)}, a, b, out,
+              internal::lists_of(pattern));
   const CompressedRows<T, Index, Position> transpose{pattern.cols,      pattern.rows, {1, 1},
                                                      pattern.col_begin, pattern.row,  {}};
   run_rows(transpose, {b.transposed(), a}, out, executor, options);
@@ -164,8 +169,10 @@ void sddmm(const CompressedColumns<T, Index, Position>& pattern, MatrixView<cons
 template <class T, class Index, class Out>
 void sddmm(const Coordinates<T, Index>& pattern, MatrixView<const T> a, MatrixView<const T> b,
            std::span<Out> out, Executor& executor, const SddmmOptions& options) {
+  const DefaultFloatMode mode;
   internal::check_view("sddmm", pattern, internal::Values::NotRead, executor);
-  check_dense({pattern.rows, pattern.cols, std::ssize(pattern.row)}, a, b, out);
+  check_dense({pattern.rows, pattern.cols, std::ssize(pattern.row)}, a, b, out,
+              internal::lists_of(pattern));
   const std::vector<std::int64_t> row_begin = internal::row_positions(pattern);
   if (row_begin.empty())
     return run_places(pattern, DotOperands<T>{a, b.transposed()}, out, executor, options);

@@ -167,10 +167,11 @@ class VectorProduct {
 template <class T, class Index, class Position>
 void spmm(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options) {
+  const DefaultFloatMode mode;
   internal::check_all_but_columns("spmm", a, internal::Values::Read);
   const bool is_vector = c.cols == 1 && a.block.is_element();
+  internal::check_operands(a.rows, a.cols, b, c, options, internal::lists_of(a));
   if (!is_vector) internal::check_view("spmm", a, internal::Values::Read, executor);
-  internal::check_operands(a.rows, a.cols, b, c, options, a.values);
   if (is_vector)
     return VectorProduct<T, Index, Position>(a, b).run(c, internal::epilogue_of<T>(options, c),
                                                        executor);
@@ -181,8 +182,9 @@ void spmm(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, Ma
 template <class T, class Index, class Position>
 void spmm(const CompressedColumns<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options) {
+  const DefaultFloatMode mode;
   internal::check_view("spmm", a, internal::Values::Read, executor);
-  internal::check_operands(a.rows, a.cols, b, c, options, a.values);
+  internal::check_operands(a.rows, a.cols, b, c, options, internal::lists_of(a));
   if (c.rows == 0 || c.cols == 0) return;
   const internal::Epilogue<T> after = internal::epilogue_of<T>(options, c);
   const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};
@@ -200,8 +202,9 @@ void spmm(const CompressedColumns<T, Index, Position>& a, MatrixView<const T> b,
 template <class T, class Index>
 void spmm(const Coordinates<T, Index>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options) {
+  const DefaultFloatMode mode;
   internal::check_view("spmm", a, internal::Values::Read, executor);
-  internal::check_operands(a.rows, a.cols, b, c, options, a.values);
+  internal::check_operands(a.rows, a.cols, b, c, options, internal::lists_of(a));
   if (c.rows == 0 || c.cols == 0) return;
   const std::vector<std::int64_t> row_begin = internal::row_positions(a);
   if (!row_begin.empty()) {

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "tessera/base/movable_state.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/network.hpp"
@@ -76,7 +76,7 @@ class PricedLayer {
   struct State;  // internal/priced_layer.hpp
 
  private:
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 // Returns the sum over the work.

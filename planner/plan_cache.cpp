@@ -99,8 +99,9 @@ PlanResult PlanCache::plan(const Problem& problem, const device::Machine& machin
 PlanCacheCounts PlanCache::counts() const { return {from_memory_, from_disk_, planned_}; }
 
 std::string PlanCache::store_failure() const {
-  const std::shared_lock lock(lock_);
-  return store_failure_;
+  Memory& memory = memory_of_process_.get();
+  const std::shared_lock lock(memory.lock);
+  return memory.store_failure;
 }
 
 // A plan that was found must not be lost because the disk is full.
@@ -108,30 +109,33 @@ void PlanCache::store(const std::string& key, const PlanResult& answer) {
   try {
     internal::store(folder_, key, internal::to_json_object(answer).dump());
   } catch (const CannotWrite& error) {
-    const std::unique_lock lock(lock_);
-    if (store_failure_.empty()) store_failure_ = error.what();
+    Memory& memory = memory_of_process_.get();
+    const std::unique_lock lock(memory.lock);
+    if (memory.store_failure.empty()) memory.store_failure = error.what();
   }
 }
 
 PlanCache::Answer PlanCache::find(const std::string& key) const {
-  const std::shared_lock lock(lock_);
-  const auto found = answers_.find(key);
-  return found == answers_.end() ? nullptr : found->second;
+  Memory& memory = memory_of_process_.get();
+  const std::shared_lock lock(memory.lock);
+  const auto found = memory.answers.find(key);
+  return found == memory.answers.end() ? nullptr : found->second;
 }
 
 void PlanCache::keep(const std::string& key, Answer answer) {
   const std::int64_t size = size_of(key, *answer);
   if (size > memory_) return;
-  const std::unique_lock lock(lock_);
-  const auto [place, is_new] = answers_.emplace(key, std::move(answer));
+  Memory& memory = memory_of_process_.get();
+  const std::unique_lock lock(memory.lock);
+  const auto [place, is_new] = memory.answers.emplace(key, std::move(answer));
   if (!is_new) return;
-  order_.push_back(&place->first);
-  used_ += size;
-  while (used_ > memory_) {
-    const auto oldest = answers_.find(*order_.front());
-    used_ -= size_of(oldest->first, *oldest->second);
-    order_.pop_front();
-    answers_.erase(oldest);
+  memory.order.push_back(&place->first);
+  memory.used += size;
+  while (memory.used > memory_) {
+    const auto oldest = memory.answers.find(*memory.order.front());
+    memory.used -= size_of(oldest->first, *oldest->second);
+    memory.order.pop_front();
+    memory.answers.erase(oldest);
   }
 }
 

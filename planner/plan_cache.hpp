@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "tessera/base/process.hpp"
 #include "tessera/planner/planner.hpp"
 
 namespace tessera::planner {
@@ -39,7 +40,7 @@ struct PlanCacheCounts {
 //
 // Invariants:
 //   1. An answer equals the result of plan() for the key, because plan() is a pure function.
-//   2. `answers_`, `order_` and `used_` change together, while the lock is held exclusively.
+//   2. The members of Memory change together, while its lock is held exclusively.
 //   3. No thread plans or waits for a file while it holds the lock.
 class PlanCache {
  public:
@@ -72,11 +73,16 @@ class PlanCache {
 
   const std::string folder_;
   const std::int64_t memory_;  // capacity, bytes
-  mutable std::shared_mutex lock_;
-  std::unordered_map<std::string, Answer> answers_;
-  std::deque<const std::string*> order_;  // the keys of answers_, oldest first
-  std::int64_t used_ = 0;                 // bytes, by the estimate of size_of()
-  std::string store_failure_;             // guarded by lock_
+  // The answers in memory. A child of fork() begins without any: another thread of the parent may
+  // have been changing them.
+  struct Memory {
+    std::shared_mutex lock;  // of everything below
+    std::unordered_map<std::string, Answer> answers;
+    std::deque<const std::string*> order;  // the keys of answers, oldest first
+    std::int64_t used = 0;                 // bytes, by the estimate of size_of()
+    std::string store_failure;
+  };
+  mutable OfProcess<Memory> memory_of_process_;
   std::atomic<std::int64_t> from_memory_ = 0, from_disk_ = 0, planned_ = 0;
 };
 

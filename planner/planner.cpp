@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
@@ -264,6 +265,7 @@ PlanResult plan_with_buckets(const Asked& asked, std::int64_t fewer_than) {
 }
 
 PlanResult plan_fewer(const Asked& asked, std::int64_t fewer_than) {
+  const DefaultFloatMode mode;
   const auto& [problem, machine, options, stats] = asked;
   if (wants_no_buckets(options)) {
     // Otherwise large blocks may still fit, because their buckets hold what the pattern has.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/planner/internal/static_counted_search.hpp"
 #include "tessera/planner/internal/static_moves.hpp"
@@ -284,6 +285,7 @@ StaticPlanner::StaticPlanner(StaticPlanner&&) noexcept = default;
 
 StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machine& machine,
                                      const StaticOptions& options) {
+  const DefaultFloatMode mode;
   internal::StaticSearcher& searcher = state_->searcher;
   const BlockPattern& pattern = searcher.counts().pattern();
   if (options.poplibs_parity) return plan_static_as_poplibs(problem, pattern, machine, options);
@@ -321,6 +323,7 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
 
 StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device::Machine& machine,
                                            const StaticOptions& options) {
+  const DefaultFloatMode mode;
   internal::CutCounts& counts = state_->searcher.counts();
   check_request(problem, counts.pattern(), machine, options);
   if (options.poplibs_parity) refuse("PopLibs' prices have no quick cost; plan with them");
@@ -347,6 +350,7 @@ StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern
 StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPattern& pattern,
                                         const device::Machine& machine,
                                         const StaticOptions& options) {
+  const DefaultFloatMode mode;
   check(problem, pattern, machine, options);
   const StaticCase c{problem, machine, internal::count_blocks(pattern)};
   if (c.counts.blocks == 0) return {empty_plan(c), "", 0, {}};

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <iosfwd>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "tessera/base/block_shape.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/plan_cost.hpp"
@@ -181,7 +181,7 @@ class StaticPlanner {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 // Plans Fwd as PopLibs plans static products, with its prices. It takes the blocks to be spread at

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/runtime/fully_connected.hpp"
@@ -101,7 +101,7 @@ class BlockSoftmax {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 }  // namespace tessera::runtime

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/codelets/best_places.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/dense_grad_w.hpp"
@@ -66,7 +66,7 @@ class DenseGradW {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 // Plans the search for k blocks of a layer and builds its program. Throws the errors of

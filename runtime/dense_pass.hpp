@@ -1,8 +1,7 @@
 #pragma once
 
-#include <memory>
-
 #include "tessera/base/executor.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/runtime/program.hpp"
@@ -51,7 +50,7 @@ class DensePass {
  private:
   friend class DenseGradW;  // another end of the same program
   struct Own;
-  std::unique_ptr<Own> own_;
+  MovableState<Own> own_;
 };
 
 }  // namespace tessera::runtime

@@ -2,13 +2,13 @@
 
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/codelets/best_places.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
@@ -295,7 +295,7 @@ class FullyConnected {
             .repair = options.repair};
   }
 
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 // Returns FullyConnected::memory of a layer that need not fit its machine, for a report of why a

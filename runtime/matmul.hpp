@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matmul.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/matmul.hpp"
 #include "tessera/runtime/fully_connected.hpp"
@@ -89,7 +89,7 @@ class MatMul {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 }  // namespace tessera::runtime

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
@@ -162,7 +162,7 @@ class Network {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 }  // namespace tessera::runtime

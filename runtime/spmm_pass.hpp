@@ -1,7 +1,6 @@
 #pragma once
 
-#include <memory>
-
+#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/program.hpp"
@@ -64,7 +63,7 @@ class SpmmPass {
 
  private:
   struct Own;
-  std::unique_ptr<Own> own_;
+  MovableState<Own> own_;
 };
 
 }  // namespace tessera::runtime

@@ -2,11 +2,11 @@
 
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/runtime/program.hpp"
@@ -158,7 +158,7 @@ class StaticLayer {
   struct State;
   static RunOptions on_tiles(const verify::RunOptions& options);
 
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 // These do for this layer what the functions of the same names in batches.hpp do for

@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/exp.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/sparse/random.hpp"
 
 namespace tessera::sparse {
@@ -181,6 +182,7 @@ Csr<float> keep_triangle(const Csr<float>& mask, Triangle triangle) {
 
 void softmax_rows(const Csr<float>& mask, std::span<const float> scores, std::span<float> out,
                   Executor* executor) {
+  const DefaultFloatMode mode;
   check_mask_values(mask, scores.size(), "scores");
   check_mask_values(mask, out.size(), "out");
   for_each_row_of(mask, executor, [&](std::int64_t block_row, std::int64_t row) {
@@ -207,6 +209,7 @@ void softmax_rows(const Csr<float>& mask, std::span<const float> scores, std::sp
 void softmax_rows_gradient(const Csr<float>& mask, std::span<const float> softmax,
                            std::span<const float> gradient, std::span<float> out,
                            Executor* executor) {
+  const DefaultFloatMode mode;
   check_mask_values(mask, softmax.size(), "softmax");
   check_mask_values(mask, gradient.size(), "gradient");
   check_mask_values(mask, out.size(), "out");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/sparse/random.hpp"
@@ -117,6 +118,7 @@ Network<L>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Exec
 
 template <TrainableLayer L>
 void Network<L>::forward(ActivitySeconds& seconds) {
+  const DefaultFloatMode mode;
   seconds.measure(Activity::Forward, [&] {
     for (std::int64_t i = 0; i < layers(); ++i) {
       const bool is_last = i + 1 == layers();
@@ -130,6 +132,7 @@ void Network<L>::forward(ActivitySeconds& seconds) {
 
 template <TrainableLayer L>
 void Network<L>::backward(ActivitySeconds& seconds) {
+  const DefaultFloatMode mode;
   for (std::int64_t i = layers(); i-- > 0;) {
     LayerState& now = state(i);
     const MatrixView<const float> gradient = output_gradient(i);

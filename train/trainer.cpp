@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
@@ -163,6 +164,7 @@ void Trainer<L>::set_state(TrainState state) {
 
 template <TrainableLayer L>
 void Trainer<L>::step() {
+  const DefaultFloatMode mode;
   ActivitySeconds& seconds = state_.report.seconds;
   const std::int64_t done = state_.report.steps, number = done + 1;
   Network<L>& net = *network_;
@@ -292,6 +294,7 @@ void Trainer<L>::rewire_all(double fraction) {
 
 template <TrainableLayer L>
 Loss Trainer<L>::evaluate() {
+  const DefaultFloatMode mode;
   Network<L>& net = *network_;
   Loss all;
   ActivitySeconds passes;  // counted as evaluation
@@ -309,6 +312,7 @@ Loss Trainer<L>::evaluate() {
 
 template <TrainableLayer L>
 bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64_t)>& progress) {
+  const DefaultFloatMode mode;
   TrainReport& report = state_.report;
   // An epoch whose steps are all made, by step() or before an evaluation that failed, is only
   // evaluated.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/verify/internal/doubts.hpp"
 #include "tessera/verify/internal/matrix_sums.hpp"
@@ -206,6 +207,7 @@ template <class T>
 Checksums check_gradient(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
                          MatrixView<const T> s, const Rounding& rounding, GradientRows compared,
                          const MemoryDamage& damage) {
+  const DefaultFloatMode mode;
   GradientCheck<T> check(gradient, q_grad, s, rounding, damage);
   const std::int64_t step = damage.slots > 0 ? 1 : row_step(gradient.block, compared);
   for (std::int64_t block_row = 0; block_row < gradient.block_rows(); block_row += step)

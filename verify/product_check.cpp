@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/verify/internal/doubts.hpp"
 #include "tessera/verify/internal/factor.hpp"
@@ -48,6 +49,7 @@ template <class T>
 Checksums check_product(const sparse::Csr<float>& matrix, const ProductSums& of,
                         MatrixView<const T> in, MatrixView<const T> out, const Rounding& rounding,
                         const MemoryDamage& damage, Executor* executor) {
+  const DefaultFloatMode mode;
   constexpr std::int64_t kStrip = 64;  // columns that one thread adds up
   ColumnSums expected(out.cols), got(out.cols);
   const auto add = [&](std::int64_t i) {
@@ -84,6 +86,7 @@ template <class T>
 Checksums check_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
                         MatrixView<const T> out, const Rounding& rounding,
                         const MemoryDamage& damage) {
+  const DefaultFloatMode mode;
   return check_product(matrix, product_sums<T>(matrix, Factor::Matrix, out.rows, in.rows), in, out,
                        rounding, damage);
 }

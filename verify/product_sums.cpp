@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/verify/internal/factor.hpp"
 #include "tessera/verify/internal/weighted_sums.hpp"
@@ -80,6 +81,7 @@ double usual_terms(const std::vector<FactorRow>& rows, const std::vector<float>&
 template <class T>
 ProductSums product_sums(const sparse::Csr<float>& matrix, Factor factor, std::int64_t result_rows,
                          std::int64_t operand_rows) {
+  const DefaultFloatMode mode;
   const int bits = internal::weight_bits(result_rows);
   ProductSums of;
   of.factor = factor;

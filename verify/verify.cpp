@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tessera/base/float_mode.hpp"
 #include "tessera/verify/internal/exact_result.hpp"
 
 namespace tessera::verify {
@@ -30,6 +31,7 @@ void compare(double got, const ExactResult& exact, const Rounding& rounding, std
 template <class T>
 Verdict verify_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
                        MatrixView<const T> out, const Rounding& rounding) {
+  const DefaultFloatMode mode;
   Verdict verdict;
   std::vector<ExactResult> exact;
   for (std::int64_t row = 0; row < matrix.rows; ++row) {
@@ -44,6 +46,7 @@ template <class T>
 Verdict verify_gradient(const sparse::Csr<float>& weights, const sparse::Csr<float>& gradient,
                         MatrixView<const T> q_grad, MatrixView<const T> s,
                         const Rounding& rounding) {
+  const DefaultFloatMode mode;
   Verdict verdict;
   const auto values = static_cast<std::int64_t>(weights.values.size());
   if (gradient.block != weights.block || gradient.row_begin != weights.row_begin ||

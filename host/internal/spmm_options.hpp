@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/overlap.hpp"
 #include "tessera/host/internal/epilogue.hpp"
+#include "tessera/host/internal/list_footprints.hpp"
 #include "tessera/host/spmm.hpp"
 
 namespace tessera::host::internal {
@@ -18,10 +19,12 @@ namespace tessera::host::internal {
   throw Error(ErrorCode::InvalidArgument, "spmm: " + what);
 }
 
-// Checks the dense operands and options of a product with a matrix of this size.
+// Checks the dense operands and options of a product with a matrix of this size. `matrix` is the
+// memory of its lists (lists_of()): C must not be in it, or indices would be read after they were
+// checked and overwritten.
 template <class T>
 void check_operands(std::int64_t rows, std::int64_t cols, MatrixView<const T> b, MatrixView<T> c,
-                    const SpmmOptions<T>& options, std::span<const T> values) {
+                    const SpmmOptions<T>& options, const ListFootprints& matrix = {}) {
   if (b.rows != cols || c.rows != rows || b.cols != c.cols)
     refuse_spmm(
         fmt::format("A is {} x {}, B {} x {} and C {} x {}; B must have the columns of A as "
@@ -33,10 +36,9 @@ void check_operands(std::int64_t rows, std::int64_t cols, MatrixView<const T> b,
   if (mask.data != nullptr && (mask.rows != c.rows || mask.cols != c.cols))
     refuse_spmm(fmt::format("where_positive is {} x {}; it must have the {} x {} elements of C",
                             mask.rows, mask.cols, c.rows, c.cols));
-  check_no_overlap(
-      "spmm", footprint("C", MatrixView<const T>(c)),
-      std::array{footprint("B", b), footprint("the values of A", values),
-                 footprint("the bias", options.bias), footprint("where_positive", mask)});
+  check_no_overlap("spmm", footprint("C", MatrixView<const T>(c)),
+                   std::array{footprint("B", b), footprint("the bias", options.bias),
+                              footprint("where_positive", mask), matrix[0], matrix[1], matrix[2]});
 }
 
 // `before` is the result before the call.

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tessera/base/movable_state.hpp"
 #include "tessera/planner/solver/model.hpp"
 
 namespace tessera::planner::solver {
@@ -124,7 +124,7 @@ class Solver {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 // Shorthand for Solver(model).minimise(...).

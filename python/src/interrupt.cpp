@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/float_mode.hpp"
+#include "tessera/base/process.hpp"
+
 namespace py = pybind11;
 
 namespace tessera::python {
@@ -24,10 +27,11 @@ struct Job {
   std::exception_ptr failure;
 };
 
-// The threads whose callers were interrupted. Guarded by the interpreter lock.
+// The threads whose callers were interrupted. Guarded by the interpreter lock. A child of fork()
+// has none of them, and would wait for them without an end.
 std::vector<std::jthread>& left_running() {
-  static std::vector<std::jthread> threads;
-  return threads;
+  static OfProcess<std::vector<std::jthread>> threads;
+  return threads.get();
 }
 
 bool wait_a_moment(Job& job) {
@@ -41,6 +45,7 @@ bool wait_a_moment(Job& job) {
 void run_interruptibly(std::function<void(std::stop_token)> work) {
   const auto job = std::make_shared<Job>();
   std::jthread thread([job, work = std::move(work)](std::stop_token stop) {
+    const DefaultFloatMode mode;
     std::exception_ptr failure;
     try {
       work(stop);

@@ -10,6 +10,7 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/problem.hpp"
+#include "tessera/base/process.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/python/src/tensor.hpp"
 #include "tessera/sparse/change.hpp"
@@ -31,7 +32,7 @@ struct LayerSettings {
 // A pass without the interpreter lock, alone on its layer. Members are destroyed in reverse, so the
 // mutex is free before the interpreter lock is waited for.
 struct Turn {
-  explicit Turn(std::mutex& mutex) : lock(mutex) {}
+  explicit Turn(OfProcess<std::mutex>& mutex) : lock(mutex.get()) {}
   pybind11::gil_scoped_release release;
   std::lock_guard<std::mutex> lock;
 };
@@ -144,7 +145,7 @@ class Layer {
   std::optional<host::HostLayer> layer_;
   sparse::Csr<float> empty_;
   host::HostTimes times_;
-  mutable std::mutex mutex_;
+  mutable OfProcess<std::mutex> mutex_;  // a child of fork() has one of its own
 };
 
 // Adds the class to the module.

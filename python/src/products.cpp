@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <pybind11/numpy.h>
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/process.hpp"
 #include "tessera/host/sddmm.hpp"
 #include "tessera/host/spmm.hpp"
 #include "tessera/python/src/tensor.hpp"
@@ -61,17 +61,33 @@ void with_view(const MatrixArrays& a, Run&& run) {
   with_index<std::int64_t>(a, run);
 }
 
+// The executors of the products of this process. Of those with several threads only the last one is
+// kept: calls with many numbers of threads in turn would otherwise leave as many pools behind.
+struct Executors {
+  std::mutex mutex;  // held during a product
+  std::unique_ptr<Executor> single = make_executor(1), several;
+  int threads = 1;  // that `several` was asked for
+
+  Executor& of(int count) {
+    if (count == 1) return *single;
+    if (several == nullptr || count != threads) {
+      several = nullptr;  // ends its threads before others start
+      several = make_executor(count);
+      threads = count;
+    }
+    return *several;
+  }
+};
+
 // Calls run(executor) with the executor of so many threads. Calls of several threads take turns,
 // because an executor runs one loop at a time.
 template <class Run>
 void with_executor(int threads, Run&& run) {
-  static std::mutex mutex;
-  static std::map<int, std::unique_ptr<Executor>> executors;
+  static OfProcess<Executors> of_process;
   const py::gil_scoped_release release;
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<Executor>& executor = executors[threads];
-  if (executor == nullptr) executor = make_executor(threads);
-  run(*executor);
+  Executors& executors = of_process.get();
+  const std::lock_guard lock(executors.mutex);
+  run(executors.of(threads));
 }
 
 host::Activation activation_of(const std::string& name) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/base/process.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/interrupt.hpp"
@@ -37,7 +38,7 @@ struct Session {
   std::unique_ptr<Executor> executor;
   Network network;
   std::unique_ptr<train::Trainer<host::HostLayer>> trainer;
-  std::mutex mutex;  // of everything above
+  OfProcess<std::mutex> mutex;  // of everything above
 };
 
 train::LabelledImages images_of(const py::array_t<std::uint8_t>& pixels,
@@ -57,6 +58,7 @@ class Trainer {
           double rate, double fraction, std::int64_t every, int threads) {
     train::DataSet data{images_of(x, y), images_of(test_x, test_y)};
     const py::gil_scoped_release release;
+    const DefaultFloatMode mode;
     const auto start = std::chrono::steady_clock::now();
     session_ = std::make_shared<Session>(std::move(data), network, threads);
     const std::int64_t steps = epochs * (session_->data.training.count() / network.batch);
@@ -73,11 +75,11 @@ class Trainer {
   // Runs one epoch, or the rest of one that was interrupted.
   py::dict epoch() {
     run_interruptibly([session = session_](std::stop_token stop) {
-      const std::lock_guard lock(session->mutex);
+      const std::lock_guard lock(session->mutex.get());
       session->trainer->epoch(std::move(stop));
     });
     const py::gil_scoped_release release;
-    const std::lock_guard lock(session_->mutex);
+    const std::lock_guard lock(session_->mutex.get());
     const train::EpochFigures last = session_->trainer->report().epochs.back();
     const py::gil_scoped_acquire acquire;
     return py::dict("epoch"_a = last.epoch, "loss"_a = last.loss, "accuracy"_a = last.accuracy,
@@ -94,7 +96,7 @@ class Trainer {
   py::tuple layer(std::int64_t i) {
     const auto [weights, bias] = [&] {
       const py::gil_scoped_release release;
-      const std::lock_guard lock(session_->mutex);
+      const std::lock_guard lock(session_->mutex.get());
       return std::pair(session_->network.weights(i), session_->network.state(i).bias);
     }();
     return py::make_tuple(arrays_from_csr(weights), py::make_tuple(weights.rows, weights.cols),

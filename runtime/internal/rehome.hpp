@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
+#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/runtime/run_options.hpp"
@@ -61,7 +61,7 @@ class RehomePass {
 
  private:
   struct Own;
-  std::unique_ptr<Own> own_;
+  MovableState<Own> own_;
 };
 
 }  // namespace tessera::runtime::internal

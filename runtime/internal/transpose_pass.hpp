@@ -1,7 +1,6 @@
 #pragma once
 
-#include <memory>
-
+#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/matmul.hpp"
 #include "tessera/runtime/program.hpp"
@@ -40,7 +39,7 @@ class TransposePass {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  MovableState<State> state_;
 };
 
 }  // namespace tessera::runtime::internal

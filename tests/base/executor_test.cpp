@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <ostream>
 #include <stdexcept>
@@ -143,16 +144,24 @@ std::vector<Setup> setups() {
 INSTANTIATE_TEST_SUITE_P(EveryKind, EachExecutor, testing::ValuesIn(setups()),
                          [](const auto& p) { return p.param.name(); });
 
-TEST(MakeExecutor, RefusesNegativeThreads) {
-  for (const int threads : {-1, -100}) {
-    try {
-      make_executor(ExecutorKind::Threads, threads);
-      ADD_FAILURE() << threads;
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
-      EXPECT_THAT(e.what(), testing::HasSubstr(std::to_string(threads)));
+TEST(MakeExecutor, RefusesThreadsOutsideOfItsRangeAndNamesTheRange) {
+  for (const int threads : {-1, -100, 1025, 1000000, std::numeric_limits<int>::max()})
+    for (const auto& make : {+[](int n) { return make_executor(ExecutorKind::Threads, n); },
+                             +[](int n) { return make_executor(n); }}) {
+      try {
+        make(threads);
+        ADD_FAILURE() << threads;
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+        EXPECT_THAT(e.what(), testing::HasSubstr(std::to_string(threads)));
+        EXPECT_THAT(e.what(), testing::HasSubstr("1 to 1024"));
+      }
     }
-  }
+}
+
+TEST(MakeExecutor, HasAtMost1024Threads) {
+  EXPECT_GE(make_executor(kMostThreads)->threads(), 1);
+  EXPECT_LE(make_executor(kMostThreads)->threads(), 1024);
 }
 
 TEST(MakeExecutor, TakesAllCoresForZero) {

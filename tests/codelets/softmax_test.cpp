@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -157,6 +158,61 @@ TEST(Softmax, MakesARowOfMinusInfinityZeroAndKeepsANan) {
   EXPECT_EQ(out[0], 0);
   EXPECT_EQ(out[1], 0);
   EXPECT_TRUE(std::isnan(out[3]));
+}
+
+// Rows whose products scale * score are beyond the range of float: above, below, and both.
+TYPED_TEST(SoftmaxOf, ComparesScoresWhoseProductsAreBeyondTheRangeOfFloat) {
+  using T = TypeParam;
+  constexpr std::int64_t kRow = 8, kRows = 6;
+  const float huge = std::is_same_v<T, Half> ? 6e4f : 3e38f;
+  const std::vector<std::vector<float>> scores{
+      {1, 1, 0.5f, -1, 0, -0.5f, 1, -1},         // the two products with 1 are infinite
+      {-1, -0.5f, -1, -1, -1, -0.5f, -1, -1},    // all products are minus infinity
+      {0, 0, 0, 0, 0, 0, 0, 0},                  // none is
+      {1, 0.25f, 0.25f, 0.25f, 0, 0, 0, 0},      // one is
+      {-0.25f, -1, -1, -1, -1, -1, -1, -0.25f},  //
+      {1, 1, 1, 1, 1, 1, 1, 1}};
+  std::vector<T> values;
+  for (const auto& row : scores)
+    for (const float v : row) values.push_back(T(v * huge));
+  std::vector<std::int32_t> begin;
+  for (std::int64_t r = 0; r <= kRows; ++r) begin.push_back(std::int32_t(r * kRow));
+  for (const std::int64_t run : {std::int64_t{0}, kRow})
+    for (const float scale : {1e36f, -1e36f}) {
+      const SoftmaxRows rows{.row_begin = begin, .run = run, .scale = scale};
+      std::vector<T> reference(values.size());
+      softmax_reference(rows, values.data(), reference.data());
+      for (std::size_t r = 0; r < std::size_t(kRows); ++r) {
+        const auto sign = [&](float v) { return scale > 0 ? v : -v; };
+        float best = sign(scores[r][0]);
+        for (const float v : scores[r]) best = std::max(best, sign(v));
+        const auto winners =
+            std::ranges::count_if(scores[r], [&](float v) { return sign(v) == best; });
+        for (std::size_t i = 0; i < std::size_t(kRow); ++i)
+          EXPECT_NEAR(float(reference[r * std::size_t(kRow) + i]),
+                      sign(scores[r][i]) == best ? 1.0 / double(winners) : 0.0, tolerance<T>())
+              << "row " << r << ", place " << i << ", scale " << scale;
+      }
+      for (const auto& target : internal::simd_targets()) {
+        if (!target.runs_here) continue;
+        const internal::UseSimdTarget use(target);
+        std::vector<T> in_place = values;
+        softmax(rows, in_place.data(), in_place.data());
+        EXPECT_TRUE(same_bits(in_place, reference)) << target.name << ", run " << run;
+      }
+    }
+}
+
+TEST(Softmax, KeepsTheMaskInARowBeyondTheRangeOfFloat) {
+  const std::vector<std::int32_t> begin{0, 4};
+  const std::vector<std::uint32_t> kept{0b0110};
+  const std::vector<float> scores{3e38f, 2e38f, 1e38f, std::nanf("")};
+  std::vector<float> out(4), reference(4);
+  const SoftmaxRows rows{.row_begin = begin, .kept = kept, .scale = 10};
+  softmax(rows, scores.data(), out.data());
+  softmax_reference(rows, scores.data(), reference.data());
+  EXPECT_EQ(out, (std::vector<float>{0, 1, 0, 0}));
+  EXPECT_EQ(reference, out);
 }
 
 // Three rows of two full blocks of four on one worker, counted by hand.

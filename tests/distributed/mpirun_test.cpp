@@ -213,6 +213,31 @@ TEST_F(MpiRun, AModelledPodHasTheReportOfOneProcess) {
   EXPECT_EQ(outcome.out, expected.out);
 }
 
+TEST_F(MpiRun, RanksThatWereGivenOtherFilesSaySoAndCallNoResultWrong) {
+  const test::TemporaryFolder folder;
+  const auto write = [&](const char* name, std::int64_t rows, std::uint64_t seed) {
+    return folder.write(name, io::write_mtx(sparse::random_pattern(rows, 64, {1, 1}, 0.2, seed)));
+  };
+  const std::string first = write("a.mtx", 64, 1);
+  for (const std::string& other : {write("smaller.mtx", 2, 1), write("values.mtx", 64, 2)})
+    for (const std::vector<std::string>& machine :
+         {std::vector<std::string>{"--machine", "host"}, {"--devices", "4", "--machine", "mk1"}}) {
+      SCOPED_TRACE(other + " " + machine[0]);
+      std::vector<std::string> command{kMpirun};
+      for (const std::string& file : {first, other}) {
+        if (command.size() > 1) command.emplace_back(":");
+        for (const char* const word : {"-np", "1", kTool, "run", "--batch-size", "8", "--matrix"})
+          command.emplace_back(word);
+        command.push_back(file);
+        command.insert(command.end(), machine.begin(), machine.end());
+      }
+      const test::Outcome outcome = test::run(command);
+      EXPECT_EQ(outcome.exit, 2) << outcome.out << outcome.err;
+      EXPECT_NE(outcome.err.find("rank 1 was given another"), std::string::npos) << outcome.err;
+      EXPECT_EQ(outcome.out.find("WRONG"), std::string::npos) << outcome.out;
+    }
+}
+
 TEST_F(MpiRun, TrainingIsRefused) {
   const test::Outcome outcome = run(2, {"train", "--epochs", "1"}, {kTool});
   EXPECT_EQ(outcome.exit, 2) << outcome.err;

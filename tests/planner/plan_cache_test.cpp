@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -13,6 +15,7 @@
 #include "tessera/planner/internal/plan_fields.hpp"
 #include "tessera/planner/internal/store.hpp"
 #include "tessera/tests/planner/recorded_plans.hpp"
+#include "tessera/tests/support/forked.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::planner {
@@ -304,6 +307,17 @@ TEST(PlanCache, IsSafeUnderProcessesThatShareItsFolder) {
   for (std::int64_t batch = 1; batch <= 4; ++batch)
     expect_answer(cache.plan(layer(batch), gc200()), layer(batch));
   EXPECT_EQ(cache.counts(), (PlanCacheCounts{0, 4, 0}));
+}
+
+TEST(PlanCache, AnswersInAChildOfForkWhileAnotherThreadAsks) {
+  PlanCache cache;
+  std::atomic<std::int64_t> asked = 0;
+  const std::jthread asking([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) cache.plan(layer(1 + asked++ % 4), gc200());
+  });
+  while (asked < 5) std::this_thread::yield();
+  for (int trial = 0; trial < 5; ++trial)
+    EXPECT_EQ(test::in_child([&] { return cache.plan(layer(2), gc200()).has_plan; }), 0) << trial;
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "tessera/base/executor.hpp"
+
 namespace CLI {
 class Option;
 }
@@ -12,7 +14,7 @@ class Option;
 namespace tessera::tools::internal {
 
 inline constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
-inline constexpr int kMostThreads = 1024;
+using tessera::kMostThreads;
 
 // Makes the command line accept only whole decimal numbers in [least, most] for an option, and
 // returns the option. The message for any other text names the value and the range.

@@ -23,6 +23,7 @@
 #include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/rank_agreement.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 
@@ -83,6 +84,8 @@ class PodPasses {
         matrices_(inside(weights)),
         s_(make_s<T>(a, weights)),
         q_grad_(make_q_grad<T>(a, weights)) {
+    require_same_plan(pod::pod_plan_to_json(run.plan));
+    require_same_operands(s_, q_grad_);
     if (!a.output_dir.empty())
       keep_operands(std::as_const(s_).view(), std::as_const(q_grad_).view(), run.plan.problem,
                     run.files);
@@ -372,14 +375,18 @@ void write_files(const Arguments& a, const PodRun& run, const Study& study) {
 
 int run_pod_and_print(const Arguments& given, const char* program) {
   Arguments a = given;
+  require_same_options(a);
   a.seed = internal::seed_of_all(a.seed);
   const bool speaks = internal::ranks() == nullptr || internal::ranks()->rank() == 0;
   internal::Progress progress(a.quiet || !speaks);
   progress.set("reading");
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
+  const Problem problem = make_problem(a, weights);
+  require_same_problem(problem);
+  require_same_weights(weights.matrices());
   progress.set("planning");
-  PodRun run{plan_of(a, make_problem(a, weights), weights), weights.source, {}, {}, {}, {}, false};
+  PodRun run{plan_of(a, problem, weights), weights.source, {}, {}, {}, {}, false};
   encode_and_run(a, weights, run, progress);
   progress.hide();
   if (!speaks) return run.ok() ? int(kOk) : int(kCheckFailed);

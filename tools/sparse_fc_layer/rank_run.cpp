@@ -27,6 +27,7 @@
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/rank_agreement.hpp"
 #include "tessera/tools/sparse_fc_layer/rank_weights.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
@@ -137,6 +138,7 @@ class RankPasses {
         is_kept_(!a.output_dir.empty()),
         s_(make_s<T>(a, weights.layer)),
         q_grad_(make_q_grad<T>(a, weights.layer)) {
+    require_same_operands(s_, q_grad_);
     if (is_kept_ && speaks_)
       keep_operands(std::as_const(s_).view(), std::as_const(q_grad_).view(), run.report.problem,
                     run.files);
@@ -344,6 +346,7 @@ void add_forecasts(std::int64_t values, report::HostReport& report) {
 HostRun run_on_ranks(const Arguments& given, const char* program, Communicator& ranks) {
   Arguments a = given;
   refuse_what_one_process_does(a);
+  require_same_options(a);
   a.seed = internal::seed_of_all(a.seed);
   internal::Progress progress(a.quiet || ranks.rank() != 0);
   progress.set("reading");
@@ -351,6 +354,7 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Communicator& 
   RankWeights weights = make_rank_weights(a, ranks);
   a.batch_size = batch_of(a, weights.layer);
   const Problem problem = make_problem(a, weights);
+  require_same_problem(problem);
   HostRun run =
       run_of(a, program, problem, weights.layer,
              double(weights.empty_rows) / double(problem.size_in_blocks().x / problem.block.rows),

@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/base/instruction_sets.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/codelets/instruction_set.hpp"
 #include "tessera/device/machine.hpp"
@@ -32,6 +33,12 @@ std::string dense_products() {
   const std::string kernel = host::dense_kernel_name();
   if (kernel == "oneDNN") return kernel;
   return kernel + ": no oneDNN; install libdnnl-dev and build again for faster ones";
+}
+
+std::string instruction_set() {
+  const std::string choice = chosen_instruction_set();
+  if (choice.empty()) return codelets::instruction_set();
+  return fmt::format("{}, chosen by {}", codelets::instruction_set(), kInstructionSetVariable);
 }
 
 std::string loops() {
@@ -68,9 +75,9 @@ int doctor() {
           line("report schema", std::to_string(report::kReportSchemaVersion)) +
           line("plan schema", std::to_string(planner::kPlanSchemaVersion)) +
           line("machines", fmt::format("{}", fmt::join(device::machine_names(), ", "))) +
-          line("processor", host::host_cpu_model()) +
-          line("instruction set", codelets::instruction_set()) + line("threads", loops()) +
-          line("dense products", dense_products()) + line("calibration", calibration()) +
+          line("processor", host::host_cpu_model()) + line("instruction set", instruction_set()) +
+          line("threads", loops()) + line("dense products", dense_products()) +
+          line("calibration", calibration()) +
           line(".npz files", io::can_read_npz()
                                  ? "yes"
                                  : "no: built without libzip-dev; install it and build again") +

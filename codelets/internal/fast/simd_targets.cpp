@@ -4,13 +4,15 @@
 // Must come after the choice of targets, which it reads.
 #include <hwy/targets.h>
 
+#include "tessera/base/instruction_sets.hpp"
+
 namespace tessera::codelets::internal {
 namespace {
 
 // Highway ranks instruction sets: the lower the bit, the better.
 std::int64_t lowest_bit(std::int64_t bits) { return bits & -bits; }
 
-std::int64_t targets_of_this_cpu() { return hwy::SupportedTargets() | HWY_STATIC_TARGET; }
+std::int64_t targets_in_use() { return hwy::SupportedTargets() | HWY_STATIC_TARGET; }
 
 void choose(std::int64_t targets) {
   hwy::SetSupportedTargetsForTest(targets);
@@ -20,7 +22,7 @@ void choose(std::int64_t targets) {
 }  // namespace
 
 std::vector<SimdTarget> simd_targets() {
-  const std::int64_t here = targets_of_this_cpu();
+  const std::int64_t here = allowed_instruction_sets();
   std::vector<SimdTarget> targets;
   for (std::int64_t left = HWY_TARGETS; left != 0; left &= left - 1) {
     const std::int64_t bit = lowest_bit(left);
@@ -30,16 +32,19 @@ std::vector<SimdTarget> simd_targets() {
 }
 
 std::string simd_target_in_use() {
-  return hwy::TargetName(lowest_bit(targets_of_this_cpu() & HWY_TARGETS));
+  return hwy::TargetName(lowest_bit(targets_in_use() & HWY_TARGETS));
 }
 
 UseSimdTarget::UseSimdTarget(const SimdTarget& target) { choose(target.bit); }
-UseSimdTarget::~UseSimdTarget() { choose(0); }
+UseSimdTarget::~UseSimdTarget() { choose(allowed_instruction_sets()); }
 
 }  // namespace tessera::codelets::internal
 
 namespace tessera::codelets {
 
-std::string instruction_set() { return internal::simd_target_in_use(); }
+std::string instruction_set() {
+  static_cast<void>(allowed_instruction_sets());  // throws if the choice is not one of this CPU
+  return internal::simd_target_in_use();
+}
 
 }  // namespace tessera::codelets

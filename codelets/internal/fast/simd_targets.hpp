@@ -15,6 +15,7 @@ struct SimdTarget {
 };
 
 // Returns the instruction sets of this build, best first, including those that this CPU cannot run.
+// Those that TESSERA_TARGET excludes (base/instruction_sets.hpp) count as sets that it cannot run.
 std::vector<SimdTarget> simd_targets();
 
 // Returns the name of the one that a kernel would use now.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <type_traits>
 
 #include "tessera/base/half.hpp"
@@ -120,13 +121,14 @@ HWY_INLINE void for_each_vector(Chunk& chunk, const Body& body) {
     }
 }
 
-// Returns the largest of the lanes, 0 instead of minus infinity.
 HWY_INLINE float largest_of(const Group& most) {
   SoftmaxLanes lanes;
   for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(most[v], Lanes(), &lanes[v * kWidth]);
-  const float largest = *std::max_element(lanes.begin(), lanes.end());
-  return largest == kLeastScore ? 0.0f : largest;
+  return *std::max_element(lanes.begin(), lanes.end());
 }
+
+// Returns what is subtracted from the scores of a row: 0 instead of minus infinity.
+HWY_INLINE float top_of(float largest) { return largest == kLeastScore ? 0.0f : largest; }
 
 // Returns true if a row needs no buffer: floats that are all kept, in runs of whole groups.
 template <class T>
@@ -153,7 +155,9 @@ void softmax_plain_row(const SoftmaxRows& rows, std::int64_t row, const float* s
     const auto score = hn::Mul(load_lanes<kWidth>(scores + i), scale);
     most[v] = hn::IfThenElse(hn::Gt(score, most[v]), score, most[v]);
   });
-  const auto top = hn::Set(d, largest_of(most));
+  const float largest = largest_of(most);
+  if (!std::isfinite(largest) && softmax_of_large_row(rows, row, scores, out)) return;
+  const auto top = hn::Set(d, top_of(largest));
   for (auto& vector : sums) vector = hn::Zero(d);
   for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
     const auto e = exponential(hn::Sub(hn::Mul(load_lanes<kWidth>(scores + i), scale), top));
@@ -191,7 +195,9 @@ void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* 
       most[v] = hn::IfThenElse(hn::Gt(vector, most[v]), vector, most[v]);
     });
   });
-  const auto top = hn::Set(d, largest_of(most));
+  const float largest = largest_of(most);
+  if (!std::isfinite(largest) && softmax_of_large_row(rows, row, scores, out)) return;
+  const auto top = hn::Set(d, top_of(largest));
   Group sums;
   for (auto& vector : sums) vector = hn::Zero(d);
   for_each_part(rows, row, [&](std::int64_t first, std::int64_t count) {

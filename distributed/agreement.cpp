@@ -1,0 +1,115 @@
+#include "tessera/distributed/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/base/error.hpp"
+#include "tessera/distributed/lists.hpp"
+
+namespace tessera::distributed {
+namespace {
+
+std::string text_of(const std::vector<char>& text) { return {text.begin(), text.end()}; }
+
+class MatricesDigest {
+ public:
+  void add(const sparse::Csr<float>& matrix) {
+    digest_.add(matrix.rows).add(matrix.cols).add(matrix.block.rows).add(matrix.block.cols);
+    digest_.add(std::span<const std::int64_t>(matrix.row_begin));
+    digest_.add(std::span<const std::int32_t>(matrix.col));
+    digest_.add(std::span<const float>(matrix.values));
+    blocks_ += matrix.blocks();
+  }
+  Given given() const {
+    return {"matrix of weights", digest_.value(),
+            fmt::format("{} blocks with digest {:016x}", blocks_, digest_.value())};
+  }
+
+ private:
+  Digest digest_;
+  std::int64_t blocks_ = 0;
+};
+
+// Throws for the ranks that were given another thing of this name than the first rank. Collective.
+[[noreturn]] void refuse_difference(Communicator& ranks, std::string_view call, const Given& own,
+                                    const std::vector<int>& others) {
+  const auto texts = gather_lists(ranks, "descriptions of what ranks were given",
+                                  std::vector<char>(own.text.begin(), own.text.end()));
+  std::string difference;
+  if (!own.text.empty())
+    difference = fmt::format(": rank {} has {}, rank 0 has {}", others[0],
+                             text_of(texts[std::size_t(others[0])]), text_of(texts[0]));
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("{}: rank{} {} {} given another {} than rank 0{}; give all ranks the same", call,
+                  others.size() > 1 ? "s" : "", fmt::join(others, ", "),
+                  others.size() > 1 ? "were" : "was", own.name, difference));
+}
+
+}  // namespace
+
+void Digest::add_word(std::uint64_t word) {
+  value_ = (value_ ^ word) * 0xff51afd7ed558ccd;
+  value_ ^= value_ >> 32;
+}
+
+void Digest::add_bytes(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t count = std::min(sizeof(word), bytes.size());
+    std::memcpy(&word, bytes.data(), count);
+    add_word(word);
+    bytes = bytes.subspan(count);
+  }
+}
+
+Given given_problem(const Problem& problem) {
+  Digest digest;
+  for (const std::int64_t number :
+       {problem.size.g, problem.size.x, problem.size.y, problem.size.z, problem.block.rows,
+        problem.block.cols, std::int64_t(problem.data_type), std::int64_t(problem.partials_type),
+        std::int64_t{problem.grad_a}, std::int64_t{problem.grad_w}})
+    digest.add(number);
+  digest.add(problem.density);
+  return {"problem", digest.value(), to_string(problem)};
+}
+
+Given given_caches(const host::HostCpu& cpu) {
+  return {"description of the caches",
+          Digest().add(cpu.l1_data.value).add(cpu.l2.value).add(cpu.l3.value).value(),
+          fmt::format("{}, {} and {} bytes", cpu.l1_data.value, cpu.l2.value, cpu.l3.value)};
+}
+
+Given given_cut(std::string_view name, const RowCut& cut) {
+  return {name, Digest().add(std::span<const std::int64_t>(cut.begin)).value(),
+          fmt::format("{}", fmt::join(cut.begin, ", "))};
+}
+
+Given given_weights(std::span<const sparse::Csr<float>> weights) {
+  MatricesDigest digest;
+  for (const sparse::Csr<float>& matrix : weights) digest.add(matrix);
+  return digest.given();
+}
+
+Given given_weights(std::span<const sparse::CheckedCsr<float>> weights) {
+  MatricesDigest digest;
+  for (const sparse::CheckedCsr<float>& matrix : weights) digest.add(*matrix);
+  return digest.given();
+}
+
+void require_same(Communicator& ranks, std::string_view call, const std::vector<Given>& given) {
+  if (ranks.size() == 1) return;
+  std::vector<std::uint64_t> own;
+  for (const Given& one : given) own.push_back(one.digest);
+  const auto all = gather_lists(ranks, "digests of what ranks were given", own);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    std::vector<int> others;
+    for (int rank = 1; rank < ranks.size(); ++rank)
+      if (all[std::size_t(rank)][i] != all[0][i]) others.push_back(rank);
+    if (!others.empty()) refuse_difference(ranks, call, given[i], others);
+  }
+}
+
+}  // namespace tessera::distributed

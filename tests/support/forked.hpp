@@ -1,0 +1,31 @@
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <exception>
+
+namespace tessera::test {
+
+// Calls fork() and then body() in the child, which ends the child within `seconds`, by a signal if
+// it takes longer. Returns 0 if body() returned true, 1 if it returned false or threw, and 128 +
+// the signal that ended the child: 142 if it hung.
+template <class Body>
+int in_child(const Body& body, unsigned seconds = 60) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(seconds);
+    int code = 1;
+    try {
+      code = body() ? 0 : 1;
+    } catch (const std::exception&) {
+    }
+    ::_exit(code);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace tessera::test
