@@ -122,9 +122,10 @@ class Network {
 
   // Runs the program once: a training step if the network has a loss, else the computation of the
   // outputs. Throws Error{InvalidArgument} for a batch that does not belong to the network and
-  // before every layer has weights. Returns false if options.stop ended the run; parameters are
-  // then those of before. Throws Error{InvalidArgument} for self_check, repair and fault, which are
-  // for single layers.
+  // before every layer has weights, and if the loss is not finite; the message then names the step
+  // and the layer with the largest value. Returns false if options.stop ended the run. Parameters
+  // are then, and after an error, those of before. Throws Error{InvalidArgument} for self_check,
+  // repair and fault, which are for single layers.
   bool run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost);
   NetworkCost run(const NetworkBatch& batch);
 
