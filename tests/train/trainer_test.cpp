@@ -227,7 +227,7 @@ TEST(Trainer, StopsAtATestLossThatIsNotFinite) {
   TrainOptions options = test::small_options(Static{});
   TrainingRun run(options);
   while (run.trainer.report().steps < run.trainer.steps_per_epoch()) run.trainer.step();
-  for (float& bias : run.network.state(0).bias) bias = 3e38f;
+  for (float& bias : run.network.state(0).bias) bias = std::numeric_limits<float>::infinity();
   EXPECT_THAT(test::refusal([&] { run.trainer.epoch(); }),
               AllOf(HasSubstr("the test loss of step "), HasSubstr("in layer ")));
   EXPECT_TRUE(run.trainer.report().epochs.empty());
