@@ -75,14 +75,15 @@ void for_each_piece(std::int64_t begin, std::int64_t end, Visit&& visit) {
   for (std::int64_t i = begin; i < end; i += kPiece) visit(i, std::min(kPiece, end - i));
 }
 
-// Calls visit(i, end, row) for the part of each row: elements i .. end of the run.
+// Calls visit(i, end, row) for the part of each row: elements i .. end of the run, without padding.
 template <class Visit>
 void for_each_row(const ElementRun& run, Visit&& visit) {
   std::int64_t row = 0;
   for (std::int64_t e = run.begin; e < run.end; ++row) {
-    const std::int64_t end = std::min(run.end, (e / run.columns + 1) * run.columns);
-    visit(e - run.begin, end - run.begin, row);
-    e = end;
+    const std::int64_t next = (e / run.columns + 1) * run.columns;
+    const std::int64_t end = std::min(run.end, next - run.padding);
+    visit(e - run.begin, std::max(e, end) - run.begin, row);
+    e = std::min(run.end, next);
   }
 }
 

@@ -33,9 +33,11 @@ struct ActivationRule {
 };
 
 // A run of elements begin .. end of a result [rows][columns], counted row by row. Arrays of a run
-// begin with its first element, arrays of its rows with the row of that element.
+// begin with its first element, arrays of its rows with the row of that element. The last `padding`
+// columns of every row do not belong to the result: nobody needs to have written their elements, so
+// they may hold anything, and no sum has them.
 struct ElementRun {
-  std::int64_t begin = 0, end = 0, columns = 1;
+  std::int64_t begin = 0, end = 0, columns = 1, padding = 0;
 
   std::int64_t size() const { return end - begin; }
   std::int64_t first_row() const { return begin / columns; }
@@ -44,7 +46,7 @@ struct ElementRun {
 };
 
 // Sets sums[i] = T(sums[i] + bias of the row) and results[i] = T(activation(sums[i])) for each
-// element of the run. A null bias is 0. `results` may be `sums`.
+// element of the run that is not padding. A null bias is 0. `results` may be `sums`.
 template <class T>
 void add_bias_and_activate(const ElementRun& run, const float* bias, const ActivationRule& rule,
                            T* sums, T* results) noexcept;
@@ -61,7 +63,8 @@ template <class T>
 void multiply_by_derivative(std::int64_t count, const ActivationRule& rule, const T* kept,
                             T* gradients) noexcept;
 
-// Writes the sum of each row's elements in the run to sums[rows()], added in order.
+// Writes the sum of each row's elements in the run to sums[rows()], added in order and without the
+// padding.
 template <class T>
 void sum_rows(const ElementRun& run, const T* values, float* sums) noexcept;
 

@@ -16,6 +16,7 @@
 #include "tessera/runtime/internal/layer_calls.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::runtime {
 
@@ -106,6 +107,7 @@ std::optional<partitioner::Misfit> FullyConnected::update_weights(
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
   const auto call = state_->caller.enter("set_values");
+  sparse::check_range(values, state_->problem.data_type);
   state_->set_values(values, group);
 }
 

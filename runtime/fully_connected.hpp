@@ -69,9 +69,9 @@ class FullyConnected {
   // Takes a matrix [x][y] in the problem's block for each group and encodes it. Returns a misfit if
   // a matrix does not fit the plan's buckets; its cell and tile are those of its group. After a
   // misfit or an exception the layer has the weights it had before. Values are rounded to the
-  // layer's type. The layer shares the matrices with the caller until the values of either change;
-  // it makes a copy only to transpose them for a layout of GradA, to pad them or to cut them into
-  // other blocks. Costs partitioner::encode_into and refill; storage is used again.
+  // layer's type; Error{BadInput} names one that would be infinite there. Matrices are shared with
+  // the caller until values change, and copied only to transpose them for a layout of GradA, to pad
+  // them or to cut them into other blocks. Costs partitioner::encode_into and refill.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights,
                                                  const partitioner::EncodeOptions& options = {});
 
@@ -114,10 +114,10 @@ class FullyConnected {
   std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
                                                     std::int64_t group = 0);
 
-  // Sets new values for a group's pattern, in the order of weights(group).values. The
-  // meta-information does not change. Costs partitioner::refill; if the machine has other blocks or
-  // sizes than the problem, also a copy of the values to their places there. Allocates nothing from
-  // the second call on.
+  // Sets new values, in the order of weights(group).values, within the range of the layer's type
+  // (see set_weights). The meta-information does not change. Costs partitioner::refill; if the
+  // machine has other blocks or sizes, also a copy of the values to their places there. Allocates
+  // nothing from the second call on.
   void set_values(std::span<const float> values, std::int64_t group = 0);
 
   // Writes q [g * x][z] from s [g * y][z]. Returns the cost of the pass.

@@ -13,6 +13,7 @@
 #include "tessera/partitioner/update.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
+#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -41,7 +42,9 @@ void check_weight_matrix(const Problem& problem, const sparse::Csr<float>& weigh
                             problem.block.cols));
 }
 
-void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights) {
+namespace {
+
+void check_matrices(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights) {
   if (std::ssize(weights) != problem.size.g)
     throw Error(
         ErrorCode::InvalidArgument,
@@ -49,6 +52,14 @@ void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<fl
                     "groups",
                     weights.size(), problem.size.g));
   for (const sparse::CheckedCsr<float>& matrix : weights) check_weight_matrix(problem, *matrix);
+}
+
+}  // namespace
+
+void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights) {
+  check_matrices(problem, weights);
+  for (const sparse::CheckedCsr<float>& matrix : weights)
+    sparse::check_range(matrix->values, problem.data_type);
 }
 
 LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& grid,
@@ -68,7 +79,7 @@ LayerWeights::Matrix LayerWeights::converted(const sparse::CheckedCsr<float>& we
 
 std::optional<partitioner::Misfit> LayerWeights::encode(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  check_weights(problem_, weights);
+  check_matrices(problem_, weights);
   next_.clear();
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {

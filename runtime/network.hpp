@@ -121,10 +121,10 @@ class Network {
   std::span<const float> bias(std::int64_t layer) const;
 
   // Runs the program once: a training step if the network has a loss, else the computation of the
-  // outputs. Throws Error{InvalidArgument} for a batch that does not belong to the network and
-  // before every layer has weights. Returns false if options.stop ended the run; parameters are
-  // then those of before. Throws Error{InvalidArgument} for self_check, repair and fault, which are
-  // for single layers.
+  // outputs. Returns false if options.stop ended the run; parameters are then, and after an error,
+  // those of before. Throws Error{InvalidArgument} for a batch that does not belong to the network,
+  // before every layer has weights, for self_check, repair and fault, which are for single layers,
+  // and if the loss is not finite: the message names step and layer with the largest value.
   bool run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost);
   NetworkCost run(const NetworkBatch& batch);
 

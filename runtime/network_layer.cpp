@@ -75,7 +75,7 @@ void NetworkLayerState::declare_activation(Turn turn) {
 void NetworkLayerState::activate(Turn turn) {
   auto activate_on = [&](const device::Tile& tile) {
     const std::size_t index = out_shares_.index(tile.id());
-    const codelets::ElementRun run = run_of(out.shares[index]);
+    const codelets::ElementRun run = out.run_of(out.shares[index]);
     const float* added =
         layer.bias ? reinterpret_cast<const float*>(tile.view(bias[index]).data) : nullptr;
     std::byte* from = tile.view(sums_of(turn).shares[index].slot).data;
@@ -104,7 +104,7 @@ void NetworkLayerState::declare_derivative() {
 void NetworkLayerState::differentiate() {
   auto differentiate_on = [this](const device::Tile& tile) {
     const std::size_t index = gradient_shares_.index(tile.id());
-    const codelets::ElementRun run = run_of(gradient_->shares[index]);
+    const codelets::ElementRun run = gradient_->run_of(gradient_->shares[index]);
     const std::byte* kept = kept_ != nullptr ? tile.view(kept_->shares[index].slot).data : nullptr;
     std::byte* gradient = tile.view(gradient_->shares[index].slot).data;
     float* row_sum =
@@ -172,13 +172,14 @@ void NetworkLayerState::reset_states(std::int64_t values) {
 }
 
 void NetworkLayerState::add_bias_slots() {
-  const auto add = [this](BufferId buffer, const HomeShare& share) {
-    return machine_.engine.add_slot(machine_.program.slot(buffer, share.tile, run_of(share).rows(),
-                                                          sizeof(float), SlotKind::Owned));
+  const auto add = [this](BufferId buffer, const TensorHome& home, const HomeShare& share) {
+    return machine_.engine.add_slot(machine_.program.slot(
+        buffer, share.tile, home.run_of(share).rows(), sizeof(float), SlotKind::Owned));
   };
-  for (const HomeShare& share : out.shares) bias.push_back(add(bias_buffer, share));
+  for (const HomeShare& share : out.shares) bias.push_back(add(bias_buffer, out, share));
   if (gradient_ == nullptr) return;
-  for (const HomeShare& share : gradient_->shares) row_sums.push_back(add(row_sums_buffer, share));
+  for (const HomeShare& share : gradient_->shares)
+    row_sums.push_back(add(row_sums_buffer, *gradient_, share));
 }
 
 namespace {
@@ -211,7 +212,7 @@ void NetworkLayerState::load() {
 
 void NetworkLayerState::load_bias() {
   for (std::size_t i = 0; i < out.shares.size(); ++i) {
-    const codelets::ElementRun run = run_of(out.shares[i]);
+    const codelets::ElementRun run = out.run_of(out.shares[i]);
     std::vector<float> rows(std::size_t(run.rows()));
     const std::int64_t first = out.shares[i].row_of(run.begin);
     for (std::int64_t r = 0; r < run.rows(); ++r)

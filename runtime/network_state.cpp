@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/runtime/internal/network_results.hpp"
+#include "tessera/runtime/loss_check.hpp"
 #include "tessera/sparse/checked.hpp"
 
 namespace tessera::runtime {
@@ -302,6 +305,19 @@ void check_options(const RunOptions& options) {
 
 }  // namespace
 
+// Throws if the loss is not finite. The parameters are still those of before the step.
+void Network::State::check_loss(const NetworkBatch& batch) const {
+  if (std::isfinite(loss->loss())) return;
+  std::int64_t step = 0;
+  std::vector<internal::PlainLayer> plain;
+  for (const auto& layer : layers) {
+    step = std::max(step, layer->parameters.steps + 1);
+    plain.push_back({layer->current_weights(), layer->parameters.bias});
+  }
+  refuse_loss(fmt::format("network: the loss of step {}", step), loss->loss(),
+              internal::largest_results(spec, plain, batch.inputs));
+}
+
 bool Network::State::run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost) {
   check_options(options);
   const auto call = caller_.enter("run");
@@ -316,6 +332,7 @@ bool Network::State::run(const NetworkBatch& batch, const RunOptions& options, N
   for (const int node : program.ran()) cost.part_of.push_back(program.scope_of(node));
   if (!finished) return false;
   if (!trains()) return true;
+  check_loss(batch);
   for (const auto& layer : layers) {
     std::swap(layer->parameters, layer->after);
     ++layer->parameters.steps;

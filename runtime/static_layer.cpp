@@ -18,6 +18,7 @@
 #include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/padded.hpp"
 #include "tessera/runtime/internal/static_pass.hpp"
+#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::runtime {
 
@@ -128,6 +129,8 @@ StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<f
       weights(w.begin(), w.end()),
       cut(cut_layer(p, w, plans, machine)),
       grad_a_cut(cut_of_grad_a(p, w, plans, machine)) {
+  for (const sparse::CheckedCsr<float>& matrix : weights)
+    sparse::check_range(matrix->values, problem.data_type);
   for (const Pass pass : passes_of(problem)) {
     const bool own = pass == Pass::GradA && grad_a_cut;
     passes[std::size_t(pass)] =
@@ -270,6 +273,7 @@ void StaticLayer::set_values(std::span<const float> values, std::int64_t group) 
   if (values.size() != matrix->values.size())
     throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
                                                         values.size(), matrix->values.size()));
+  sparse::check_range(values, state_->problem.data_type);
   std::copy(values.begin(), values.end(), matrix.mutable_values().begin());
   state_->store(group);
 }

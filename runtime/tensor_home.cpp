@@ -40,6 +40,10 @@ bool TensorHome::is_padded() const {
   });
 }
 
+std::int64_t TensorHome::padded_columns(const HomeShare& share) const {
+  return std::clamp<std::int64_t>(share.first_col + share.width - cols, 0, share.width);
+}
+
 SharesByTile::SharesByTile(const TensorHome& home, std::int64_t tiles)
     : index_(std::size_t(tiles), -1) {
   for (std::size_t i = 0; i < home.shares.size(); ++i) {

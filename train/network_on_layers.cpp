@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/loss_check.hpp"
 
 namespace tessera::train {
 
@@ -189,6 +191,19 @@ void NetworkOnLayers<L, T>::take_loss(const runtime::NetworkBatch& batch) {
 
 template <class L, class T>
   requires Layer<L, T>
+void NetworkOnLayers<L, T>::check_loss() const {
+  if (std::isfinite(loss_)) return;
+  std::int64_t step = 0;
+  std::vector<double> largest;
+  for (const LayerState& state : layers_) {
+    step = std::max(step, state.steps + 1);
+    largest.push_back(runtime::largest_magnitude<T>(state.result.view()));
+  }
+  runtime::refuse_loss(fmt::format("network: the loss of step {}", step), loss_, largest);
+}
+
+template <class L, class T>
+  requires Layer<L, T>
 void NetworkOnLayers<L, T>::differentiate(std::int64_t l) {
   LayerState& state = at(l);
   const runtime::NetworkLayer& layer = described(l);
@@ -271,6 +286,7 @@ std::vector<WorkSeconds> NetworkOnLayers<L, T>::run(const runtime::NetworkBatch&
   for (std::int64_t l = 0; l < std::ssize(layers_); ++l) forward(l);
   if (spec_.loss) {
     timed(NetworkWork::Loss, std::ssize(layers_) - 1, [&] { take_loss(batch); });
+    check_loss();
     backward();
     return times_;
   }

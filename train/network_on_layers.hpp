@@ -53,7 +53,8 @@ class NetworkOnLayers {
 
   // Runs a training step if the network has a loss, else computes the outputs. Returns the times of
   // its work, in the order in which it ran. Throws Error{InvalidArgument} for a batch that does not
-  // belong to the network and before every layer has weights.
+  // belong to the network, before every layer has weights, and if the loss is not finite, as
+  // runtime::Network::run() does; parameters are then those of before.
   std::vector<WorkSeconds> run(const runtime::NetworkBatch& batch);
 
   // Returns the loss of the last run.
@@ -88,6 +89,7 @@ class NetworkOnLayers {
   void forward(std::int64_t layer);
   void activate(std::int64_t layer);
   void take_loss(const runtime::NetworkBatch& batch);
+  void check_loss() const;
   void differentiate(std::int64_t layer);
   void update(std::int64_t layer);
   void update_bias(std::int64_t layer);

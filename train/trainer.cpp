@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
+#include "tessera/runtime/loss_check.hpp"
 #include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
@@ -103,17 +104,6 @@ double share_ever_active(const std::vector<EverActive>& layers) {
   return double(active) / double(all);
 }
 
-double largest_in(MatrixView<const float> view) {
-  double largest = 0;
-  for (std::int64_t r = 0; r < view.rows; ++r)
-    for (std::int64_t c = 0; c < view.cols; ++c) {
-      const double size = std::abs(double(view(r, c)));
-      if (!(size <= largest)) largest = size;  // a NaN stays
-      if (std::isnan(size)) return size;
-    }
-  return largest;
-}
-
 }  // namespace
 
 TrainOptions usual_options(const Method& method, std::int64_t steps, double rate) {
@@ -176,7 +166,7 @@ void Trainer<L>::step() {
   seconds.measure(Activity::Loss, [&] {
     loss = cross_entropy(net.input(net.layers()), net.options().sizes.back(), labels_,
                          net.output_gradient(net.layers() - 1));
-    check_loss(loss);
+    check_loss(loss, "loss", number);
   });
   net.backward(seconds);
   const double fraction =
@@ -195,18 +185,12 @@ void Trainer<L>::step() {
 }
 
 template <TrainableLayer L>
-void Trainer<L>::check_loss(const Loss& loss) const {
+void Trainer<L>::check_loss(const Loss& loss, const char* name, std::int64_t step) const {
   if (std::isfinite(loss.sum)) return;
-  std::int64_t worst = 0;
-  double largest = -1;
-  for (std::int64_t i = 0; i < network_->layers(); ++i) {
-    const double size = largest_in(network_->input(i + 1));
-    if (!(size <= largest) && !std::isnan(largest)) largest = size, worst = i;
-  }
-  refuse_training(
-      fmt::format("the loss of step {} is {}; the largest value is {} in layer {}; a "
-                  "smaller learning rate may help",
-                  state_.report.steps + 1, loss.sum, largest, worst + 1));
+  std::vector<double> largest;
+  for (std::int64_t i = 0; i < network_->layers(); ++i)
+    largest.push_back(runtime::largest_magnitude<float>(network_->input(i + 1)));
+  runtime::refuse_loss(fmt::format("training: the {} of step {}", name, step), loss.sum, largest);
 }
 
 template <TrainableLayer L>
@@ -325,6 +309,7 @@ bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64
   EpochFigures figures{.epoch = report.steps / steps_per_epoch()};
   report.seconds.measure(Activity::Evaluation, [&] {
     const Loss test = evaluate();
+    check_loss(test, "test loss", report.steps);
     figures.test_loss = test.sum / double(data_->test.count());
     figures.test_accuracy = double(test.right) / double(data_->test.count());
   });

@@ -66,6 +66,7 @@ class Trainer {
   // Makes steps up to the end of the current epoch, evaluates the network and adds the figures of
   // the epoch to the report. Returns false if `stop` ended it between two steps; the next call then
   // goes on with the epoch. `progress` is called after each step with the number of steps so far.
+  // Throws the errors of step(), and the same error if the loss on the test set is not finite.
   bool epoch(std::stop_token stop = {}, const std::function<void(std::int64_t)>& progress = {});
 
   // Returns the loss and the right answers on the test set. Weights and state do not change; the
@@ -85,7 +86,7 @@ class Trainer {
   void set_state(TrainState state);
 
  private:
-  void check_loss(const Loss& loss) const;
+  void check_loss(const Loss& loss, const char* name, std::int64_t step) const;
   void step_weights();
   void rewire_all(double fraction);
   void rewire_after_step(double fraction);

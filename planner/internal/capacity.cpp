@@ -49,19 +49,22 @@ class Tail {
 // every cut of the batch and for every method. The table belongs to the thread, and its contents
 // never change an answer.
 template <class Value, class Compute>
-Value remembered(const Scatter& s, Compute&& compute) {
+Value remembered(const Scatter& s, std::int64_t hands, Compute&& compute) {
   struct Entry {
     Scatter of{.places = -1};
+    std::int64_t hands = 1;
     Value value{};
   };
   constexpr std::size_t kEntries = 1024;
   thread_local std::array<Entry, kEntries> entries;
   const auto mixed = static_cast<std::uint64_t>(s.places) * 0x9e3779b97f4a7c15u +
-                     static_cast<std::uint64_t>(s.cells) * 0xc2b2ae3d27d4eb4fu;
+                     static_cast<std::uint64_t>(s.cells) * 0xc2b2ae3d27d4eb4fu +
+                     static_cast<std::uint64_t>(hands - 1) * 0x165667b19e3779f9u;
   Entry& entry = entries[(mixed >> 40) % kEntries];
-  if (entry.of == s) return entry.value;
+  if (entry.of == s && entry.hands == hands) return entry.value;
   entry.value = compute();
   entry.of = s;
+  entry.hands = hands;
   return entry.value;
 }
 
@@ -74,6 +77,10 @@ double mean_of_largest_normal(double n) {
   return std::max(0.0,
                   root - (std::log(root * root / 2) + kLogFourPi - 2 * kEulerGamma) / (2 * root));
 }
+
+// The count of a cell of so much variance is nearly normal, and the sum of its tails would take as
+// many steps as its spread.
+constexpr double kNormalVariance = 100;
 
 std::int64_t least_room(const Scatter& s) {
   const double allowed = std::log((1 - s.confidence) / static_cast<double>(s.cells));
@@ -116,23 +123,63 @@ double mean_by_tails(const Scatter& s, double mean) {
   return std::max(mean, sum);
 }
 
+// The chance that the fullest of all cells holds more than a number of filled places.
+class FullestTail {
+ public:
+  explicit FullestTail(const Scatter& s)
+      : tail_(s),
+        cells_(static_cast<double>(s.cells)),
+        mean_(static_cast<double>(s.places) * s.density),
+        variance_(mean_ * (1 - s.density)) {}
+
+  double more_than(std::int64_t n) const {
+    if (static_cast<double>(n) < mean_) return 1;
+    return -std::expm1(-cells_ * of_one(n));
+  }
+
+ private:
+  double of_one(std::int64_t n) const {
+    if (variance_ <= kNormalVariance) return std::exp(std::min(0.0, tail_.log_of(n)));
+    return 0.5 * std::erfc((static_cast<double>(n) + 0.5 - mean_) / std::sqrt(2 * variance_));
+  }
+
+  Tail tail_;
+  double cells_, mean_, variance_;
+};
+
+// A hand has more than k items if the cell has more than k * hands.
+double mean_hand_by_tails(const Scatter& s, std::int64_t hands) {
+  constexpr double kNothing = 1e-3;
+  const FullestTail tail(s);
+  const double mean = static_cast<double>(s.places * s.size) * s.density;
+  auto k = static_cast<std::int64_t>(std::ceil(mean / static_cast<double>(hands)));
+  double sum = static_cast<double>(k), more = 1;
+  for (; more > kNothing && k * hands < std::min(s.most, s.places * s.size); ++k)
+    sum += more = tail.more_than(k * hands / s.size);
+  return sum;
+}
+
 }  // namespace
+
+double mean_hand_of_fullest(const Scatter& s, std::int64_t hands) {
+  const double fullest = mean_of_fullest(s);
+  if (fullest <= 0 || s.density >= 1 || s.cells == 1)
+    return std::ceil(fullest / static_cast<double>(hands));
+  return remembered<double>(s, hands, [&] { return mean_hand_by_tails(s, hands); });
+}
 
 double mean_of_fullest(const Scatter& s) {
   const double mean = static_cast<double>(s.places) * std::min(1.0, s.density);
   if (s.density <= 0 || s.places == 0) return 0;
   const auto whole = static_cast<double>(s.size), most = static_cast<double>(s.most);
   if (s.density >= 1 || s.cells == 1) return std::min(most, whole * mean);
-  // The count of a large cell is nearly normal, and the sum of its tails would take as many steps
-  // as its spread.
-  constexpr double kNormalVariance = 100;
   const double variance = mean * (1 - s.density);
   if (variance > kNormalVariance) {
     const double beyond =
         std::sqrt(variance) * mean_of_largest_normal(static_cast<double>(s.cells));
     return std::min(most, whole * (mean + beyond));
   }
-  return std::min(most, whole * remembered<double>(s, [&] { return mean_by_tails(s, mean); }));
+  return std::min(most, whole * remembered<double>(s, 1, [&] { return mean_by_tails(s, mean); }));
 }
 
 double chance_of_more_than(const Scatter& s, std::int64_t n) {
@@ -146,7 +193,7 @@ double chance_of_more_than(const Scatter& s, std::int64_t n) {
 std::int64_t room_for_every_cell(const Scatter& s) {
   if (s.density <= 0 || s.places == 0) return 0;
   if (s.density >= 1) return std::min(s.most, s.places * s.size);
-  return std::min(s.most, s.size * remembered<std::int64_t>(s, [&] { return least_room(s); }));
+  return std::min(s.most, s.size * remembered<std::int64_t>(s, 1, [&] { return least_room(s); }));
 }
 
 }  // namespace tessera::planner::internal

@@ -30,6 +30,13 @@ std::int64_t room_for_every_cell(const Scatter& scatter);
 // It is at least the mean of a cell. Does not use `confidence`.
 double mean_of_fullest(const Scatter& scatter);
 
+// Returns the mean over all patterns of ceil(n / hands), by the same tail, where n is the number
+// that the fullest cell holds: what the busiest gets if so many hands share it as evenly as whole
+// items allow. With few items it is well above mean_of_fullest() / hands, rounded up or not.
+// Example: 16 hands for a fullest cell of 15.3 in the mean are 1.4 and not 1, because it often
+// holds 17.
+double mean_hand_of_fullest(const Scatter& scatter, std::int64_t hands);
+
 // Returns an upper bound of the chance that some cell holds more than n, by the same tail; 1 if n
 // is below the mean of a cell. Does not use `confidence`.
 double chance_of_more_than(const Scatter& scatter, std::int64_t n);

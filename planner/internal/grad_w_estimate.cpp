@@ -179,6 +179,15 @@ std::int64_t one_round_cycles(const GradWView& v) {
          kernel.workers * codelets::worker_cycles(kernel, z)(counts.rows, blocks).value;
 }
 
+// Returns the non-zeros that the busiest of so many hands gets of the fullest cell. With many for
+// each hand, it makes little difference whether the mean is taken before or after rounding up.
+double busiest_hand(const BucketSize& bucket, std::int64_t hands) {
+  constexpr double kFewPerHand = 6;
+  const double even = bucket.fullest.nonzeros / static_cast<double>(hands);
+  if (!bucket.scatter || even > kFewPerHand) return std::ceil(even);
+  return std::max(even, mean_hand_of_fullest(*bucket.scatter, hands));
+}
+
 // Returns the cycles of one round on the fullest tile, which works on the piece of the cell in its
 // own bucket or on an even piece in another bucket.
 std::int64_t fullest_round_cycles(const GradWView& v, const BucketSize& bucket) {
@@ -189,11 +198,14 @@ std::int64_t fullest_round_cycles(const GradWView& v, const BucketSize& bucket) 
   const auto pieces = static_cast<double>(v.cut.parts.z);
   piece.lines /= pieces;
   piece.rows = std::min(piece.rows, piece.rows / pieces + (pieces > 1 ? 0.5 : 0));
-  piece.nonzeros = pieces > 1 ? std::ceil(piece.nonzeros / pieces) : piece.nonzeros;
+  if (pieces > 1) piece.nonzeros = busiest_hand(bucket, v.cut.parts.z);
   const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;
   if (piece.nonzeros <= 0) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, z);
-  return scan + cycles_at(load, piece) + workers_cycles({kernel, piece, 1, v.cut.share.z, grain});
+  WorkersJob job{.kernel = kernel, .load = piece, .z = v.cut.share.z, .z_grain = grain};
+  if (kernel.method != Method::BlockGradWAmp)
+    job.busiest = busiest_hand(bucket, v.cut.parts.z * kernel.workers);
+  return scan + cycles_at(load, piece) + workers_cycles(job);
 }
 
 // Returns the expected cycles of propagation. Either buckets make one step and then return to their

@@ -192,8 +192,9 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   const std::int64_t room = fill.room;
   size.blocks = bucket_blocks(c, cut, room);
   // PopLibs prices the average tile, and spills at nothing.
-  if (exact && !c.parity()) size.fullest = cell_load(cut.share, fill.fullest, scatter);
   if (exact && !c.parity()) {
+    size.fullest = cell_load(cut.share, fill.fullest, scatter);
+    if (!mapped) size.scatter = scatter;
     const std::int64_t capacity = size.blocks * cut.parts.z;
     size.spill_chance = mapped ? static_cast<double>(capacity) < fill.fullest
                                : chance_of_more_than(scatter, capacity);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/planner/internal/candidate.hpp"
@@ -82,7 +83,9 @@ struct BucketSize {
   std::int64_t blocks = 0;     // capacity in non-zero blocks
   std::int64_t values = 0;     // capacity in elements, padding included
   std::int64_t fwd_words = 0, grad_a_words = 0;
-  TileLoad fullest;         // not for a lower bound, nor in parity
+  TileLoad fullest;  // not for a lower bound, nor in parity
+  // The distribution of the blocks of which `fullest` has the mean; empty if a map gives it.
+  std::optional<Scatter> scatter;
   double spill_chance = 0;  // a bound; 0 where `fullest` is not set
 };
 

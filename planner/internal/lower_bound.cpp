@@ -180,13 +180,14 @@ std::int64_t least_grad_w_multiply(const Case& c, const Least& v) {
   const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
   if (kernel.method == Method::BlockGradWAmp) {
     const auto load = codelets::supervisor_load_cycles(kernel, z);
+    const std::int64_t visited = c.parity() ? total : std::max(total, rounds);
     return rounds * (scan + kernel.workers * worker.start) +
-           total * (load.per_nonzero + kernel.workers * worker.per_nonzero);
+           visited * (load.per_nonzero + kernel.workers * worker.per_nonzero);
   }
-  // The busiest worker of a round has at least an even part of the round's non-zeros.
-  const std::int64_t started = total > 0 ? kernel.workers * worker.start : 0;
-  const std::int64_t start = c.parity() ? 0 : rounds * (scan + started);
-  return start + total * worker.per_nonzero;
+  if (c.parity()) return total * worker.per_nonzero;
+  // The busiest worker of a round has at least an even part of the round's non-zeros, and one.
+  return rounds * (scan + kernel.workers * worker.start) +
+         std::max(total, rounds * kernel.workers) * worker.per_nonzero;
 }
 
 Terms least_grad_w(const Case& c, const Least& v) {

@@ -152,15 +152,16 @@ void append_whole_rows(std::int64_t rows, double per_row, double spread, RowLeng
 }
 
 // Appends the rows of a piece that is `rows` rows long and begins `phase` of a row behind a row's
-// begin. A part of a row in which no non-zero is expected belongs to the piece's other rows.
-void append_cut_rows(double rows, double phase, double per_row, double spread,
+// begin. A part of a row in which no non-zero is expected belongs to the piece's other rows; there
+// is `fullest` times as much in the fullest cell, whose rows these are.
+void append_cut_rows(double rows, double phase, double per_row, double spread, double fullest,
                      RowLengths& lengths) {
   const double head = std::min(rows, 1 - phase);
   const double whole = std::floor(rows - head), tail = rows - head - whole;
   append_whole_rows(static_cast<std::int64_t>(whole), per_row, spread, lengths);
   for (const double part : {std::max(head, tail), std::min(head, tail)}) {
     const double length = part * per_row;
-    if (lengths.empty() || length >= 0.5)
+    if (lengths.empty() || length * fullest >= 0.5)
       lengths.push_back(length);
     else
       lengths.front() += length;
@@ -214,7 +215,7 @@ double slowest_rectangle(const WorkersJob& job, const Piece& piece, const Cost& 
   for (int i = 0; i < phases; ++i) {
     lengths.clear();
     if (cuts_rows)
-      append_cut_rows(rows, (i + 0.5) / phases, per_row, spread, lengths);
+      append_cut_rows(rows, (i + 0.5) / phases, per_row, spread, 1 + excess.fuller, lengths);
     else
       append_whole_rows(static_cast<std::int64_t>(rows), per_row, spread, lengths);
     sum += slowest_rectangle(job, lengths, excess, cost);
@@ -258,7 +259,7 @@ double slowest_worker(const WorkersJob& job, const Piece& piece) {
     case Method::ElementGradW:
     case Method::BlockGradW:
       return cost(z, piece.rows * last_share_of_rows(piece, workers) + 1,
-                  std::ceil(piece.nonzeros / workers));
+                  job.busiest > 0 ? job.busiest : std::ceil(piece.nonzeros / workers));
     case Method::BlockGradWAmp:
       return cost(z, piece.rows, piece.nonzeros);
     case Method::BlockFwd:

@@ -13,6 +13,8 @@ struct WorkersJob {
   TileLoad load;
   std::int64_t records = 1;         // buckets that hold a piece of the cell
   std::int64_t z = 0, z_grain = 1;  // batch of the tile in grains, and columns of a grain
+  // Non-zeros of the busiest worker, for kernels that divide these alone; 0: an even share.
+  double busiest = 0;
 };
 
 // Returns the cycles of the workers: their number times the sum, over `records` equal pieces of the

@@ -58,7 +58,33 @@ std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& pr
 
 namespace {
 
-// Searches both layouts and keeps the cheapest pair, and in `all`, if it is given, every pair.
+// The methods of a case that an option can forbid.
+struct Kind {
+  bool dense = false, exchange_buckets = false, rearranges = false;
+  friend bool operator==(const Kind&, const Kind&) = default;
+};
+
+Kind kind_of(const Case& c) {
+  const Candidate& methods = c.candidate;
+  return {methods.dense, methods.exchange_buckets, methods.grad_w == Method::BlockGradWAmp};
+}
+
+// Divides the cases by their kinds. The cheapest plans of each kind are those that a search for
+// this kind alone finds, so a request with fewer constraints tries all pairs of one with more, and
+// its plan never costs more.
+std::vector<std::vector<Case>> by_kind(std::vector<Case> cases) {
+  std::vector<std::vector<Case>> kinds;
+  for (Case& c : cases) {
+    const auto same = std::ranges::find_if(kinds, [&c](const std::vector<Case>& others) {
+      return kind_of(others.front()) == kind_of(c);
+    });
+    (same == kinds.end() ? kinds.emplace_back() : *same).push_back(std::move(c));
+  }
+  return kinds;
+}
+
+// Searches both layouts and keeps the cheapest pair, and in `all`, if it is given, every pair of
+// the cheapest plans of any kind.
 class LayoutPairs {
  public:
   LayoutPairs(const Asked& asked, std::int64_t fewer_than, Search search,
@@ -69,12 +95,18 @@ class LayoutPairs {
 
   void try_pairs(bool grad_w_transposed) {
     const auto [forward, backward] = two_problems(asked_.problem, grad_w_transposed);
-    const std::vector<Plan> forwards = cheapest(forward, asked_.stats, fewer_than_);
-    if (forwards.empty()) return;
+    const PatternStats* const turned = turned_ ? &*turned_ : nullptr;
     // Each layout is searched only for plans with fewer cycles than are left for it.
-    const std::int64_t left =
-        fewer_than_ == kUnbounded ? kUnbounded : fewer_than_ - forwards.front().cost.cycles.value;
-    const std::vector<Plan> backwards = cheapest(backward, turned_ ? &*turned_ : nullptr, left);
+    std::int64_t left = fewer_than_;
+    if (fewer_than_ != kUnbounded && !asked_.options.constraints.use_dense) {
+      const std::vector<Plan> least = cheapest(backward, turned, fewer_than_, 1);
+      if (least.empty()) return;
+      left = without(least.front());
+    }
+    const std::vector<Plan> forwards = cheapest(forward, asked_.stats, left, kPlansOfALayout);
+    if (forwards.empty()) return;
+    const std::vector<Plan> backwards =
+        cheapest(backward, turned, without(forwards.front()), kPlansOfALayout);
     for (const Plan& plan : forwards)
       for (const Plan& other : backwards) try_pair(plan, other);
   }
@@ -82,17 +114,33 @@ class LayoutPairs {
   PlanResult take() { return std::move(best_); }
 
  private:
+  // Returns the cycles that are left for the other layout.
+  std::int64_t without(const Plan& plan) const {
+    return fewer_than_ == kUnbounded ? kUnbounded : fewer_than_ - plan.cost.cycles.value;
+  }
+
+  // Returns the cheapest plans, the cheapest first: `count` of each kind if that is more than one
+  // and only the cheapest pair is asked for.
   std::vector<Plan> cheapest(const Problem& problem, const PatternStats* stats,
-                             std::int64_t fewer_than) {
-    const CaseSet set = make_cases(problem, asked_.machine, asked_.options, stats);
-    const Ranking ranking =
-        rank_plans(set.cases, search_, {.fewer_than = fewer_than, .count = kPlansOfALayout});
-    best_.evaluations += ranking.evaluations;
-    best_.memory_bound = ranking.memory_bound;
+                             std::int64_t fewer_than, std::int64_t count) {
+    CaseSet set = make_cases(problem, asked_.machine, asked_.options, stats);
+    std::vector<std::vector<Case>> kinds;
+    if (count > 1 && all_ == nullptr)
+      kinds = by_kind(std::move(set.cases));
+    else
+      kinds.push_back(std::move(set.cases));
     std::vector<Plan> plans;
-    if (ranking.limit_reached) return plans;
-    for (const RankedPlan& plan : ranking.cheapest)
-      plans.push_back(make_plan(*plan.of, plan.at.parts));
+    for (const std::vector<Case>& cases : kinds) {
+      const Ranking ranking =
+          rank_plans(cases, search_, {.fewer_than = fewer_than, .count = count});
+      best_.evaluations += ranking.evaluations;
+      best_.memory_bound = ranking.memory_bound;
+      if (ranking.limit_reached) return {};
+      for (const RankedPlan& plan : ranking.cheapest)
+        plans.push_back(make_plan(*plan.of, plan.at.parts));
+    }
+    const auto rank = [](const Plan& plan) { return std::pair(plan.cost.cycles, plan.cost.temp); };
+    std::ranges::stable_sort(plans, {}, rank);
     return plans;
   }
 

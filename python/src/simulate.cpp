@@ -24,6 +24,7 @@
 #include "tessera/report/report_json.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/value_range.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/verify/verify.hpp"
 
@@ -190,6 +191,7 @@ Run simulate_as(sparse::Csr<float> weights, py::handle s, py::handle dq, DataTyp
                            .data_type = type,
                            .grad_a = backward,
                            .grad_w = backward};
+  sparse::check_range(weights.values, type);  // rounded values would be infinite
   request->weights = sparse::checked(rounded<T>(std::move(weights)));
   request->plan = make_plan(problem, machine, options, sparse::pattern_stats(request->weights));
   request->threads = threads;

@@ -73,7 +73,7 @@ def simulate(
 ) -> _core.Run:
     """Plan, encode and run a layer on a modelled machine; every result is checked.
 
-    weights   as of ts.Layer, float32; rounded to dtype
+    weights   as of ts.Layer, float32; rounded to dtype, whose range they must not exceed
     s, dq     [inputs, batch] and [outputs, batch]; random +1 and -1 if they are None
     dtype     of the operands: "float32", "float16" or "bfloat16"; that of s by default
 

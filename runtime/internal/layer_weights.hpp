@@ -28,7 +28,7 @@ sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
 void check_weight_matrix(const Problem& problem, const sparse::Csr<float>& weights);
 
 // Throws Error{InvalidArgument} if number, size or block of the matrices are not those of the
-// problem.
+// problem, and the errors of sparse::check_range for a value that its type cannot hold.
 void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights);
 
 // Throws Error{InvalidArgument}, which names what differs, unless saved weights are of so many

@@ -180,9 +180,6 @@ class NetworkLayerState {
   void add_bias_slots();
   void activate(Turn turn);
   void differentiate();
-  codelets::ElementRun run_of(const HomeShare& share) const {
-    return {share.elements.begin, share.elements.end, share.width};
-  }
 
   SharesByTile out_shares_, gradient_shares_;
 };

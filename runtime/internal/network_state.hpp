@@ -67,6 +67,7 @@ struct Network::State {
   void load_inputs();
   void collect_outputs();
   bool trains() const { return spec.loss.has_value(); }
+  void check_loss(const NetworkBatch& batch) const;
 
   std::optional<internal::HandOver> back_from_loss_;
   internal::TensorHome inputs_;         // equal shares on the tiles that need a slice

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
+#include "tessera/codelets/activation.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
@@ -33,6 +34,13 @@ struct TensorHome {
   std::vector<HomeShare> shares;
 
   bool is_padded() const;
+
+  // Returns the number of columns of a share that are padding, which may be all.
+  std::int64_t padded_columns(const HomeShare& share) const;
+  // Returns the elements of a share as the codelets of a network take them.
+  codelets::ElementRun run_of(const HomeShare& share) const {
+    return {share.elements.begin, share.elements.end, share.width, padded_columns(share)};
+  }
 };
 
 // The shares of a home by tile.

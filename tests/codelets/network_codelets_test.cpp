@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
@@ -123,6 +124,24 @@ TYPED_TEST(NetworkCodelets, SumThePartOfEachRowInARun) {
   EXPECT_NEAR(sums[1], part(1, 5), 1e-6);
   EXPECT_NEAR(sums[2], part(5, 9), 1e-6);
   EXPECT_EQ(sums[3], 99);
+}
+
+// Nobody writes the padding of a result, so it may hold NaN. The run begins and ends within rows,
+// once within their padding.
+TYPED_TEST(NetworkCodelets, LeaveThePaddingOfRowsOut) {
+  using T = TypeParam;
+  const T unwritten = T(std::numeric_limits<float>::quiet_NaN());
+  const std::vector<T> values = {unwritten, T(1.0f), T(2.0f), unwritten, unwritten, T(4.0f)};
+  const ElementRun run{3, 9, 4, 2};  // columns 3 of row 0, 0 to 3 of row 1 and 0 of row 2
+  std::vector<float> sums(4, 99);
+  sum_rows(run, values.data(), sums.data());
+  EXPECT_EQ(sums, (std::vector<float>{0, 3, 4, 99}));
+
+  std::vector<T> kept = values, results(6, T(7.0f));
+  const std::vector<float> bias{1, 1, 1};
+  add_bias_and_activate(run, bias.data(), ActivationRule{}, kept.data(), results.data());
+  const std::vector<float> expected{7, 2, 3, 7, 7, 5};
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(float(results[i]), expected[i]) << i;
 }
 
 // The gradient of a loss is its slope along each output.

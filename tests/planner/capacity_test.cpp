@@ -70,6 +70,41 @@ TEST(Room, KeepsItsPromiseOnRandomPatterns) {
   EXPECT_GE(overflowed, 1) << "room is far too large";
 }
 
+// Draws patterns and counts the items that the busiest hand of the fullest cell gets.
+double drawn_hand(const Scatter& s, std::int64_t hands, int trials) {
+  Random random(9);
+  double sum = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::int64_t fullest = 0;
+    for (std::int64_t cell = 0; cell < s.cells; ++cell) {
+      std::int64_t filled = 0;
+      for (std::int64_t i = 0; i < s.places; ++i) filled += random.unit() < s.density;
+      fullest = std::max(fullest, filled);
+    }
+    sum += double((fullest * s.size + hands - 1) / hands);
+  }
+  return sum / trials;
+}
+
+TEST(Hands, GetTheirMeanShareOfTheFullestCellInWholeItems) {
+  for (const Scatter& s : {Scatter{.places = 12, .density = 0.02, .cells = 40},
+                           Scatter{.places = 16, .density = 0.2, .cells = 90},
+                           Scatter{.places = 60, .density = 0.15, .cells = 64},
+                           Scatter{.places = 24, .density = 0.1, .cells = 24, .size = 4},
+                           Scatter{.places = 900, .density = 0.3, .cells = 8}})
+    for (const std::int64_t hands : {1, 2, 4, 6, 16, 96}) {
+      const double mean = internal::mean_hand_of_fullest(s, hands);
+      EXPECT_NEAR(mean, drawn_hand(s, hands, 400), 0.04 + 0.06 * mean)
+          << s.places << " places, " << s.cells << " cells, " << hands << " hands";
+    }
+}
+
+TEST(Hands, GetWhatACellHasIfItsBlocksAreKnown) {
+  EXPECT_EQ(internal::mean_hand_of_fullest({.places = 40, .density = 1, .cells = 9}, 6), 7);
+  EXPECT_EQ(internal::mean_hand_of_fullest({.places = 40, .density = 0.3, .cells = 1}, 6), 2);
+  EXPECT_EQ(internal::mean_hand_of_fullest({.places = 40, .density = 0, .cells = 9}, 6), 0);
+}
+
 TEST(Room, ASkewedPatternGetsTheRoomOfItsFullestCell) {
   Problem problem{.size = {1, 256, 256, 16}, .density = 0.05};
   device::Machine machine = device::machine_preset("gc200");

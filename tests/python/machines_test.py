@@ -33,6 +33,17 @@ def test_a_plan_has_costs_text_and_json():
     assert forward.cycles < plan.cycles
 
 
+@pytest.mark.parametrize("value", [70000.0, -65520.0])
+def test_a_weight_that_half_cannot_hold_is_refused_and_not_called_right(value):
+    weights = WEIGHTS.astype(np.float32).copy()
+    weights.data[5] = value
+    with pytest.raises(ts.BadInput, match=re.escape(f"weight 5 is {value:g}; half holds -65504 to 65504")):
+        ts.simulate(weights, dtype="float16", machine=SMALL, batch=4)
+    assert ts.simulate(weights, dtype="float32", machine=SMALL, batch=4).ok
+    weights.data[5] = 65504.0
+    assert ts.simulate(weights, dtype="float16", machine=SMALL, batch=4).ok
+
+
 def test_no_plan_has_the_nearest_one_and_remedies():
     with pytest.raises(ts.NoSolution) as caught:
         ts.plan(4096, 4096, batch=512, density=0.5, machine=SMALL)

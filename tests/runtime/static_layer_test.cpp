@@ -236,6 +236,11 @@ TEST(StaticLayer, TakesNewValues) {
   other.values.pop_back();
   EXPECT_THAT(test::refusal([&] { layer.set_values(other.values); }), HasSubstr("the pattern has"));
   EXPECT_THAT(test::refusal([&] { layer.set_values(other.values, 1); }), HasSubstr("in 0..0"));
+  other = layer.weights();
+  other.values[2] = 70000;
+  EXPECT_THAT(test::message_of([&] { layer.set_values(other.values); }),
+              HasSubstr("weight 2 is 70000; half holds"));
+  EXPECT_NE(layer.weights(), other);
 }
 
 TEST(StaticLayer, RefusesWordsPast16BitsByName) {

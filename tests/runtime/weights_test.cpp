@@ -3,6 +3,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
+#include "tessera/tests/support/message_of.hpp"
 
 // Weights that change while the layer stays: patterns, values, both.
 namespace tessera::runtime {
@@ -181,6 +182,34 @@ TEST(SetValues, RefusesAnotherNumberOfValues) {
   values.push_back(1);
   EXPECT_THROW(layer->set_values(values), Error);
   EXPECT_EQ(layer->weights(), c.weights);
+}
+
+// Infinite weights give infinite results, which no check can call wrong.
+TEST(SetWeights, RefusesValuesThatTheLayersTypeCannotHoldAndKeepsItsOwn) {
+  for (const bool dense : {false, true}) {
+    LayerCase c = make_case(60, 48, {1, 1});
+    c.dense = dense;
+    for (const DataType type : {DataType::Float, DataType::Half}) {
+      c.type = type;
+      const auto executor = make_executor(1);
+      FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share,
+                           *executor);
+      ASSERT_FALSE(layer.set_weights(c.weights));
+      sparse::Csr<float> large = c.weights;
+      large.values[3] = 70000;
+      if (type == DataType::Float) {
+        EXPECT_FALSE(layer.set_weights(large));
+        EXPECT_NO_THROW(layer.set_values(large.values));
+        continue;
+      }
+      const auto set_weights = [&] { static_cast<void>(layer.set_weights(large)); };
+      for (const std::string& message : {test::message_of(set_weights),
+                                         test::message_of([&] { layer.set_values(large.values); })})
+        EXPECT_NE(message.find("weight 3 is 70000; half holds -65504 to 65504"), std::string::npos)
+            << message;
+      EXPECT_EQ(layer.weights(), c.weights);
+    }
+  }
 }
 
 TEST(SetWeights, GivesTheSameBucketsAsEncodingAndDoesNotDependOnWhatWasThere) {

@@ -116,6 +116,45 @@ TEST(NetworkCommand, SaysThatADenseNetworkDoesNotFit) {
   EXPECT_THAT(verdict["text"].get<std::string>(), HasSubstr("sparse wins: the dense network"));
 }
 
+constexpr const char* kGelu = R"({
+  "batch": 17, "data_type": "float",
+  "layers": [{"inputs": 23, "outputs": 14, "density": 0.3, "activation": "gelu"}],
+  "loss": "softmax-cross-entropy", "optimiser": {"rule": "sgd", "rate": 0.1}})";
+
+TEST(NetworkCommand, HasTheLossesOfThisComputerWithGeluBeforeTheLoss) {
+  const auto losses = [](const char* option) {
+    const TemporaryFolder folder;
+    const Outcome outcome = run(
+        {TESSERA_TOOL, "network", folder.write("net.json", kGelu), option, "--steps=3", "--json"});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    return json::parse(outcome.out).at("losses").get<std::vector<double>>();
+  };
+  const std::vector<double> here = losses("--machine=host");
+  ASSERT_EQ(here.size(), 3u);
+  for (const char* tiles : {"--tiles-per-ipu=1", "--tiles-per-ipu=2", "--tiles-per-ipu=16"})
+    for (std::size_t step = 0; step < 3; ++step)
+      EXPECT_NEAR(losses(tiles)[step], here[step], 1e-4) << tiles << ", step " << step + 1;
+}
+
+// A loss that is not finite is an error of the file, whose rate is too large.
+TEST(NetworkCommand, EndsWithStepAndLayerIfTheLossIsNotFinite) {
+  json text = json::parse(kNetwork);
+  text["optimiser"] = {{"rule", "sgd"}, {"rate", 1e30}};
+  const TemporaryFolder folder;
+  const std::string file = folder.write("net.json", text.dump());
+  for (const char* option : {"--machine=host", "--tiles-per-ipu=32"})
+    for (const char* type : {"float", "half"}) {
+      text["data_type"] = type;
+      folder.write("net.json", text.dump());
+      const Outcome outcome = run({TESSERA_TOOL, "network", file, option, "--steps=8", "--json"});
+      EXPECT_EQ(outcome.exit, 2) << option;
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_THAT(outcome.err, testing::MatchesRegex("tessera: network: the loss of step [2-8] is "
+                                                     ".*; the largest value is .* in layer [12]; a "
+                                                     "smaller learning rate may help\n"));
+    }
+}
+
 // The same losses with dense layers and results that are computed again, which the lines show.
 TEST(NetworkCommand, RunsDenseLayersAndComputesResultsAgain) {
   std::string text = kNetwork;

@@ -173,5 +173,34 @@ TEST(OnLayersOfThisComputer, RefusesWhatDoesNotBelongToIt) {
   EXPECT_THROW(Host(spec, host_layers(*executor), *executor), Error);
 }
 
+// A step that is refused leaves the parameters of the one before.
+TEST(NetworkOnLayers, EndsWithStepAndLayerWhenTheLossIsNotFinite) {
+  const auto executor = make_executor(1);
+  runtime::NetworkSpec spec{.layers = {{29, 37, {1, 1}, 0.3, true, {codelets::Activation::Relu}},
+                                       {10, 29, {1, 1}, 0.5, true, {}}},
+                            .batch = 22,
+                            .loss = codelets::Loss::SoftmaxCrossEntropy,
+                            .update = {.kind = codelets::Update::Sgd, .rate = 1e30}};
+  NetworkOnLayers<host::HostLayer, float> network(spec, host_layers(*executor), *executor);
+  const runtime::Twin twin(spec);
+  twin.give(network);
+  std::vector<float> before;
+  for (int step = 1; step < 10; ++step) {
+    before.assign(network.bias(0).begin(), network.bias(0).end());
+    try {
+      network.run(twin.batch());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+      const std::string text = error.what();
+      EXPECT_EQ(text.find("network: the loss of step " + std::to_string(step) + " is "), 0u)
+          << text;
+      EXPECT_NE(text.find(" in layer "), std::string::npos) << text;
+      EXPECT_TRUE(std::ranges::equal(network.bias(0), before));
+      return;
+    }
+  }
+  FAIL() << "it went on";
+}
+
 }  // namespace
 }  // namespace tessera::train

@@ -222,6 +222,17 @@ TEST(Trainer, StopsAtALossThatIsNotFiniteAndKeepsTheStepBefore) {
   EXPECT_EQ(test::bits_of(run.trainer), before);
 }
 
+// The last step of an epoch may be the one that makes the weights infinite.
+TEST(Trainer, StopsAtATestLossThatIsNotFinite) {
+  TrainOptions options = test::small_options(Static{});
+  TrainingRun run(options);
+  while (run.trainer.report().steps < run.trainer.steps_per_epoch()) run.trainer.step();
+  for (float& bias : run.network.state(0).bias) bias = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(test::refusal([&] { run.trainer.epoch(); }),
+              AllOf(HasSubstr("the test loss of step "), HasSubstr("in layer ")));
+  EXPECT_TRUE(run.trainer.report().epochs.empty());
+}
+
 TEST(Trainer, NamesTheLayerOfAWeightThatIsNotFinite) {
   TrainingRun run(test::small_options(Set{}));
   for (int i = 0; i < 2; ++i) run.trainer.step();  // the third rewires

@@ -1,0 +1,58 @@
+#include "tessera/runtime/internal/network_results.hpp"
+
+#include <utility>
+
+#include "tessera/codelets/activation.hpp"
+#include "tessera/runtime/loss_check.hpp"
+
+namespace tessera::runtime::internal {
+namespace {
+
+// Returns the product of weights and inputs. Blocks may hang over the edge of the layer.
+template <class T>
+Matrix<T> product(const NetworkLayer& layer, const sparse::Csr<float>& weights,
+                  const Matrix<T>& inputs) {
+  Matrix<float> sums(layer.outputs, inputs.cols());
+  const BlockShape block = weights.block;
+  for (std::int64_t row = 0; row < layer.outputs; ++row) {
+    const auto at = std::size_t(row / block.rows);
+    for (std::int64_t i = weights.row_begin[at]; i < weights.row_begin[at + 1]; ++i)
+      for (std::int64_t b = 0; b < block.cols; ++b) {
+        const std::int64_t col = weights.col[std::size_t(i)] * block.cols + b;
+        if (col >= layer.inputs) break;
+        const float value =
+            weights.values[std::size_t(i * block.area() + row % block.rows * block.cols + b)];
+        for (std::int64_t z = 0; z < sums.cols(); ++z)
+          sums(row, z) += value * float(inputs(col, z));
+      }
+  }
+  Matrix<T> result(sums.rows(), sums.cols());
+  for (std::int64_t row = 0; row < sums.rows(); ++row)
+    for (std::int64_t z = 0; z < sums.cols(); ++z) result(row, z) = T(sums(row, z));
+  return result;
+}
+
+}  // namespace
+
+std::vector<double> largest_results(const NetworkSpec& spec, std::span<const PlainLayer> layers,
+                                    MatrixView<const float> inputs) {
+  std::vector<double> largest;
+  with_type(spec.data_type, [&](auto zero) {
+    using T = decltype(zero);
+    Matrix<T> result(inputs.rows, inputs.cols);
+    for (std::int64_t row = 0; row < inputs.rows; ++row)
+      for (std::int64_t z = 0; z < inputs.cols; ++z) result(row, z) = T(inputs(row, z));
+    for (std::size_t l = 0; l < layers.size(); ++l) {
+      const NetworkLayer& layer = spec.layers[l];
+      result = product(layer, layers[l].weights, result);
+      const std::int64_t rows = result.rows(), cols = result.cols();
+      codelets::add_bias_and_activate<T>({0, rows * cols, cols}, layers[l].bias.data(),
+                                         layer.activation, result.elements().data(),
+                                         result.elements().data());
+      largest.push_back(largest_magnitude<T>(std::as_const(result).view()));
+    }
+  });
+  return largest;
+}
+
+}  // namespace tessera::runtime::internal
