@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/printable.hpp"
 
 namespace tessera::sparse {
 namespace {
@@ -148,8 +149,8 @@ std::vector<std::int64_t> compress_indices(std::span<const std::int64_t> rows, s
   begin.reserve(std::size_t(lines) + 1);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] < 0 || rows[i] >= lines)
-      refuse(fmt::format("compress_indices: rows[{}] is {}; it must be in 0..{}", i, rows[i],
-                         lines - 1));
+      refuse(fmt::format("compress_indices: rows[{}] is {}; it must be in {}", i, rows[i],
+                         range_of_indices(lines)));
     if (i > 0 && rows[i] < rows[i - 1])
       refuse(fmt::format("compress_indices: rows[{}] is {} and comes after {}; rows must ascend", i,
                          rows[i], rows[i - 1]));
