@@ -143,13 +143,13 @@ TEST(Reports, ProfilesCallStepsOfControlByTheirName) {
   EXPECT_THAT(outcome.out, HasSubstr("        multiply               compute  "));
 }
 
-// 4096 x 4096 float gradients and 8 tiles of 638,976 bytes: 8,388,608 bytes a tile beside
-// 2 * 4096 * 8 * 2 / 8 = 16,384 bytes of operands take 14 parts.
+// 4096 x 4096 float gradients and 8 tiles of 638,976 bytes, of which temporary data may take 0.6:
+// 8,388,608 bytes a tile beside 2 * 4096 * 8 * 2 / 8 = 16,384 bytes of operands take 23 parts.
 TEST(Reports, SerialSplitsFollowFromTheMemoryOfATile) {
   const Outcome outcome = tool({"--input-size=4096", "--output-size=4096", "--density=0.01",
                                 "--batch-size=8", "--tiles-per-ipu=8", "--single-phase=fwd",
                                 "--plan-only", "--report-dense-gradw-serial-splits"});
-  EXPECT_THAT(outcome.out, HasSubstr("in 14 serial parts: groups 1, inputs 1, outputs 14"));
+  EXPECT_THAT(outcome.out, HasSubstr("in 23 serial parts: groups 1, inputs 1, outputs 23"));
 }
 
 TEST(WordsOfTheCommandLine, UniqueStartsOfNamesServeAndOthersAreNamed) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,27 @@ TEST(Mistakes, InTheOptionsOfASweepAreNoPoints) {
 TEST(Mistakes, InNamesOfOptionsAreShown) {
   expect_refused(run({TESSERA_TOOL, "run", "--=5"}), "\"--=5\" has no name of an option");
   expect_refused(command("run", {"--inject=tile=1,step=1,bit=1,tile=2"}), "tile is given twice");
+}
+
+// Returns the cycles of the dense product that a verdict names.
+std::string dense_cycles_in(const std::string& text) {
+  std::smatch found;
+  return std::regex_search(text, found, std::regex("dense\\s+\\(([0-9,]+[0-9])")) ? found[1].str()
+                                                                                  : "none";
+}
+
+TEST(Verdicts, OfPlanAndRunNameOneDenseProduct) {
+  const Words layer{"--input-size=1024", "--output-size=1024", "--density=0.02",
+                    "--batch-size=256",  "--data-type=float",  "--tiles-per-ipu=32",
+                    "--single-phase=fwd"};
+  Words plan{TESSERA_TOOL, "plan"}, ran{TESSERA_TOOL, "run", "--plan-only"};
+  plan.insert(plan.end(), layer.begin(), layer.end());
+  ran.insert(ran.end(), layer.begin(), layer.end());
+  const Outcome planned = run(plan), compiled = run(ran);
+  ASSERT_EQ(planned.exit, 0) << planned.err;
+  ASSERT_EQ(compiled.exit, 0) << compiled.err;
+  EXPECT_NE(dense_cycles_in(planned.out), "none") << planned.out;
+  EXPECT_EQ(dense_cycles_in(planned.out), dense_cycles_in(compiled.out));
 }
 
 TEST(Crossover, SaysWhereItsSearchEndedAndNotThatDenseWinsThere) {
