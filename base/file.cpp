@@ -4,6 +4,11 @@
 
 namespace tessera {
 
+void throw_fault_of_file(ErrorCode code, const std::string& message) {
+  if (code == ErrorCode::LimitExceeded) throw FileTooLarge(message);
+  throw Error(code, message);
+}
+
 std::string read_file(const std::string& path) {
   const InputFile file(path);
   std::string text(static_cast<std::size_t>(file.bytes()), '\0');

@@ -2,11 +2,23 @@
 
 #include <string>
 
+#include "tessera/base/error.hpp"
+
 namespace tessera {
 
 // Returns the content of a plain file. Throws Error{BadInput} "<path>: reason" for a missing file,
 // a directory, a pipe or a file that cannot be read. Thread-safe.
 std::string read_file(const std::string& path);
+
+// A file declares or has more than its reader takes. Its code is LimitExceeded; programs tell it by
+// its type from a request that is too large, because the remedy is another file.
+class FileTooLarge : public Error {
+ public:
+  explicit FileTooLarge(const std::string& message) : Error(ErrorCode::LimitExceeded, message) {}
+};
+
+// Throws FileTooLarge for LimitExceeded and Error{code} for other codes.
+[[noreturn]] void throw_fault_of_file(ErrorCode code, const std::string& message);
 
 // Yes: a new file is on disk before it gets its name. No: a crash of the system may leave a short
 // file of that name, which is good enough for readers that detect it and can do without the file.

@@ -59,4 +59,8 @@ std::string printable(std::string_view text, LineEnds line_ends) {
   return safe;
 }
 
+std::string range_of_indices(std::int64_t count) {
+  return count < 1 ? "an empty range, because there are none" : fmt::format("0..{}", count - 1);
+}
+
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,5 +15,8 @@ enum class LineEnds { Keep, Escape };
 // too, as a message of several lines needs; a name that stands inside a message is escaped whole.
 // The cost is linear in the length.
 std::string printable(std::string_view text, LineEnds line_ends = LineEnds::Escape);
+
+// Returns the legal range of an index as text: "0..4" for 5, and for 0 a remark that there is none.
+std::string range_of_indices(std::int64_t count);
 
 }  // namespace tessera

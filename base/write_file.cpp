@@ -16,6 +16,7 @@
 #include "tessera/base/file.hpp"
 #include "tessera/base/internal/output_bytes.hpp"
 #include "tessera/base/internal/unfinished_files.hpp"
+#include "tessera/base/printable.hpp"
 
 namespace tessera {
 namespace {
@@ -172,6 +173,34 @@ void check_writable(const std::string& path) {
   struct stat new_file = {};
   if (!status && ::lstat(target.c_str(), &new_file) != 0 && errno != ENOENT)
     refuse(path, "cannot be written", errno);
+}
+
+std::optional<std::string> file_to_write(const std::string& path) {
+  if (is_direct(path, status_of(path))) return std::nullopt;
+  std::error_code failed;
+  try {
+    const fs::path target = target_of(path);
+    const fs::path folder = fs::canonical(folder_of(target.string()), failed);
+    if (failed || target.filename().empty()) return std::nullopt;
+    return (folder / target.filename()).string();
+  } catch (const CannotWrite&) {  // links in a circle
+    return std::nullopt;
+  }
+}
+
+void check_stays_inside(const std::string& folder, const std::string& name) {
+  const std::string path = (fs::path(folder) / name).string();
+  const auto status = status_of(path);
+  if (status && !S_ISREG(status->st_mode))
+    throw CannotWrite(printable(path) + ": is no plain file; remove it or take another folder");
+  std::error_code failed;
+  const fs::path inside = fs::canonical(folder, failed);
+  const auto file = file_to_write(path);
+  if (failed || !file || fs::path(name).has_parent_path() ||
+      fs::path(*file).parent_path() != inside)
+    throw CannotWrite(printable(path) +
+                      ": would be written outside the folder; remove the link or take another "
+                      "folder");
 }
 
 void check_folder_writable(const std::string& folder) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,16 @@ void check_writable(const std::string& path);
 // Checks that a folder exists and is writable, or that it can be created. Throws
 // Error{InvalidArgument} with the path and the reason if it cannot.
 void check_folder_writable(const std::string& folder);
+
+// Returns the absolute path, without links, of the file that write_file(path) makes or replaces. It
+// need not exist. Returns no value if it cannot be found out, and for a device or a pipe, which is
+// written to directly.
+std::optional<std::string> file_to_write(const std::string& path);
+
+// Checks that write_file of `name` in `folder`, which exists, makes or replaces a plain file of
+// that folder. Throws CannotWrite with the reason if the name or a link leads out of the folder,
+// even if the end of the link does not exist, and if a pipe, a device or a folder has that name.
+void check_stays_inside(const std::string& folder, const std::string& name);
 
 // Removes the unfinished files of all calls of write_file that run now. It is for handlers of
 // signals that end the process next, and calls only functions that are allowed in handlers.

@@ -11,6 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/codelets/place_sums.hpp"
 
 namespace tessera::host::internal {
@@ -92,8 +93,8 @@ void check_numbers(std::string_view call, std::span<const Index> list, std::stri
   });
   for (std::int64_t i = 0; is_outside && i < places; ++i)
     if (Unsigned(list[std::size_t(i)]) >= limit)
-      bad_list(call, fmt::format("place {} is in {} {}; {}s must be in 0..{}", i, name,
-                                 list[std::size_t(i)], name, count - 1));
+      bad_list(call, fmt::format("place {} is in {} {}; {}s must be in {}", i, name,
+                                 list[std::size_t(i)], name, range_of_indices(count)));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/input_file.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/io/array.hpp"
@@ -74,7 +75,7 @@ class Arrays {
   }
 
   [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
-    throw Error(code, fmt::format("{}: {}", name_, message));
+    throw_fault_of_file(code, fmt::format("{}: {}", name_, message));
   }
   const std::string& format() const { return format_; }
   bool has(const std::string& key) const { return arrays_.count(key) != 0; }
@@ -279,8 +280,7 @@ sparse::Csr<double> in_blocks(Arrays& a, BlockShape block, sparse::Duplicates du
             std::move(lines.cross),
             a.move_numbers("data")};
   matrix.values = a.move_numbers("data");
-  // Compressed formats that give a place twice are damaged.
-  return to_csr(entries(lines, by_column, std::move(matrix)), sparse::Duplicates::Refuse);
+  return to_csr(entries(lines, by_column, std::move(matrix)), duplicates);
 }
 
 sparse::Csr<double> read(internal::Archive& archive, std::string_view name,

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/input_file.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/internal/archive.hpp"
@@ -21,7 +23,7 @@ namespace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& message,
                        ErrorCode code = ErrorCode::BadInput) {
-  throw Error(code, fmt::format("{}: {}", path, message));
+  throw_fault_of_file(code, fmt::format("{}: {}", path, message));
 }
 
 std::string member_of(const Archive& archive, const std::string& key) {
@@ -37,8 +39,7 @@ std::int64_t whole(const std::string& path, const std::string& what, double valu
                    std::int64_t least, std::int64_t most) {
   if (value >= double(least) && value <= double(most) && value == double(std::int64_t(value)))
     return std::int64_t(value);
-  fail(path,
-       fmt::format("{} is {}; it must be a whole number in {}..{}", what, value, least, most));
+  fail(path, fmt::format("{} is {}; {}", what, value, legal_whole(least, most)));
 }
 
 // The numbers of an array of one dimension, unpacked piece by piece.
@@ -160,12 +161,19 @@ sparse::Csr<T> read_npz_rows(const std::string& path, const RowIndex& index, Ran
   }
   NumberStream values(archive, path, "data");
   values.skip(first);
-  values.take(count, [&](double value) { matrix.values.push_back(static_cast<T>(value)); });
+  values.take(count, [&](double value) {
+    if (std::is_same_v<T, float> && !fits(value, Precision::Float))
+      fail(path, fmt::format("a value is {}; {}", value, kBeyondFloats));
+    matrix.values.push_back(static_cast<T>(value));
+  });
   for (std::int64_t r = rows.begin; r < rows.end; ++r)
     matrix.row_begin.push_back(index.row_begin[std::size_t(r) + 1] - first);
   // SciPy need not sort the entries of a row.
   if (const auto twins = sort_entries(matrix))
-    fail(path, fmt::format("row {} has a column twice", rows.begin + twins->row));
+    fail(path,
+         fmt::format("row {}, column {}, counted from 0, is given twice; drop one or add them "
+                     "up",
+                     rows.begin + twins->row, twins->col));
   return matrix;
 }
 

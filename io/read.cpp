@@ -12,6 +12,7 @@
 #include "tessera/io/internal/npz_file.hpp"
 #include "tessera/io/internal/read_mtx_source.hpp"
 #include "tessera/io/internal/smtx_text.hpp"
+#include "tessera/io/internal/text.hpp"
 #include "tessera/io/internal/text_source.hpp"
 #include "tessera/io/read_options.hpp"
 
@@ -45,11 +46,19 @@ ReadMatrix read_smtx_file(const std::string& path) {
   return result;
 }
 
-}  // namespace
+// Rounds the values to floats and refuses those that are too large for them.
+void round_to_floats(sparse::Csr<double>& matrix, const std::string& path) {
+  for (std::size_t row = 0; row + 1 < matrix.row_begin.size(); ++row)
+    for (std::int64_t i = matrix.row_begin[row]; i < matrix.row_begin[row + 1]; ++i) {
+      double& value = matrix.values[std::size_t(i)];
+      if (!internal::fits(value, Precision::Float))
+        refuse(path, fmt::format("the value in row {}, column {}, counted from 0, is {}; {}", row,
+                                 matrix.col[std::size_t(i)], value, internal::kBeyondFloats));
+      value = static_cast<float>(value);
+    }
+}
 
-ReadMatrix read_matrix(const std::string& path) { return read_matrix(path, ReadOptions{}); }
-
-ReadMatrix read_matrix(const std::string& path, const ReadOptions& options) {
+ReadMatrix read_by_ending(const std::string& path, const ReadOptions& options) {
   const std::string_view whole = path;
   const std::size_t hash = whole.rfind(kTensorMark);
   if (hash != whole.npos) {
@@ -71,6 +80,16 @@ ReadMatrix read_matrix(const std::string& path, const ReadOptions& options) {
   refuse(path,
          "the file name must end in .smtx (pattern), .mtx (Matrix Market), .npz (SciPy), .npy, "
          ".safetensors (dense) or .txt (a mask of 0 and 1)");
+}
+
+}  // namespace
+
+ReadMatrix read_matrix(const std::string& path) { return read_matrix(path, ReadOptions{}); }
+
+ReadMatrix read_matrix(const std::string& path, const ReadOptions& options) {
+  ReadMatrix result = read_by_ending(path, options);
+  if (options.precision == Precision::Float) round_to_floats(result.matrix, path);
+  return result;
 }
 
 }  // namespace tessera::io

@@ -110,7 +110,7 @@ void sum_twins(sparse::Csr<double>& matrix) {
 
 ReadMatrix internal::read_mtx_source(const TextSource& text, std::string_view name,
                                      const ReadOptions& options) {
-  MtxEntries entries(text, name);
+  MtxEntries entries(text, name, options.precision);
   ReadMatrix result{read_in_order(entries), entries.header().has_values(), {}};
   sparse::Csr<double>& matrix = result.matrix;
   const bool sums = options.duplicates == sparse::Duplicates::Sum;

@@ -8,12 +8,19 @@
 
 namespace tessera::io {
 
+// Numbers that a reader returns. Float: they are floats, each the one that is nearest to the number
+// in the file, and a finite number beyond the floats is Error{BadInput}.
+enum class Precision { Double, Float };
+
 // Options of readers, whose defaults are the rules of read.hpp and npz.hpp.
 struct ReadOptions {
-  // Sum: places that are given twice in coordinates (.mtx, and .npz of the format coo) are added
-  // up. A pattern stays a pattern. A symmetric file that has both triangles counts every place
-  // twice. Refuse: such a place is an error.
+  // Sum: places that are given twice in .mtx and .npz files are added up, as SciPy does. A pattern
+  // stays a pattern. A symmetric file that has both triangles counts every place twice. Refuse:
+  // such a place is an error.
   sparse::Duplicates duplicates = sparse::Duplicates::Refuse;
+
+  // Float is for callers that convert the values to float, which then changes none.
+  Precision precision = Precision::Double;
 
   // False: entry_of_value stays empty. It takes 8 bytes for each entry of a pattern that is not in
   // order, more than half of the matrix; callers that need the places alone do without.

@@ -6,8 +6,10 @@
 #include <array>
 #include <cctype>
 #include <string_view>
+#include <type_traits>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/input_file.hpp"
 #include "tessera/io/internal/binary.hpp"
 #include "tessera/io/internal/npz_rows.hpp"
@@ -47,7 +49,7 @@ class FileWords {
   std::int64_t bytes_of_file() const { return file_.bytes(); }
 
   [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
-    throw Error(code, fmt::format("{}: byte {}: {}", path_, at_, message));
+    throw_fault_of_file(code, fmt::format("{}: byte {}: {}", path_, at_, message));
   }
   [[noreturn]] void fail_by_rows(const std::string& message) const {
     throw NotByRows(fmt::format("{}: byte {}: {}", path_, at_, message));
@@ -92,26 +94,27 @@ class FileWords {
     const std::string_view text = word();
     std::int64_t value = 0;
     if (!internal::parse_whole(text, value) || value < least || value > most)
-      fail(fmt::format("{} is {}; it must be a whole number in {}..{}", what,
-                       text.empty() ? "missing" : internal::quoted(text), least, most));
+      fail(fmt::format("{} is {}; {}", what, text.empty() ? "missing" : internal::quoted(text),
+                       internal::legal_whole(least, most)));
     return value;
   }
 
-  double real() {
+  double real(Precision precision) {
     const std::string_view text = word();
     double value = 0;
-    if (!internal::parse_real(text, value))
-      fail(fmt::format("the value is {}; it must be a number",
-                       text.empty() ? "missing" : internal::quoted(text)));
-    return value;
+    if (internal::parse_real(text, value, precision)) return value;
+    if (precision == Precision::Float && internal::parse_real(text, value))
+      fail(fmt::format("the value is {}; {}", internal::quoted(text), internal::kBeyondFloats));
+    fail(fmt::format("the value is {}; it must be a number",
+                     text.empty() ? "missing" : internal::quoted(text)));
   }
 
   // Returns the value of an entry.
-  double value(const RowIndex& index) {
+  double value(const RowIndex& index, Precision precision) {
     if (!index.has_values) return 1;
     return index.has_whole_values
                ? double(whole("value", -internal::kMostExact, internal::kMostExact))
-               : real();
+               : real(precision);
   }
 
   bool is_at_end_of_line() {
@@ -252,13 +255,14 @@ void read_smtx_rows(FileWords& words, sparse::Csr<T>& matrix) {
 
 template <class T>
 void read_mtx_rows(FileWords& words, const RowIndex& index, Range rows, sparse::Csr<T>& matrix) {
+  constexpr Precision kPrecision = std::is_same_v<T, float> ? Precision::Float : Precision::Double;
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const auto own = std::size_t(row - rows.begin);
     for (std::int64_t i = matrix.row_begin[own]; i < matrix.row_begin[own + 1]; ++i) {
       words.next_line();
       words.whole("row", row + 1, row + 1);
       matrix.col.push_back(static_cast<std::int32_t>(words.whole("column", 1, index.cols) - 1));
-      matrix.values.push_back(static_cast<T>(words.value(index)));
+      matrix.values.push_back(static_cast<T>(words.value(index, kPrecision)));
       if (!words.is_at_end_of_line()) words.fail("more than an entry on the line");
     }
   }

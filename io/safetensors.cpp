@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/internal/binary.hpp"
@@ -106,6 +107,25 @@ std::vector<TensorInfo> list_safetensors(std::string_view bytes, std::string_vie
   return tensors;
 }
 
+namespace {
+
+// Throws for a tensor of whole numbers whose name says that they are a packed form of weights, as
+// in checkpoints of the compressed-tensors package: read as numbers, they would be other weights.
+void refuse_packed(const TensorInfo& tensor, std::string_view name) {
+  const std::string_view own = std::string_view(tensor.name).substr(tensor.name.rfind('.') + 1);
+  const bool is_real = tensor.type == ElementType::F64 || tensor.type == ElementType::F32 ||
+                       tensor.type == ElementType::F16 || tensor.type == ElementType::BF16;
+  if (is_real || (own != "bitmask" && !own.ends_with("_packed"))) return;
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: tensor {} is {} of compressed weights, not the weights; decompress "
+                          "the checkpoint and save it as dense tensors, or save the matrix with "
+                          "scipy.sparse.save_npz",
+                          name, internal::quoted(tensor.name),
+                          own == "bitmask" ? "the bit mask" : "a packed form"));
+}
+
+}  // namespace
+
 Array read_safetensors(std::string_view bytes, std::string_view name, std::string_view tensor) {
   const std::vector<TensorInfo> tensors = list_safetensors(bytes, name);
   std::vector<const TensorInfo*> meant;
@@ -122,6 +142,7 @@ Array read_safetensors(std::string_view bytes, std::string_view name, std::strin
                                    : "there is no tensor " + internal::quoted(tensor),
                     names.empty() ? "none" : names));
   const TensorInfo& t = *meant[0];
+  refuse_packed(t, name);
   const std::int64_t at = kLengthBytes + header_length(bytes, name) + t.begin;
   const std::int64_t count = (t.end - t.begin) / bytes_of(t.type);
   return {t.type,
@@ -256,9 +277,9 @@ sparse::Csr<double> to_csr(const Array& array, std::string_view name) {
   // Without elements nothing in the file pays for the row pointers.
   const std::int64_t most = internal::most_lines(0);
   if (array.values.empty() && std::max(matrix.rows, matrix.cols) > most)
-    throw Error(ErrorCode::LimitExceeded,
-                fmt::format("{}: {} x {} without elements; at most {} rows and columns are legal",
-                            name, matrix.rows, matrix.cols, most));
+    throw FileTooLarge(
+        fmt::format("{}: {} x {} without elements; at most {} rows and columns are legal", name,
+                    matrix.rows, matrix.cols, most));
   std::size_t at = 0;
   if (array.values.empty()) matrix.row_begin.assign(std::size_t(matrix.rows) + 1, 0);
   for (std::int64_t r = 0; !array.values.empty() && r < matrix.rows; ++r) {

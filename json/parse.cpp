@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/json/reader.hpp"
 #include "tessera/json/value.hpp"
 
@@ -76,8 +77,7 @@ class Builder : public nlohmann::json_sax<Foreign> {
   }
   Value& add(Value value) {
     if (++count_ > limits_.values)
-      throw Error(
-          ErrorCode::LimitExceeded,
+      throw FileTooLarge(
           fmt::format("{}: more than {} values; this is the limit", where_, limits_.values));
     if (open_.empty()) return root_ = std::move(value);
     if (auto* object = std::get_if<Object>(&open_.back()->data))
@@ -115,8 +115,8 @@ class Builder : public nlohmann::json_sax<Foreign> {
 
 Value parse(std::string_view text, std::string_view where, const Limits& limits) {
   if (std::ssize(text) > limits.bytes)
-    throw Error(ErrorCode::LimitExceeded, fmt::format("{}: {} bytes of JSON; the limit is {}",
-                                                      where, text.size(), limits.bytes));
+    throw FileTooLarge(
+        fmt::format("{}: {} bytes of JSON; the limit is {}", where, text.size(), limits.bytes));
   Builder builder(text, where, limits);
   Foreign::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();

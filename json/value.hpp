@@ -47,8 +47,8 @@ struct Limits {
 //
 // Throws Error{BadInput} "<where>: ...", with the byte or the path of keys, for a text that is not
 // JSON, a key that is given twice in one object, a number beyond the range of a double, and lists
-// and objects that are nested deeper than the limit. Throws Error{LimitExceeded} for more bytes or
-// values than the limits. O(bytes). Thread-safe.
+// and objects that are nested deeper than the limit. Throws FileTooLarge (base/file.hpp), which is
+// Error{LimitExceeded}, for more bytes or values than the limits. O(bytes). Thread-safe.
 // Example: parse(R"({"tiles": 8})", "machine.json")
 Value parse(std::string_view text, std::string_view where, const Limits& limits = {});
 

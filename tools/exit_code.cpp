@@ -56,15 +56,6 @@ void refuse_to_write(const std::string& path, const std::string& why) {
   throw CannotWrite(fmt::format("{}: {}", printable(path), why));
 }
 
-// Throws if the file would be outside the folder, because of its name or of a link.
-void check_inside(const std::filesystem::path& folder, const std::filesystem::path& name) {
-  std::error_code failed;
-  const auto inside = std::filesystem::canonical(folder, failed);
-  const auto file = std::filesystem::weakly_canonical(folder / name, failed);
-  if (failed || name.has_parent_path() || file.parent_path() != inside)
-    refuse_to_write(folder / name, "it would be written outside the folder; remove the link");
-}
-
 }  // namespace
 
 int guarded_main(const char* program, const std::function<int()>& body) {
@@ -83,6 +74,8 @@ int print_failure(const char* program) {
     throw;
   } catch (const CannotWrite& error) {
     return fail(program, error.what(), kInternal);
+  } catch (const FileTooLarge& error) {
+    return fail(program, error.what(), kBadInput);
   } catch (const Error& error) {
     return fail(program, error.what(), exit_code_of(error.code()));
   } catch (const std::bad_alloc&) {
@@ -121,7 +114,7 @@ void write_folder(const std::string& folder,
   std::filesystem::create_directories(folder, failed);
   if (failed) refuse_to_write(folder, "the folder cannot be created: " + failed.message());
   for (const auto& [name, bytes] : files) {
-    check_inside(folder, name);
+    check_stays_inside(folder, name);
     write_file((std::filesystem::path(folder) / name).string(), bytes);
   }
 }

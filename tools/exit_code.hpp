@@ -46,8 +46,8 @@ void print_text(const std::string& text);
 void write_results(const std::string& path, const std::string& text);
 
 // Writes files, given as {name, bytes}, to a folder, which is created if it does not exist. Throws
-// CannotWrite with the system's reason if the folder or a file cannot be written, and if a
-// name leads out of the folder.
+// CannotWrite with the system's reason if the folder or a file cannot be written, and the errors of
+// check_stays_inside (base/write_file.hpp).
 void write_folder(const std::string& folder,
                   const std::vector<std::pair<std::string, std::string>>& files);
 

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/runtime/tile_map.hpp"
 #include "tessera/tools/internal/page_assets.hpp"
 
@@ -49,12 +52,29 @@ std::string page_of(const Json& document) {
   return page.append(rest);
 }
 
+// Returns the time that pages name: that of SOURCE_DATE_EPOCH, if it is set, so that a run can be
+// repeated byte by byte.
+std::time_t seconds_of_pages() {
+  const char* const given = std::getenv("SOURCE_DATE_EPOCH");
+  if (given == nullptr) return std::time(nullptr);
+  const std::string_view text = given;
+  constexpr std::int64_t kMost = 253402300799;  // the end of the year 9999
+  std::int64_t seconds = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > kMost)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("SOURCE_DATE_EPOCH is \"{}\"; it must be a whole number of seconds in "
+                            "0..{}, or not set",
+                            printable(text), kMost));
+  return std::time_t(seconds);
+}
+
 }  // namespace
 
 bool can_make_pages() { return !internal::chart_library().empty(); }
 
 const std::string& date_of_today() {
-  static const std::string date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  static const std::string date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(seconds_of_pages()));
   return date;
 }
 

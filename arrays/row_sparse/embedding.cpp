@@ -10,6 +10,7 @@
 #include "tessera/arrays/internal/sort_entries.hpp"
 #include "tessera/arrays/ops/element.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/printable.hpp"
 
 namespace tessera::arrays {
 namespace {
@@ -17,9 +18,9 @@ namespace {
 void require_ids(std::span<const std::int64_t> ids, std::int64_t words) {
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= words)
-      throw Error(
-          ErrorCode::InvalidArgument,
-          fmt::format("embedding: ids[{}] is {}; the table has rows 0..{}", i, ids[i], words - 1));
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("embedding: ids[{}] is {}; the table has rows in {}", i, ids[i],
+                              range_of_indices(words)));
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 #include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/tensor/internal/coo_access.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/printable.hpp"
 
 namespace tessera::arrays {
 namespace {
@@ -75,8 +76,8 @@ void check_entries(const std::vector<std::int64_t>& shape, const std::vector<std
     if (indices[i] < 0 || indices[i] >= shape[i % rank])
       throw Error(ErrorCode::BadInput,
                   fmt::format("entry {} of a COO tensor has index {} in dimension {}; it must be "
-                              "in 0..{}",
-                              i / rank, indices[i], i % rank, shape[i % rank] - 1));
+                              "in {}",
+                              i / rank, indices[i], i % rank, range_of_indices(shape[i % rank])));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/ops/operation.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/printable.hpp"
 
 namespace tessera::arrays {
 namespace {
@@ -41,8 +42,8 @@ std::string row_problem(const CsrArrays<T>& a) {
           r, begin, end, least, positions);
     for (std::int64_t k = begin; k < end; ++k) {
       if (a.columns[k] < 0 || a.columns[k] >= a.cols)
-        return fmt::format("columns[{}] in row {} is {}; it must be in 0..{}", k, r, a.columns[k],
-                           a.cols - 1);
+        return fmt::format("columns[{}] in row {} is {}; it must be in {}", k, r, a.columns[k],
+                           range_of_indices(a.cols));
       if (k > begin && a.columns[k] <= a.columns[k - 1])
         return fmt::format("columns[{}] in row {}: {} stands after {}; they must ascend strictly",
                            k, r, a.columns[k], a.columns[k - 1]);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/io/internal/text.hpp"
 
 #ifdef TESSERA_WITH_LIBZIP
@@ -78,7 +79,7 @@ struct Archive::State {
   zip_uint64_t total = 0;   // bytes that were unpacked
 
   [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
-    throw Error(code, fmt::format("{}: {}", name, message));
+    throw_fault_of_file(code, fmt::format("{}: {}", name, message));
   }
   void open(zip_uint64_t bytes, const std::function<zip_source_t*(zip_error_t&)>& make_source);
   void list();

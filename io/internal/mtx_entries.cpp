@@ -92,8 +92,9 @@ class MtxEntries::ArrayPlace {
   std::int64_t row_ = 0, col_ = 0;
 };
 
-MtxEntries::MtxEntries(const TextSource& text, std::string_view name)
+MtxEntries::MtxEntries(const TextSource& text, std::string_view name, Precision precision)
     : text_(text), name_(name), header_(read_mtx_header(text, name)) {
+  header_.precision = precision;
   const std::int64_t pieces = ceil_div(text.bytes() - header_.begin, kPieceBytes);
   executor_ = make_executor(pieces > 1 ? 0 : 1);
   if (executor_->threads() > kMostThreads) executor_ = make_executor(kMostThreads);

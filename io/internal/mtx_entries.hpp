@@ -30,7 +30,8 @@ struct MtxBatch {
 class MtxEntries {
  public:
   // Reads the header; throws the errors of read_mtx.
-  MtxEntries(const TextSource& text, std::string_view name);
+  MtxEntries(const TextSource& text, std::string_view name,
+             Precision precision = Precision::Double);
   ~MtxEntries();
 
   const MtxHeader& header() const { return header_; }

@@ -21,6 +21,8 @@ struct MtxHeader {
   std::int64_t begin = 0;    // offset of the first byte after the line of sizes
   std::int64_t lines = 0;    // up to and with the line of sizes
 
+  Precision precision = Precision::Double;  // of the values that are passed on
+
   bool has_values() const { return field != MtxField::Pattern; }
 };
 

@@ -8,10 +8,10 @@
 namespace tessera::io::internal {
 namespace {
 
-double read_value(const Lines& lines, MtxField field, std::string_view word) {
-  switch (field) {
+double read_value(const Lines& lines, const MtxHeader& header, std::string_view word) {
+  switch (header.field) {
     case MtxField::Real:
-      return real_number(lines, word, "value");
+      return real_number(lines, word, "value", header.precision);
     case MtxField::Integer:
       return static_cast<double>(whole_number(lines, word, {"value", -kMostExact, kMostExact}));
     case MtxField::Pattern:
@@ -49,12 +49,16 @@ bool take_number(const char*& at, const char* end, Number& number) {
   return error == std::errc();
 }
 
-bool take_value(const char*& at, const char* end, MtxField field, double& value) {
+bool take_value(const char*& at, const char* end, const MtxHeader& header, double& value) {
   skip_spaces(at, end);
   std::int64_t whole = 0;
-  switch (field) {
+  float nearest = 0;
+  switch (header.field) {
     case MtxField::Real:
-      return take_number(at, end, value);
+      if (header.precision == Precision::Double) return take_number(at, end, value);
+      if (!take_number(at, end, nearest)) return false;
+      value = nearest;
+      return true;
     case MtxField::Integer:
       if (!take_number(at, end, whole) || whole < -kMostExact || whole > kMostExact) return false;
       value = static_cast<double>(whole);
@@ -78,13 +82,13 @@ bool take_place(const char*& at, const char* end, const MtxHeader& header, MtxEn
 MtxEntry read_mtx_entry(const Lines& lines, const MtxHeader& header) {
   std::string_view rest = lines.line();
   if (header.is_array) {
-    const double value = read_value(lines, header.field, take_word(rest));
+    const double value = read_value(lines, header, take_word(rest));
     refuse_extra(lines, rest, "the value");
     return {0, 0, value};
   }
   const std::int64_t row = whole_number(lines, take_word(rest), {"row", 1, header.rows}) - 1;
   const std::int64_t col = whole_number(lines, take_word(rest), {"column", 1, header.cols}) - 1;
-  const double value = header.has_values() ? read_value(lines, header.field, take_word(rest)) : 1;
+  const double value = header.has_values() ? read_value(lines, header, take_word(rest)) : 1;
   refuse_extra(lines, rest, "the entry");
   if (header.symmetry == MtxSymmetry::Skew && row == col)
     lines.fail(
@@ -97,7 +101,7 @@ MtxEntry read_mtx_entry(const Lines& lines, const MtxHeader& header) {
 bool take_plain_entry(const char*& at, const char* end, const MtxHeader& header, MtxEntry& entry) {
   const char* next = at;
   if (!header.is_array && !take_place(next, end, header, entry)) return false;
-  if (!take_value(next, end, header.field, entry.value)) return false;
+  if (!take_value(next, end, header, entry.value)) return false;
   skip_spaces(next, end);
   if (next < end && *next++ != '\n') return false;
   at = next;

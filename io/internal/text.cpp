@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <system_error>
 
+#include "tessera/base/file.hpp"
 #include "tessera/sparse/rules.hpp"
 
 namespace tessera::io::internal {
@@ -27,6 +29,22 @@ std::errc parse(std::string_view word, Number& value) {
   return error == std::errc() && end != last ? std::errc::invalid_argument : error;
 }
 
+// Returns the reason why the word is no number of the precision. A float is rounded from the digits
+// themselves: rounded from a double, a number just above the middle of two floats would become the
+// lower one.
+std::errc parse_real_as(std::string_view word, double& value, Precision precision) {
+  if (precision == Precision::Double) return parse(word, value);
+  float nearest = 0;
+  std::errc error = parse(word, nearest);
+  if (error == std::errc()) value = nearest;
+  if (error != std::errc::result_out_of_range) return error;
+  // The number is too large for a float, or so small that the nearest one is 0.
+  error = parse(word, value);
+  if (error == std::errc() && !fits(value, precision)) return std::errc::result_out_of_range;
+  value = static_cast<float>(value);
+  return error;
+}
+
 }  // namespace
 
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
@@ -35,7 +53,14 @@ bool parse_whole(std::string_view word, std::int64_t& value) {
   return parse(word, value) == std::errc();
 }
 
-bool parse_real(std::string_view word, double& value) { return parse(word, value) == std::errc(); }
+bool parse_real(std::string_view word, double& value, Precision precision) {
+  return parse_real_as(word, value, precision) == std::errc();
+}
+
+bool fits(double value, Precision precision) {
+  return precision == Precision::Double || !std::isfinite(value) ||
+         std::isfinite(static_cast<float>(value));
+}
 
 bool Lines::next() {
   if (next_begin_ >= text_.size()) {
@@ -62,9 +87,9 @@ bool Lines::next_with_content() {
 }
 
 void Lines::fail(const std::string& message, ErrorCode code, std::int64_t number) const {
-  throw Error(code,
-              fmt::format("{}:{}: {}", name_,
-                          number == 0 ? std::max<std::int64_t>(number_, 1) : number, message));
+  throw_fault_of_file(
+      code, fmt::format("{}:{}: {}", name_,
+                        number == 0 ? std::max<std::int64_t>(number_, 1) : number, message));
 }
 
 std::string_view take_word(std::string_view& line, bool commas_too) {
@@ -78,22 +103,27 @@ std::string_view take_word(std::string_view& line, bool commas_too) {
   return word;
 }
 
+std::string legal_whole(std::int64_t least, std::int64_t most) {
+  return least > most ? "no value is legal: the matrix has none"
+                      : fmt::format("it must be a whole number in {}..{}", least, most);
+}
+
 std::int64_t whole_number(const Lines& lines, std::string_view word, const WholeNumber& expected) {
   std::int64_t value = 0;
   if (parse_whole(word, value) && value >= expected.least && value <= expected.most) return value;
-  const std::string range =
-      expected.least > expected.most
-          ? "no value is legal: the matrix has none"
-          : fmt::format("it must be a whole number in {}..{}", expected.least, expected.most);
+  const std::string range = legal_whole(expected.least, expected.most);
   if (word.empty()) lines.fail(fmt::format("{} is missing; {}", expected.what, range));
   lines.fail(fmt::format("{} is {}; {}", expected.what, quoted(word), range));
 }
 
-double real_number(const Lines& lines, std::string_view word, std::string_view what) {
+double real_number(const Lines& lines, std::string_view word, std::string_view what,
+                   Precision precision) {
   double value = 0;
-  const std::errc error = parse(word, value);
+  const std::errc error = parse_real_as(word, value, precision);
   if (error == std::errc()) return value;
   if (word.empty()) lines.fail(fmt::format("{} is missing; a number is needed here", what));
+  if (error == std::errc::result_out_of_range && precision == Precision::Float)
+    lines.fail(fmt::format("{} is {}; {}", what, quoted(word), kBeyondFloats));
   if (error == std::errc::result_out_of_range)
     lines.fail(fmt::format("{} is {}; it must be 0 or have a magnitude in 4.9e-324..1.8e308", what,
                            quoted(word)));

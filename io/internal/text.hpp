@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tessera/base/error.hpp"
+#include "tessera/io/read_options.hpp"
 
 namespace tessera::io::internal {
 
@@ -58,18 +59,29 @@ struct WholeNumber {
 // leading '+' is allowed. Return false for other words and for numbers beyond the range of the
 // type, whose value is then undefined.
 bool parse_whole(std::string_view word, std::int64_t& value);
-bool parse_real(std::string_view word, double& value);
+bool parse_real(std::string_view word, double& value, Precision precision = Precision::Double);
+
+// Returns false for a finite number that is none in that precision.
+bool fits(double value, Precision precision);
+
+// The end of a message about a number that does not fit.
+inline constexpr std::string_view kBeyondFloats =
+    "it is beyond the numbers of 32 bits, which end at 3.4e38; divide all values by one number";
 
 // The whole numbers that a double holds exactly are those up to this magnitude.
 constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
+
+// Returns the legal range of a whole number for a message, which is empty if least > most.
+std::string legal_whole(std::int64_t least, std::int64_t most);
 
 // Returns `word` as a whole number. Calls lines.fail() with the word and the range if it is not one
 // or is out of range. A leading '+' is allowed.
 std::int64_t whole_number(const Lines& lines, std::string_view word, const WholeNumber& expected);
 
 // Returns `word` as a double: decimal or scientific, "inf" and "nan" too. Calls lines.fail() for
-// other words and for a number beyond the range of double.
-double real_number(const Lines& lines, std::string_view word, std::string_view what);
+// other words and for a number beyond the range of the precision.
+double real_number(const Lines& lines, std::string_view word, std::string_view what,
+                   Precision precision = Precision::Double);
 
 // Returns `word` in quotes for a message, cut after 24 bytes. Bytes that do not print are written
 // as \xNN.

@@ -7,7 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/io/npz.hpp"
-#include "tessera/io/read.hpp"
+#include "tessera/io/read_options.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -21,7 +21,11 @@ namespace {
 py::tuple read(const std::string& path) {
   const sparse::Csr<float> matrix = [&] {
     const py::gil_scoped_release release;
-    return sparse::cast<float>(io::read_matrix(path).matrix);
+    // Places that are given twice are added up, as they are in arrays (csr.cpp).
+    return sparse::cast<float>(io::read_matrix(path, {.duplicates = sparse::Duplicates::Sum,
+                                                      .precision = io::Precision::Float,
+                                                      .keeps_order = false})
+                                   .matrix);
   }();
   return py::make_tuple(arrays_from_csr(matrix), py::make_tuple(matrix.rows, matrix.cols));
 }

@@ -171,7 +171,8 @@ def read(path: str | os.PathLike[str]) -> Any:
     """Return the matrix of a file as scipy.sparse.csr_matrix in float32.
 
     Formats by their endings: .smtx and .txt (a mask), whose values are 1, .mtx, .npz (SciPy's
-    save_npz), .npy and .safetensors#TENSOR (dense; zeros are not stored).
+    save_npz), .npy and .safetensors#TENSOR (dense; zeros are not stored). Numbers become the nearest
+    float32; finite ones beyond them are BadInput. Places that are given twice are added up.
     """
     import scipy.sparse
 

@@ -35,5 +35,11 @@ TEST(Printable, KeepsLineEndsAndTabsOnlyIfAsked) {
   EXPECT_EQ(printable("a\n\tb\r", LineEnds::Keep), "a\n\tb\\x0d");
 }
 
+TEST(RangeOfIndices, IsNotWrittenBackwards) {
+  EXPECT_EQ(range_of_indices(5), "0..4");
+  EXPECT_EQ(range_of_indices(1), "0..0");
+  EXPECT_EQ(range_of_indices(0), "an empty range, because there are none");
+}
+
 }  // namespace
 }  // namespace tessera

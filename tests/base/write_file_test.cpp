@@ -184,5 +184,34 @@ TEST(CheckFolderWritable, LooksAtTheNearestFolderThatExists) {
     EXPECT_TRUE(is_refused([&] { check_folder_writable(path); })) << path;
 }
 
+TEST(FileToWrite, IsWhereLinksLead) {
+  const test::TemporaryFolder folder;
+  const fs::path inside = fs::canonical(folder.path());
+  fs::create_symlink("later", folder / "link");
+  fs::create_symlink("circle", folder / "circle");
+  EXPECT_EQ(file_to_write(folder / "link"), (inside / "later").string());
+  EXPECT_EQ(file_to_write(folder / "./later"), (inside / "later").string());
+  EXPECT_EQ(file_to_write(folder / "circle"), std::nullopt);
+  EXPECT_EQ(file_to_write(folder / "no/such"), std::nullopt);
+  EXPECT_EQ(file_to_write("/dev/null"), std::nullopt);
+}
+
+TEST(CheckStaysInside, RefusesWhatIsWrittenElsewhere) {
+  const test::TemporaryFolder folder;
+  fs::create_directory(folder / "out");
+  fs::create_symlink("near", folder / "out/link");
+  folder.write("out/old", "text");
+  for (const char* name : {"new", "old", "link"})
+    EXPECT_NO_THROW(check_stays_inside(folder / "out", name)) << name;
+  fs::create_symlink(folder / "later", folder / "out/dangling");
+  folder.write("there", "text");
+  fs::create_symlink("../there", folder / "out/far");
+  fs::create_symlink("dangling", folder / "out/chain");
+  fs::create_directory(folder / "out/folder");
+  ASSERT_EQ(::mkfifo((folder / "out/pipe").c_str(), 0600), 0);
+  for (const char* name : {"dangling", "far", "chain", "../there", "..", "folder", "pipe"})
+    EXPECT_THROW(check_stays_inside(folder / "out", name), CannotWrite) << name;
+}
+
 }  // namespace
 }  // namespace tessera

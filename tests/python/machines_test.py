@@ -184,3 +184,36 @@ def test_ctrl_c_ends_a_long_call_at_once():
     thread.join()
     assert waited < 2  # 0.2 s on a computer that does nothing else
     assert ts.simulate(WEIGHTS, batch=4, machine=SMALL, passes="fwd").ok
+
+
+def test_numbers_of_files_are_the_nearest_floats(tmp_path):
+    path = tmp_path / "w.mtx"
+
+    def read(value):
+        path.write_text(f"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 {value}\n")
+        return ts.read(path).data[0]
+
+    middle = "1.000000059604644775390625"
+    assert read(middle) == 1, "the even one of two floats"
+    assert read(middle + "0" * 20 + "1") == np.nextafter(np.float32(1), np.float32(2))
+    assert read("3.4028234e38") == np.finfo(np.float32).max
+    with pytest.raises(ts.BadInput, match="3.4e38"):
+        read("1e39")
+    np.save(tmp_path / "w.npy", np.full((2, 2), 1e300))
+    with pytest.raises(ts.BadInput, match="row 0, column 0"):
+        ts.read(tmp_path / "w.npy")
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_places_given_twice_are_the_same_in_files_and_in_arrays(tmp_path, form):
+    places = sp.coo_matrix((np.float32([1, 2, 4]), ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+    if form == "csr":
+        matrix = sp.csr_matrix((places.data, [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+    elif form == "csc":
+        matrix = sp.csc_matrix((np.float32([4, 1, 2]), [1, 0, 0], [0, 1, 3]), shape=(2, 2))
+    else:
+        matrix = places
+    sp.save_npz(tmp_path / "w.npz", matrix)
+    read = ts.read(tmp_path / "w.npz")
+    assert np.array_equal(read.toarray(), [[0, 3], [4, 0]])
+    assert np.array_equal(read.toarray(), ts.Layer(matrix).weights.toarray())

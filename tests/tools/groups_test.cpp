@@ -92,7 +92,6 @@ TEST(Groups, HaveTheResultsOfEachGroupAlone) {
 
 TEST(Groups, AreInEveryReport) {
   const std::vector<std::string> words{"--groups=2", "--batch-size=8", "--tiles-per-ipu=16",
-                                       "--report-tiles",
                                        R"(--plan-constraints={"useDense": false})"};
   const auto with = [&](const char* more) {
     std::vector<std::string> all = words;
@@ -108,6 +107,9 @@ TEST(Groups, AreInEveryReport) {
   EXPECT_EQ(report["planned"]["problem"]["size"]["g"], 2);
   EXPECT_EQ(report["status"], "passed");
   EXPECT_EQ(report["verdict"]["passes"].size(), 3u);
+  std::vector<std::string> with_tiles = words;
+  with_tiles.insert(with_tiles.end(), {"--json", "--report-tiles"});
+  EXPECT_TRUE(json::parse(run_layer(with_tiles).out)["passes"][0].contains("tiles"));
   EXPECT_THAT(with("--csv").out, HasSubstr(",32,48,8,2,1,1,"));
 }
 

@@ -152,9 +152,7 @@ TEST(Reports, SerialSplitsAreThoseThatTheLayerRuns) {
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 8;
   const auto executor = make_executor(1);
-  planner::Options options;
-  options.available_memory_proportion = 1;
-  runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine, options), machine,
+  runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine,
                                 device::ExchangeMode::Share, *executor);
   const std::int64_t splits = layer.dense_grad_w_splits();
   EXPECT_GT(splits, 1);

@@ -83,6 +83,9 @@ TEST(StaticPoints, AreMetWithinTheBarsAndAsTheTableOfResultsSays) {
           << "bench/results/published_static.md has another row; run ./dev results";
     }
   EXPECT_EQ(rows, points.size());
+  const std::string text = to_text(planned, machine);
+  EXPECT_THAT(text, HasSubstr("\nerror: median "));
+  EXPECT_THAT(text, testing::EndsWith(" of 140 points\n"));
   double median = 1;
   const char* const of_all = std::strstr(page.c_str(), "\nall           159 ");
   ASSERT_NE(of_all, nullptr);

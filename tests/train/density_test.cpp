@@ -74,6 +74,18 @@ TEST(ErdosRenyi, GivesTheFractionsOfTheExampleInTheHeader) {
               ElementsAre(1524, 1205, 614));
 }
 
+// The table has single weights. Blocks of 16 pad the last layer from 10 outputs to 16, which is no
+// reason to store another share of it beside the others.
+TEST(ErdosRenyi, KeepsTheRatiosOfTheTableWhateverTheBlocks) {
+  const std::vector<std::int64_t> widths{784, 512, 512, 10};
+  const std::vector<double> of_table{0.015195, 0.018384, 0.479811};  // at density 0.02
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{16, 16}, BlockShape{4, 8}}) {
+    const auto made = erdos_renyi_densities(layers_of(widths, block), 0.02);
+    for (std::size_t i = 1; i < made.size(); ++i)
+      EXPECT_NEAR(made[i] / made[0], of_table[i] / of_table[0], 1e-3 * of_table[i] / of_table[0]);
+  }
+}
+
 TEST(ErdosRenyi, IsDenseEverywhereAtDensityOne) {
   EXPECT_THAT(blocks_per_layer(layers_of({6, 5, 4}), 1, Distribution::ErdosRenyi),
               ElementsAre(30, 20));

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -87,6 +88,45 @@ TEST(Idx, IsRefusedWhenABitOfItsPackedFormIsFlipped) {
     }
   EXPECT_GT(refused, 150);  // of 160
   EXPECT_THAT(refusal(two_images(), packed + "x"), HasSubstr("bytes follow the end"));
+}
+
+std::string packed(const std::string& plain) {
+  z_stream stream{};
+  constexpr int kGzip = 16 + MAX_WBITS;
+  EXPECT_EQ(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzip, 9, Z_DEFAULT_STRATEGY),
+            Z_OK);
+  std::string bytes(deflateBound(&stream, uLong(plain.size())), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = uInt(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_out = uInt(bytes.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  bytes.resize(stream.total_out);
+  deflateEnd(&stream);
+  return bytes;
+}
+
+TEST(Idx, IsUnpackedToNoMoreThanItsHeaderDeclares) {
+  const std::string zeros(std::size_t(64) << 20, '\0');
+  EXPECT_THAT(refusal(packed(two_images() + zeros), labels_of("\7\3")),
+              HasSubstr("a.idx: the header declares 6 bytes; more follow it"));
+  EXPECT_THAT(refusal(two_images(), packed(labels_of("\7\3") + zeros)),
+              HasSubstr("b.idx: the header declares 2 bytes; more follow it"));
+  EXPECT_THAT(refusal(packed(zeros), labels_of("\7\3")),
+              HasSubstr("a.idx: the magic number is 0x00000000"));
+}
+
+TEST(Idx, IsNotUnpackedToFarMoreThanItsBytes) {
+  const std::string zeros(std::size_t(20) << 20, '\0');
+  const std::string images = word(0x803) + word(20) + word(1024) + word(1024) + zeros;
+  const std::string labels = labels_of(std::string(20, '\1'));
+  EXPECT_EQ(parse_idx(images, labels, "a", "b").count(), 20) << "not packed";
+  EXPECT_THAT(refusal(packed(images), labels, ErrorCode::LimitExceeded),
+              HasSubstr("a.idx: unpacks to more than 16777216 bytes; the limits are 64 times"));
+  const std::string fewer =
+      word(0x803) + word(15) + word(1024) + word(1024) + zeros.substr(0, std::size_t(15) << 20);
+  EXPECT_EQ(parse_idx(packed(fewer), labels_of(std::string(15, '\1')), "a", "b").count(), 15)
+      << "16 MiB are always allowed";
 }
 
 TEST(Idx, NamesWhatIsWrong) {

@@ -10,17 +10,25 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/version.hpp"
-#include "tessera/base/write_file.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/help_format.hpp"
 #include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/paths.hpp"
 
 namespace tessera::tools::internal {
 namespace {
 
 constexpr int kDeepestFile = 8;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 26;  // of all option files together
 const char* const kEmptyValue = "the value is empty; give a value or omit the option";
+
+[[noreturn]] void throw_too_many_words(const std::string& name) {
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: a command line may have at most {} words, those of option files "
+                          "included; write fewer, or several commands",
+                          name, kMostWords));
+}
 
 // Splits the text of an @FILE into words.
 class FileWords {
@@ -53,6 +61,7 @@ class FileWords {
   void add(char c) { word_ += c, inside_ = true; }
   void end_word() {
     if (inside_) words_.push_back(std::move(word_));
+    if (std::ssize(words_) > kMostWords) throw_too_many_words(name_);
     word_.clear();
     inside_ = false;
   }
@@ -121,10 +130,20 @@ class Expander {
                   fmt::format("{}: option files may include other files at most {} levels deep",
                               path, kDeepestFile));
     const std::string text = load_text(path);
+    if ((bytes_ += std::ssize(text)) > kMostBytes)
+      throw Error(
+          ErrorCode::BadInput,
+          fmt::format("{}: option files may have at most {} bytes together", path, kMostBytes));
+    // A file that names itself or others many times is counted by its names, not by its words.
+    if (++files_ > kMostWords) throw_too_many_words(path);
     add(split_words(text, path), depth + 1);
+    if (std::ssize(words) > kMostWords) throw_too_many_words(path);
   }
   void add_option(const std::string& word) {
     const std::size_t equals = std::min(word.find('='), word.size());
+    if (equals == 2)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("\"{}\" has no name of an option before the \"=\"", word));
     const std::string name = "--" + full_name(*app_, word.substr(2, equals - 2));
     // CLI11 would take the next word for the value.
     if (equals + 1 == word.size() && takes_value(name))
@@ -144,6 +163,7 @@ class Expander {
 
   const CLI::App* app_;
   bool is_over_ = false, is_value_ = false;
+  std::int64_t bytes_ = 0, files_ = 0;  // of option files so far
 };
 
 // Returns the number of letters to insert, delete or change between two names.
@@ -223,6 +243,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
   try {
     app.parse(std::move(words));
     refuse_empty_values(app);
+    check_paths(app, {argv + 1, argv + argc});
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     std::ostringstream help, complaint;
@@ -236,29 +257,6 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
   }
 }
 
-namespace {
-
-// Returns a validator that calls `check` with the path and reports its error.
-CLI::Validator path_check(void (*check)(const std::string&)) {
-  return {[check](std::string& path) {
-            try {
-              if (!path.empty()) check(path);
-              return std::string();
-            } catch (const Error& error) {
-              return std::string(error.what());
-            }
-          },
-          ""};
-}
-
-}  // namespace
-
-void require_writable_file(CLI::Option& option) { option.check(path_check(check_writable)); }
-
-void require_writable_folder(CLI::Option& option) {
-  option.check(path_check(check_folder_writable));
-}
-
 void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     for (const std::string& value : option->results())
@@ -268,11 +266,18 @@ void refuse_empty_values(const CLI::App& app) {
 
 void add_config_option(CLI::App& app) {
   // CLI11 would read a device without end.
-  const auto check = [](const std::string& path) { load_text(path); };
+  const auto check = [](std::string& path) {
+    try {
+      if (!path.empty()) load_text(path);
+      return std::string();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
   app.set_config("--config", "",
                  "file of options, one \"name = value\" per line; the command line overrides it")
       ->type_name("FILE")
-      ->check(path_check(check));
+      ->check(CLI::Validator(check, ""));
   app.allow_config_extras(CLI::config_extras_mode::error);
 }
 

@@ -15,16 +15,19 @@ class Option;
 // The expansion of command lines before CLI11 reads them, and the reading itself.
 namespace tessera::tools::internal {
 
+// The most words of a command line with its option files, and of a text that split_words() takes.
+inline constexpr std::int64_t kMostWords = std::int64_t{1} << 16;
+
 // Returns the words after two replacements.
 //   * "@FILE" becomes the words of that file. Words are separated by white space, which the quotes
 //   '
 //     and " protect; a backslash protects the next character; '#' starts a comment. Such files may
-//     name other files, up to 8 levels deep.
+//     name other files, up to 8 levels deep and up to kMostWords words and 64 MiB in all.
 //   * A long option that is the start of exactly one option's name becomes that name, as in
 //     PopSparse's tools.
 // A word that is the value of an option is not changed, nor is any word after "--". Throws
 // Error{InvalidArgument}, which names the candidates, for an ambiguous start, and Error{BadInput}
-// for a file that cannot be read and for an open quote.
+// for a file that cannot be read, for an open quote and beyond the limits.
 std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std::string>& words);
 
 // Splits a text into words by the rules for files above. Messages call the text `name`.
@@ -32,13 +35,9 @@ std::vector<std::string> split_words(const std::string& text, const std::string&
 
 // Adds --version and parses the command line. Prints help, the version, usage errors, and for
 // "--generate KIND" alone a page of manual.hpp, and then returns the exit code; otherwise returns
-// no value. The message for an unknown name suggests the nearest known one. Throws Error{Internal}
-// if help could not be written.
+// no value. Checks the files that the command line names (check_paths). The message for an unknown
+// name suggests the nearest known one. Throws Error{Internal} if help could not be written.
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv);
-
-// Makes the command line refuse a path of this option that cannot be written, before work starts.
-void require_writable_file(CLI::Option& option);
-void require_writable_folder(CLI::Option& option);
 
 // Throws CLI::ValidationError if an option of the parsed command line has an empty value, which a
 // shell makes of a variable that is not set.

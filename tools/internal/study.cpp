@@ -13,6 +13,7 @@
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/report_page.hpp"
 
 namespace tessera::tools::internal {

@@ -6,6 +6,7 @@
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/published/crossings.hpp"
 #include "tessera/tools/published/published.hpp"
 #include "tessera/tools/published/published_dense.hpp"

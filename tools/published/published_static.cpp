@@ -130,10 +130,13 @@ std::string to_text(const std::vector<PlannedStatic>& points, const device::Mach
       machine.name, machine.clock_hz / 1e9);
   for (const PlannedStatic& p : points) text += line_of(p);
   if (points.empty()) return text;
+  const StaticErrors all = errors_of(points);
   return text + "\nerror      points   median  90 of 100   worst\n" +
          grouped_text("batch", points, [](const StaticPoint& p) { return p.batch; }) +
          grouped_text("block", points, [](const StaticPoint& p) { return p.block.rows; }) +
-         errors_text("all", points);
+         errors_text("all", points) +
+         fmt::format("\nerror: median {:.1f} %, worst {:.1f} % of {} points\n", 100 * all.median,
+                     100 * all.worst, points.size());
 }
 
 }  // namespace tessera::tools

@@ -14,6 +14,7 @@
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/internal/pod_options.hpp"
 #include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/internal/static_option.hpp"
@@ -270,6 +271,19 @@ void refuse_options_of_passes(const CLI::App& app, const Arguments& a) {
                               a.stop == StopAfter::Plan ? "--plan-only" : "--compile-only"));
 }
 
+// Throws CLI::ValidationError for an option that adds to a report which is not printed.
+void refuse_options_of_reports(const CLI::App& app, const Arguments& a) {
+  const char* const form = a.json ? "--json" : a.csv ? "--csv" : a.quiet ? "--quiet" : nullptr;
+  for (const char* option : {"--report-plan", "--report-total-cycle-counts",
+                             "--report-dense-gradw-serial-splits", "--profile"})
+    if (form != nullptr && app.count(option) > 0)
+      throw CLI::ValidationError(
+          option, fmt::format("adds to the text, which {} replaces; omit one of them", form));
+  if (app.count("--report-tiles") > 0 && !a.json && a.output_dir.empty())
+    throw CLI::ValidationError("--report-tiles",
+                               "adds to the report in JSON; give --json or --output-dir, too");
+}
+
 }  // namespace
 
 void finish_common_run_options(const CLI::App& app, Arguments& a) {
@@ -283,6 +297,7 @@ void finish_common_run_options(const CLI::App& app, Arguments& a) {
        "--profile", "--report-plan", "--report-tiles", "--report-total-cycle-counts",
        "--report-dense-gradw-serial-splits"});
   refuse_options_of_passes(app, a);
+  refuse_options_of_reports(app, a);
   if (a.buckets.empty()) check_fault_pass(a);
 }
 

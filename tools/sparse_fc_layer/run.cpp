@@ -35,14 +35,7 @@ namespace tessera::tools {
 
 namespace {
 
-// As in PopSparse's tool, the layer may use the whole memory of the machine.
-planner::Options base_options() {
-  planner::Options base;
-  base.available_memory_proportion = 1.0;
-  return base;
-}
-
-planner::Options options_of(const Arguments& a) { return make_options(a, base_options()); }
+planner::Options options_of(const Arguments& a) { return make_options(a, {}); }
 
 [[noreturn]] void throw_misfit(const partitioner::Misfit& misfit, const report::LayerReport& report,
                                const planner::Options& options, const Weights& weights) {
@@ -82,7 +75,7 @@ planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
 planner::BestEffort plan_static_for(const Arguments& a, const Problem& problem,
                                     const device::Machine& machine, const Weights& weights,
                                     planner::StaticPlan& plan) {
-  planner::StaticOptions options = static_options(a, base_options());
+  planner::StaticOptions options = static_options(a, {});
   options.z_parts = a.static_parts;
   options.bands = a.static_bands;
   plan = *plan_static_or_throw(problem, block_pattern(*weights.matrix), machine, options).plan;
@@ -329,7 +322,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
                 fmt::format("--trace-tiles: the last tile is {}, but {} has tiles 0..{}",
                             a.trace_first_tile + a.trace_tiles - 1, printable(machine.name),
                             machine.tiles - 1));
-  const std::string block_choice = choose_block(a, base_options());
+  const std::string block_choice = choose_block(a, {});
   Weights weights = given_weights != nullptr ? *given_weights
                     : file                   ? file->weights
                     : a.product              ? make_product_weights(a)

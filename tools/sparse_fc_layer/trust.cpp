@@ -4,10 +4,12 @@
 
 #include <charconv>
 #include <limits>
+#include <set>
 #include <sstream>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/printable.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -39,9 +41,14 @@ FaultRequest parse_fault(const std::string& text) {
   FaultRequest request;
   std::int64_t tile = -1, step = -1, bit = -1;
   std::istringstream parts(text);
+  std::set<std::string> given;
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t equals = std::min(part.find('='), part.size() - 1);
     const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
+    if (!given.insert(key).second)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("--inject: {} is given twice in \"{}\"; give it once", printable(key),
+                              printable(text)));
     const bool good = key == "tile"     ? read_number(value, tile)
                       : key == "step"   ? read_number(value, step)
                       : key == "bit"    ? read_number(value, bit)

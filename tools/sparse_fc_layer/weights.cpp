@@ -138,9 +138,20 @@ Weights weights_of_a_group(const Arguments& a) {
   return weights;
 }
 
+// Refuses what the planner would refuse before the patterns of all groups are drawn.
+void check_groups(const Arguments& a) {
+  if (a.groups == 1 || is_host(a) || a.pod.is_used()) return;
+  const device::Machine machine = make_machine(a);
+  if (a.groups > machine.tiles)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("--groups is {}; it must be in 1..{}, the tiles of {}", a.groups,
+                            machine.tiles, machine.name));
+}
+
 }  // namespace
 
 Weights make_weights(const Arguments& a) {
+  check_groups(a);
   Weights weights = weights_of_a_group(a);
   Arguments next = a;
   for (std::int64_t g = 1; g < a.groups; ++g) {

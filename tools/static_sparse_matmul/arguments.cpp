@@ -17,6 +17,7 @@
 #include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/paths.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -90,15 +91,17 @@ void add_run(CLI::App& app, StaticMatMul& r) {
   app.add_option("--sparsity-matrix-file", r.mask,
                  "text file with rows, columns and a 0 or 1 for each block of the sparse operand")
       ->type_name("FILE");
-  app.add_option("--output-sparsity-matrix-file", r.mask_out, "file to write the mask to")
-      ->type_name("FILE");
+  internal::require_writable_file(
+      *app.add_option("--output-sparsity-matrix-file", r.mask_out, "file to write the mask to")
+           ->type_name("FILE"));
   app.add_flag_callback(
       "--compile-only", [&a] { a.stop = StopAfter::Build; }, "stop after building the program");
   app.add_flag_callback(
       "--ignore-data", [&a] { a.stop = StopAfter::Passes; }, "run without checking the result");
   app.add_flag("--profile", a.profile, "print the cycles of every step");
-  app.add_option("--profile-dir", a.output_dir, "folder to write operands and reports to")
-      ->type_name("DIR");
+  internal::require_writable_folder(
+      *app.add_option("--profile-dir", a.output_dir, "folder to write operands and reports to")
+           ->type_name("DIR"));
   app.add_flag_callback(
       "--variable-seed",
       [&a] { a.seed = std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count()); },
@@ -128,6 +131,9 @@ void add_area(CLI::App& app, Area& area) {
 
 void check_together(StaticMatMul& r) {
   Arguments& a = r.layer;
+  if (a.json && (a.profile || a.report_plan))
+    throw CLI::ValidationError(a.profile ? "--profile" : "--verbose",
+                               "adds to the text, which --json replaces; omit one of them");
   a.is_static = true;
   a.phase = PhaseChoice::Fwd;
   if (r.mask.empty() && (a.output_size == 0 || a.input_size == 0))

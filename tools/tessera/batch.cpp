@@ -8,15 +8,18 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <utility>
 
 #include "tessera/base/append_file.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/rank_run.hpp"
@@ -28,6 +31,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kDeepestFile = 8;
+// Limits of a batch with the files that it includes. A file of a few kilobytes can include others
+// so often that they would take all memory.
+constexpr std::int64_t kMostLines = std::int64_t{1} << 20, kMostWordsInAll = std::int64_t{1} << 21;
 constexpr double kTrust = 0.9;  // largest share of outputs without a term
 
 constexpr std::pair<BatchStatus, const char*> kStatuses[] = {
@@ -53,12 +59,11 @@ std::string option_name(const std::string& word) { return word.substr(0, word.fi
 // Returns `words`, preceded by the options of `defaults` that `words` does not give itself.
 Words with_defaults(const Words& defaults, const Words& words) {
   Words all;
+  std::set<std::string> given;
+  for (const std::string& word : words) given.insert(option_name(word));
   bool is_kept = true;
   for (const std::string& word : defaults) {
-    if (word.starts_with("-"))
-      is_kept = std::none_of(words.begin(), words.end(), [&](const std::string& other) {
-        return option_name(other) == option_name(word);
-      });
+    if (word.starts_with("-")) is_kept = !given.contains(option_name(word));
     if (is_kept) all.push_back(word);
   }
   all.insert(all.end(), words.begin(), words.end());
@@ -73,15 +78,24 @@ class BatchReader {
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: problem files may include other files at most {} levels deep",
                               path, kDeepestFile));
+    check_limits(path);  // an empty file is a line, too: others may include it often
     std::istringstream lines(load_text(path));
     std::int64_t number = 0;
-    for (std::string line; std::getline(lines, line);)
+    for (std::string line; std::getline(lines, line); check_limits(path))
       add_line(internal::split_words(line, fmt::format("{}:{}", path, ++number)), path, depth);
   }
 
   std::vector<Words> problems;
 
  private:
+  void check_limits(const std::string& path) {
+    ++lines_;
+    if (lines_ > kMostLines || words_ > kMostWordsInAll)
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("{}: problem files may have at most {} lines and {} words together, "
+                              "each as often as it is included; split them",
+                              path, kMostLines, kMostWordsInAll));
+  }
   void add_line(const Words& words, const std::string& path, int depth) {
     const auto is_setting = [](const std::string& word) {
       return word == "--reset" || option_name(word) == "--batch";
@@ -89,13 +103,17 @@ class BatchReader {
     if (std::any_of(words.begin(), words.end(), is_setting))
       set(words, path, depth);
     else if (!words.empty())
-      problems.push_back(with_defaults(defaults_, words));
+      words_ += std::ssize(problems.emplace_back(with_defaults(defaults_, words)));
   }
 
   // Options before a --batch on the same line already apply to the included file.
   void set(const Words& words, const std::string& path, int depth) {
     Words options;
-    const auto hold = [&] { defaults_ = with_defaults(defaults_, std::exchange(options, {})); };
+    const auto hold = [&] {
+      defaults_ = with_defaults(defaults_, std::exchange(options, {}));
+      // Every line of problems takes them again.
+      words_ += std::ssize(defaults_);
+    };
     for (std::size_t i = 0; i < words.size(); ++i) {
       if (words[i] == "--reset") {
         options.clear(), defaults_.clear();
@@ -117,6 +135,7 @@ class BatchReader {
   }
 
   Words defaults_;
+  std::int64_t lines_ = 0, words_ = 0;
 };
 
 // Parses the words as sparse_fc_layer does. Throws Error{InvalidArgument} with the same message.
@@ -129,6 +148,7 @@ Arguments arguments_of(const std::vector<std::string>& words) {
     std::reverse(expanded.begin(), expanded.end());
     app.parse(std::move(expanded));
     internal::refuse_empty_values(app);
+    internal::refuse_written_paths(app, "a problem of a batch writes no files; omit the option");
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::InvalidArgument, error.what());
   }
@@ -249,6 +269,10 @@ BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode,
   BatchResult result;
   try {
     result = run_checked(words, mode, limit_milliseconds);
+  } catch (const FileTooLarge& error) {
+    if (internal::ranks() != nullptr) throw;
+    result.status = BatchStatus::InvalidArguments;
+    result.message = error.what();
   } catch (const Error& error) {
     if (internal::ranks() != nullptr) throw;  // the other ranks may be waiting for this one
     result.status = status_of(error.code());

@@ -10,6 +10,7 @@
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/peers.hpp"

@@ -22,6 +22,7 @@
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
 namespace tessera::tools {
@@ -189,8 +190,7 @@ void add_convert_command(CLI::App& app, std::function<int()>& run) {
       ->capture_default_str();
   command->add_flag(
       "--sum-duplicates", a->sum_duplicates,
-      "add up places that a .mtx or .npz file of coordinates gives twice, which is an "
-      "error otherwise");
+      "add up places that a .mtx or .npz file gives twice, which is an error otherwise");
   internal::require_whole(
       command->add_option("--memory", a->memory_mib,
                           "most memory, in MiB, for a conversion from .mtx to .smtx; a file whose "

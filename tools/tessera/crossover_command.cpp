@@ -56,7 +56,8 @@ struct Crossing {
 
   // The same for a pattern that stays; only of modelled machines.
   std::optional<double> fixed_density;  // no value: no static kernel has this block
-  std::string fixed_note;               // the density above which nothing was planned
+  // The density found is that of the largest pattern tried, and costs less than dense.
+  bool fixed_is_bound = false;
   std::optional<FormCost> fixed_pattern;
   std::vector<std::pair<double, FormCost>> fixed_curve;
 };
@@ -172,14 +173,23 @@ class Crossover {
     return crossing;
   }
 
-  // Returns a note if no static plan was made beyond the density found.
-  std::string limit_note(BlockShape block, double found) const {
+  // Returns whether no static plan was made beyond the density found.
+  bool ends_at_limit(BlockShape block, double found) const {
     const Dims size = problem_of(request_.layer).size;
     const double places = double(ceil_div(size.x, block.rows) * ceil_div(size.y, block.cols));
     const double most = double(kMostStaticBlocks) / places;
-    if (most >= 1 || found + 0.001 < most) return {};
-    return fmt::format("static: nothing was planned above density {:.3f}", most);
+    return most < 1 && found + 0.001 >= most;
   }
+
+  static std::string bound_note(const Crossing& c) {
+    if (!c.fixed_is_bound) return {};
+    return fmt::format(
+        "static: at least {:.3f}; larger patterns, of more than {} blocks, were not "
+        "tried",
+        *c.fixed_density, kMostStaticBlocks);
+  }
+
+  bool has_bound() const { return std::ranges::any_of(crossings_, &Crossing::fixed_is_bound); }
 
   // Adds the crossover of patterns that stay. They cost less than those that may change, so the
   // search begins at the crossover of these, or between two points of the curve.
@@ -199,7 +209,7 @@ class Crossover {
     }
     crossing.fixed_density =
         break_even_density([&](double density) { return cost_at(density).cost; }, dense, known);
-    crossing.fixed_note = limit_note(block, *crossing.fixed_density);
+    crossing.fixed_is_bound = ends_at_limit(block, *crossing.fixed_density);
   }
 
   // Halves the interval of densities; returns the largest one that is faster than dense.
@@ -231,6 +241,8 @@ class Crossover {
                                   .width = 20},
                                  cost_column("", is_host_ ? "ms there" : "cycles there", 16)},
                      .rows = {}};
+    if (has_bound())
+      table.columns.push_back({.key = "static_crossover_is", .title = "bound", .width = 10});
     if (!is_host_)
       table.columns.push_back(
           {.key = "static_crossover_density", .title = "static up to", .decimals = 3, .width = 13});
@@ -250,6 +262,7 @@ class Crossover {
 
   std::vector<StudyCell> row_of(const Crossing& c) const {
     std::vector<StudyCell> row = {c.block, c.density, cost_cell(c.there)};
+    if (has_bound()) row.push_back(std::string(c.fixed_is_bound ? "at least" : ""));
     if (is_host_)
       row.push_back(c.there.cost ? StudyCell(c.there.spread) : StudyCell());
     else
@@ -261,7 +274,8 @@ class Crossover {
     }
     const bool only_pattern = c.there.note.empty() && c.pattern && !c.pattern->note.empty();
     const std::string note = only_pattern ? "this pattern: " + c.pattern->note : c.there.note;
-    row.push_back(note + (note.empty() || c.fixed_note.empty() ? "" : "; ") + c.fixed_note);
+    const std::string bound = bound_note(c);
+    row.push_back(note + (note.empty() || bound.empty() ? "" : "; ") + bound);
     return row;
   }
 
@@ -342,7 +356,8 @@ class Crossover {
     std::string pays;
     for (const Crossing& c : crossings_)
       if (dense_.cost && c.fixed_density.value_or(0) > 0)
-        pays += fmt::format("{:.3g} ({}), ", *c.fixed_density, c.block);
+        pays += fmt::format("{}{:.3g} ({}), ", c.fixed_is_bound ? "at least " : "",
+                            *c.fixed_density, c.block);
     return pays.empty() ? pays : "static up to " + pays;
   }
 

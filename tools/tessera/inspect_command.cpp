@@ -121,6 +121,7 @@ void add_inspect_command(CLI::App& app, std::function<int()>& run) {
       ->required();
   internal::add_layer_options(*command, *a);
   internal::add_machine_options(*command, *a);
+  command->remove_option(command->get_option("--block-size"));  // every block is planned
   command->callback([a, &run] { run = [a] { return inspect(*a); }; });
 }
 

@@ -52,7 +52,10 @@ std::filesystem::path checked_rates_path() {
                 "there is no folder to store the rates in; set XDG_CACHE_HOME or HOME");
   check_folder_writable(path.parent_path().string());
   std::error_code unknown;
-  if (std::filesystem::exists(path.parent_path(), unknown)) check_writable(path.string());
+  if (std::filesystem::exists(path.parent_path(), unknown)) {
+    check_stays_inside(path.parent_path().string(), path.filename().string());
+    check_writable(path.string());
+  }
   return path;
 }
 

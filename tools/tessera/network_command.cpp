@@ -22,6 +22,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"

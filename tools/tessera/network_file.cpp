@@ -200,7 +200,7 @@ sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t l, std::uint
   const planner::NetworkLayer& layer = file.spec.layers[std::size_t(l)];
   const std::uint64_t own_seed = seed + 2 * std::uint64_t(l);
   if (const std::string& path = file.weights[std::size_t(l)]; !path.empty()) {
-    const io::ReadMatrix given = load_weights(path);
+    const io::ReadMatrix given = load_weights(path, {.precision = io::Precision::Float});
     auto weights = sparse::cast<float>(given.matrix);
     if (!given.has_values)
       draw_values(double(weights.blocks()) / double(weights.rows), own_seed + 1, weights.values);

@@ -10,6 +10,7 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/comparison.hpp"

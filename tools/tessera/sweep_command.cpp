@@ -11,6 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/planner/options.hpp"
 #include "tessera/tools/cost_source.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/host_options.hpp"
@@ -273,6 +274,8 @@ std::string text_of(const SweepArguments& a, const Study& study) {
 int sweep(const SweepArguments& given) {
   SweepArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
+  // A mistake in the options is one of all points, and not the reason why a point has no plan.
+  planner::check_options(make_options(a, {}));
   internal::catch_interrupts();
   if (!a.devices.empty()) return sweep_devices({a, a.devices, a.csv, a.output});
   const auto sweep = std::make_shared<Sweep>(a);

@@ -9,6 +9,7 @@
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/paths.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/train_run.hpp"

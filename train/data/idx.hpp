@@ -23,8 +23,9 @@ struct LabelledImages {
 // Sizes are compared with the bytes of the file before memory for them is allocated. Throws
 // Error{BadInput}, which names the file, for another magic number, counts that do not agree with
 // the bytes or with each other, no pictures, a label that is not below `classes`, and a damaged or
-// shortened gzip stream; Error{LimitExceeded} for a file of more than 4 GiB unpacked, or of more
-// than 1032 times its packed bytes, which is the most that gzip can reach. Thread-safe.
+// shortened gzip stream; Error{LimitExceeded} for a gzip stream that is to unpack to more than
+// max(16 MiB, 64 times its bytes) or 4 GiB. Nothing is unpacked beyond what the header declares.
+// Thread-safe.
 // Example: read_idx("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz")
 LabelledImages read_idx(const std::string& images, const std::string& labels,
                         std::int64_t classes = 10);

@@ -42,7 +42,8 @@ std::vector<std::int64_t> uniform_blocks(std::span<const LayerSize> layers, doub
   return blocks;
 }
 
-// Returns densities in proportion to (x + y) / (x * y) by which the layers store `wanted` blocks.
+// Returns densities in proportion to (x + y) / (x * y), of the sides without padding, by which the
+// layers store `wanted` blocks.
 // While the largest exceeds 1, that layer is made dense and the rest scaled again, so there are at
 // most as many rounds as layers.
 std::vector<double> densities_for(std::span<const LayerSize> layers, double wanted) {

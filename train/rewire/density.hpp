@@ -10,15 +10,18 @@ namespace tessera::train {
 
 // Rules that share out the weights of a network over its layers.
 enum class Distribution {
-  Uniform,    // every layer has the same density, but the last of several is dense
-  ErdosRenyi  // the density of a layer grows with (x + y) / (x * y), so narrow layers keep more
+  Uniform,  // every layer has the same density, but the last of several is dense
+  // The density of a layer grows with (x + y) / (x * y), so narrow layers keep more. x and y are
+  // the sides of the layer itself, whatever its blocks, as RigL's authors define it: padding is no
+  // part of a layer, so the densities of two layers keep their ratio when their blocks change.
+  ErdosRenyi
 };
 
 // Returns "uniform" or "erk".
 const char* to_string(Distribution distribution);
 
-// The size of a layer's weights [rows][cols] in elements. A side that is no multiple of the block
-// counts as the next multiple.
+// The size of a layer's weights [rows][cols] in elements. Its blocks cover sides that are no
+// multiple of the block, as those of the next multiple do.
 struct LayerSize {
   std::int64_t rows = 0, cols = 0;
   BlockShape block;
