@@ -48,8 +48,8 @@ int main(int argc, char** argv) {
   bool bars = false;
   std::string only, python = "python3";
   app.add_flag("--bars", bars, "exit with 1 when a bar is short");
-  app.add_option("--only", only, "one of convert, gemv, access, operations, memory")
-      ->check(CLI::IsMember({"convert", "gemv", "access", "operations", "memory"}));
+  app.add_option("--only", only, "one of convert, access, operations, memory")
+      ->check(CLI::IsMember({"convert", "access", "operations", "memory"}));
   app.add_option("--python", python, "a Python that has SciPy");
   CLI11_PARSE(app, argc, argv);
 
@@ -60,7 +60,6 @@ int main(int argc, char** argv) {
     lines.insert(lines.end(), more.begin(), more.end());
   };
   measure("convert", [&] { return tessera::bench::conversion_lines(python); });
-  measure("gemv", tessera::bench::gemv_lines);
   measure("access", tessera::bench::access_lines);
   measure("operations", tessera::bench::operation_lines);
   measure("memory", tessera::bench::memory_lines);

@@ -30,12 +30,10 @@ arrays::CooTensor<float> spread(const std::vector<std::int64_t>& shape, std::int
 // Converts 16 million shuffled entries, and compares with SciPy, run by `python` (left out if
 // empty), and with Eigen if it was found at build time.
 Lines conversion_lines(const std::string& python);
-// Compares a CSR matrix-vector product with the rate at which one core reads the same bytes.
-Lines gemv_lines();
 // Measures views of few and of many entries, lookups, and contraction along every dimension.
 Lines access_lines();
-// Measures operations on tensors and mapped arrays: element-wise on all cores, sums over each
-// dimension, permutations, batched products, and products on every storage.
+// Measures operations on tensors: element-wise on all cores, sums over each dimension, and
+// permutations.
 Lines operation_lines();
 // Measures the memory of a 10000 x 10000 x 100 tensor with 100 million entries.
 Lines memory_lines();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/collectives/check_schedule.hpp"
+#include "tessera/tests/collectives/check_schedule.hpp"
 
 namespace tessera::collectives {
 namespace {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/tests/style/header_users.hpp"
 #include "tessera/tests/style/option_fields.hpp"
 #include "tessera/tests/style/rules.hpp"
 
@@ -62,6 +63,22 @@ inline const std::vector<std::string>& folders_with_a_page() {
 inline const LongFiles& long_files() {
   static const LongFiles files = {};
   return files;
+}
+
+// Public headers that no command, no Python function and no listed example reaches.
+inline const UnusedHeaders& headers_without_a_user() {
+  static const std::string kOtherCuts =
+      "a cut of a layer over ranks beside DistributedLayer, which commands under mpirun do not "
+      "choose yet";
+  static const UnusedHeaders headers = {
+      {"arrays/optim/masters.hpp",
+       "the step with masters in float, which training with 16-bit weights will call"},
+      {"distributed/batch_layer.hpp", kOtherCuts},
+      {"distributed/grouped_layer.hpp", kOtherCuts},
+      {"distributed/replicated_layer.hpp", kOtherCuts},
+      {"distributed/sub_ranks.hpp", "the ranks of one group or replica of these layers"},
+      {"distributed/tree_sum.hpp", "the sum of distributed/batch_layer.hpp"}};
+  return headers;
 }
 
 inline const UnreadFields& unread_option_fields() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/tests/style/header_users.hpp"
 #include "tessera/tests/style/option_fields.hpp"
 #include "tessera/tests/style/rules.hpp"
 #include "tessera/tests/style/source_tree.hpp"
@@ -92,6 +93,12 @@ TEST(Options, AreReadByMoreThanTheirParsers) {
        {"Options", "PlanConstraints", "EncodeOptions", "RunOptions", "HostOptions"})
     EXPECT_NE(std::find(owners.begin(), owners.end(), owner), owners.end()) << owner;
   expect_none(check_options_read(tree(), unread_option_fields()));
+}
+
+TEST(Headers, AreReachedByACommandPythonOrAListedExample) {
+  EXPECT_GT(public_headers(tree()).size(), 200u);
+  EXPECT_GT(programs(tree()).size(), 100u);
+  expect_none(check_headers_used(tree(), headers_without_a_user()));
 }
 
 TEST(Pages, EveryFolderHasOneThatNamesItsPublicHeaders) {

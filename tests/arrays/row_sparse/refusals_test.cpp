@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "tessera/arrays/row_sparse/operators.hpp"
+#include "tessera/arrays/row_sparse/cast_storage.hpp"
 #include "tessera/tests/arrays/row_sparse/arrays_for_tests.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
@@ -110,44 +110,10 @@ TEST(RowSparseRefuses, ToDestroyTheDestinationOfABadCopy) {
   EXPECT_EQ(csr, no_cast);
 }
 
-TEST(RowSparseRefuses, OperandsThatDoNotMatch) {
-  Fallbacks log;
-  const Array<float> a = ones(2, 3), b = ones(2, 3), cube = dense({1, 1, 1}, {1});
-  EXPECT_TRUE(
-      raises(ErrorCode::InvalidArgument, {"2 x 3 times 2 x 3"}, [&] { dot(a, b, {}, log); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"1 x 1 x 1"}, [&] { dot(cube, a, {}, log); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"add", "2 x 3", "1 x 1 x 1"},
-                     [&] { combine(Binary::Add, a, cube, log); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"axis 2"}, [&] { sum(a, {.axis = 2}, log); }));
-  EXPECT_TRUE(
-      raises(ErrorCode::InvalidArgument, {"1 x 1 x 1"}, [&] { sum(cube, {.axis = 0}, log); }));
-}
-
-TEST(RowSparseRefuses, BlocksAndRowsThatAreNotThere) {
-  const sparse::Csr<float> m = draw({"1.", ".2"});
-  sparse::Csr<float> blocks = m;
+TEST(RowSparseRefuses, Blocks) {
+  sparse::Csr<float> blocks = draw({"1.", ".2"});
   blocks.block = {2, 2}, blocks.row_begin = {0, 1}, blocks.col = {0}, blocks.values = {1, 2, 3, 4};
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 2"}, [&] { check(Array<float>(blocks)); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"row 3"}, [&] { slice_rows(m, 0, 3); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"row 0"}, [&] { slice_rows(m, 1, 0); }));
-  EXPECT_TRUE(
-      raises(ErrorCode::InvalidArgument, {"row -1"}, [&] { take_rows<float>(m, Rows{0, -1}); }));
-  const std::vector<sparse::Csr<float>> uneven = {m, draw({"..."})};
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"widths", "2", "3"},
-                     [&] { concat_rows<float>(uneven); }));
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"[1, 2]"}, [&] { clip(m, 1.0f, 2.0f); }));
-}
-
-TEST(RowSparseRefuses, ToDensifyInStrictModeOrBeyondTheLimit) {
-  const Array<float> rows = row_sparse_zeros<float>({1 << 20, 1 << 20}), small = ones(2, 2);
-  Fallbacks strict(Fallbacks::Mode::Strict), log;
-  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"exp(row_sparse)", "4398046511104", "strict"},
-                     [&] { map(Unary::Exp, rows, strict); }));
-  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"exp(row_sparse)", "4398046511104", "1073741824"},
-                     [&] { map(Unary::Exp, rows, log); }));
-  EXPECT_TRUE(strict.seen().empty());
-  EXPECT_TRUE(log.seen().empty());
-  EXPECT_NO_THROW(map(Unary::Exp, small, strict));
 }
 
 // With a loop over the rows none of these would end.

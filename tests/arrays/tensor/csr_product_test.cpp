@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "tessera/arrays/tensor/blas.hpp"
 #include "tessera/base/random.hpp"
 
 namespace tessera::arrays {
@@ -62,26 +61,6 @@ TEST(CsrProduct, HasTheBitsOfItsSlowTwinOnEveryInstructionSet) {
     hwy::GetChosenTarget().DeInit();
   }
   EXPECT_GT(tried, 0);
-}
-
-// Whole rows and windows of a matrix with rows longer than sixteen, in whole numbers.
-TEST(CsrProduct, GemvOfLongRowsAgreesWithDenseLoops) {
-  Random random(/*seed=*/10);
-  SlicedCsr<double> matrix(9, 120);
-  for (std::int64_t r = 0; r < 9; ++r)
-    for (std::int64_t c = 0; c < 120; ++c)
-      if (random.below(10) < r + 1) matrix.put(r, c, double(1 + random.below(5)));
-  for (const auto& seen : {matrix, matrix.view(Interval{2, 9}, Interval{7, 110})}) {
-    std::vector<double> x, y(std::size_t(seen.rows()), 3), expected;
-    for (std::int64_t c = 0; c < seen.cols(); ++c) x.push_back(double(random.below(7)));
-    for (std::int64_t r = 0; r < seen.rows(); ++r) {
-      double sum = 0;
-      for (std::int64_t c = 0; c < seen.cols(); ++c) sum += seen.get(r, c) * x[std::size_t(c)];
-      expected.push_back(2 * sum + 3);
-    }
-    gemv<SlicedCsr<double>>(seen, x, y, {.alpha = 2, .beta = 1});
-    EXPECT_EQ(y, expected);
-  }
 }
 
 }  // namespace

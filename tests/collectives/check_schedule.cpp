@@ -1,4 +1,4 @@
-#include "tessera/collectives/check_schedule.hpp"
+#include "tessera/tests/collectives/check_schedule.hpp"
 
 #include <fmt/format.h>
 
