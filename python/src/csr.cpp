@@ -1,16 +1,21 @@
 #include "tessera/python/src/csr.hpp"
 
 #include <fmt/format.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <span>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/rules.hpp"
 
 namespace py = pybind11;
 
@@ -54,12 +59,48 @@ std::vector<std::int64_t> widen(const py::array& array, const char* name) {
   });
 }
 
-BlockShape block_of(const py::array& data) {
-  if (data.ndim() == 1) return {1, 1};
-  if (data.ndim() == 3) return {data.shape(1), data.shape(2)};
-  throw Error(
-      ErrorCode::InvalidArgument,
-      fmt::format("weights: data has {} dimensions; it has 1, or 3 for blocks", data.ndim()));
+// Returns the arrays of the format's names. Those of compressed columns make the transpose.
+sparse::Csr<float> compressed_rows(const MatrixArrays& from) {
+  const bool is_transposed = from.format == "csc";
+  sparse::Csr<float> matrix;
+  matrix.rows = is_transposed ? from.cols : from.rows;
+  matrix.cols = is_transposed ? from.rows : from.cols;
+  matrix.block = from.block;
+  matrix.row_begin = widen(from.first, "indptr");
+  matrix.col = narrow(from.second, "indices");
+  const std::span<const float> values = elements<float>(from.data);
+  matrix.values.assign(values.begin(), values.end());
+  return matrix;
+}
+
+// Throws what `rule` says of a matrix of compressed_rows in the names that SciPy and torch use.
+template <class Rule>
+void require(const MatrixArrays& from, const sparse::Csr<float>& matrix, Rule&& rule) {
+  sparse::Compressed arrays = sparse::as_compressed(matrix);
+  arrays.begin_name = "indptr";
+  arrays.index_name = "indices";
+  if (from.format == "csc") std::swap(arrays.line, arrays.cross);
+  sparse::throw_problem(from.format == "csc" ? "CSC" : "CSR", from.rows, from.cols, rule(arrays));
+}
+
+// Describes the first coordinate that is not below `count`; `line` is "row" or "column".
+std::string side_problem(std::span<const std::int32_t> side, const char* name, const char* line,
+                         std::int64_t count) {
+  const auto outside = std::ranges::find_if(side, [&](auto i) { return i < 0 || i >= count; });
+  if (outside == side.end()) return {};
+  return fmt::format("{}[{}] names {} {}; the matrix has {} {}s, counted from 0", name,
+                     outside - side.begin(), line, *outside, count, line);
+}
+
+std::string problem_of(const sparse::Coo<float>& matrix) {
+  std::string problem = sparse::size_problem(matrix.rows, matrix.cols, {});
+  if (problem.empty() && matrix.row.size() != matrix.col.size())
+    return fmt::format("row has {} places and col has {}; both need the same", matrix.row.size(),
+                       matrix.col.size());
+  if (problem.empty()) problem = side_problem(matrix.row, "row", "row", matrix.rows);
+  if (problem.empty()) problem = side_problem(matrix.col, "col", "column", matrix.cols);
+  if (!problem.empty()) return problem;
+  return sparse::value_problem(std::ssize(matrix.row), {}, std::ssize(matrix.values));
 }
 
 // Returns true if the columns of every row ascend and are inside the matrix.
@@ -73,6 +114,19 @@ bool columns_are_legal(const sparse::Csr<float>& matrix) {
   return true;
 }
 
+sparse::Csr<float> csr_from_places(const MatrixArrays& from) {
+  const std::span<const float> values = elements<float>(from.data);
+  const sparse::Coo<float> places = {.rows = from.rows,
+                                     .cols = from.cols,
+                                     .block = {},
+                                     .row = narrow(from.first, "row"),
+                                     .col = narrow(from.second, "col"),
+                                     .values = {values.begin(), values.end()}};
+  const py::gil_scoped_release release;
+  sparse::throw_problem("COO", from.rows, from.cols, problem_of(places));
+  return sparse::to_csr(places, sparse::Duplicates::Sum);
+}
+
 template <class To, class From>
 py::array copy_as(const std::vector<From>& from) {
   py::array_t<To> to(py::ssize_t(from.size()));
@@ -82,20 +136,37 @@ py::array copy_as(const std::vector<From>& from) {
 
 }  // namespace
 
-sparse::Csr<float> csr_from_arrays(const py::array& indptr, const py::array& indices,
-                                   const py::array& data, std::int64_t rows, std::int64_t cols) {
-  sparse::Csr<float> matrix;
-  matrix.rows = rows;
-  matrix.cols = cols;
-  matrix.block = block_of(data);
-  matrix.row_begin = widen(indptr, "indptr");
-  matrix.col = narrow(indices, "indices");
-  const std::span<const float> values = elements<float>(data);
-  matrix.values.assign(values.begin(), values.end());
+MatrixArrays::MatrixArrays(const py::tuple& matrix)
+    : format(matrix[0].cast<std::string>()),
+      first(matrix[1].cast<py::array>()),
+      second(matrix[2].cast<py::array>()),
+      data(matrix[3].cast<py::array>()) {
+  std::tie(rows, cols) = matrix[4].cast<std::pair<std::int64_t, std::int64_t>>();
+  const bool has_blocks = data.ndim() == 3 && (format == "csr" || format == "bsr");
+  if (data.ndim() != 1 && !has_blocks)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the data of a {} matrix has {} dimensions; it has 1, or 3 for blocks "
+                            "of bsr",
+                            format, data.ndim()));
+  if (has_blocks) block = {data.shape(1), data.shape(2)};
+}
+
+sparse::Csr<float> csr_from_arrays(const MatrixArrays& from) {
+  if (from.format == "coo") return csr_from_places(from);
+  sparse::Csr<float> matrix = compressed_rows(from);
   const py::gil_scoped_release release;
-  sparse::check_all_but_columns(matrix);
-  if (columns_are_legal(matrix)) return matrix;
-  return sparse::sort_columns(matrix, sparse::Duplicates::Sum);
+  sparse::throw_problem("matrix", from.rows, from.cols,
+                        sparse::size_problem(from.rows, from.cols, from.block));
+  require(from, matrix, [&](const sparse::Compressed& arrays) {
+    const std::string problem = sparse::pointer_problem(arrays);
+    if (!problem.empty()) return problem;
+    return sparse::value_problem(matrix.blocks(), matrix.block, std::ssize(matrix.values));
+  });
+  if (!columns_are_legal(matrix)) {
+    require(from, matrix, &sparse::range_problem);
+    matrix = sparse::sort_columns(matrix, sparse::Duplicates::Sum);
+  }
+  return from.format == "csc" ? sparse::transpose(matrix) : matrix;
 }
 
 py::tuple arrays_from_csr(const sparse::Csr<float>& matrix) {

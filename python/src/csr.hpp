@@ -3,6 +3,7 @@
 #include <pybind11/numpy.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tessera/base/block_shape.hpp"
@@ -11,14 +12,26 @@
 
 namespace tessera::python {
 
-// Returns the matrix [rows][cols] of SciPy's arrays: indptr and indices are int32 or int64, data is
-// float32, [nnz] or, for blocks, [blocks][block rows][block columns]; all are contiguous. Columns
-// in any order are sorted and places that are given twice are added up, as SciPy does. Throws
-// BadInput that names the array and the position for everything else that breaks the rules of the
-// format. Releases the interpreter lock while it checks and sorts.
-sparse::Csr<float> csr_from_arrays(const pybind11::array& indptr, const pybind11::array& indices,
-                                   const pybind11::array& data, std::int64_t rows,
-                                   std::int64_t cols);
+// A matrix as the package hands it over: the tuple Matrix of tessera/_weights.py. Its arrays are
+// those of the caller's library and not checked yet. indptr and indices are of one type, int32 or
+// int64, data is float32, and all are contiguous.
+struct MatrixArrays {
+  std::string format;      // "csr", "bsr", "csc" or "coo"
+  pybind11::array first;   // indptr; the rows of coo
+  pybind11::array second;  // indices; the columns of coo
+  pybind11::array data;    // [nnz], or [blocks][block rows][block columns]
+  std::int64_t rows = 0, cols = 0;
+  BlockShape block;
+
+  // Throws InvalidArgument if data has other dimensions.
+  explicit MatrixArrays(const pybind11::tuple& matrix);
+};
+
+// Returns the matrix in compressed rows. Columns in any order are sorted and places that are given
+// twice are added up, as SciPy does. Throws BadInput, in the words of the arrays, for everything
+// else that breaks the rules of the format, before an index is followed. Releases the interpreter
+// lock while it checks and sorts.
+sparse::Csr<float> csr_from_arrays(const MatrixArrays& matrix);
 
 // Returns (indptr, indices, data) as new arrays. The indices are int32, or int64 where there are
 // 2^31 blocks or more.

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -60,7 +61,12 @@ void translate(std::exception_ptr failure) {
   try {
     if (failure) std::rethrow_exception(failure);
   } catch (const Error& error) {
-    PyErr_SetString(error_types().of(error.code()), error.what());
+    PyObject* const type = error_types().of(error.code());
+    const std::string_view text = error.what();
+    // A message may quote what a caller or a file gave: bytes that are no text.
+    const auto message = py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(text.data(), py::ssize_t(text.size()), "backslashreplace"));
+    PyErr_SetObject(type, message.ptr());
   }
 }
 

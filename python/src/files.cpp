@@ -10,6 +10,7 @@
 #include "tessera/io/read_options.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/python/src/csr.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace py = pybind11;
@@ -18,7 +19,8 @@ using py::literals::operator""_a;
 namespace tessera::python {
 namespace {
 
-py::tuple read(const std::string& path) {
+py::tuple read(const py::object& file) {
+  const std::string path = path_of(file);
   const sparse::Csr<float> matrix = [&] {
     const py::gil_scoped_release release;
     // Places that are given twice are added up, as they are in arrays (csr.cpp).
@@ -30,9 +32,9 @@ py::tuple read(const std::string& path) {
   return py::make_tuple(arrays_from_csr(matrix), py::make_tuple(matrix.rows, matrix.cols));
 }
 
-void write(const std::string& path, const py::array& indptr, const py::array& indices,
-           const py::array& data, std::int64_t rows, std::int64_t cols) {
-  const sparse::Csr<float> matrix = csr_from_arrays(indptr, indices, data, rows, cols);
+void write(const py::object& file, const py::tuple& arrays) {
+  const std::string path = path_of(file);
+  const sparse::Csr<float> matrix = csr_from_arrays(MatrixArrays(arrays));
   const py::gil_scoped_release release;
   if (path.ends_with(".smtx")) return io::write_smtx_file(path, matrix);
   if (path.ends_with(".mtx")) return io::write_mtx_file(path, matrix);
@@ -45,7 +47,7 @@ void write(const std::string& path, const py::array& indptr, const py::array& in
 
 void add_files(py::module_& module) {
   module.def("_read", &read, "path"_a);
-  module.def("_write", &write, "path"_a, "indptr"_a, "indices"_a, "data"_a, "rows"_a, "cols"_a);
+  module.def("_write", &write, "path"_a, "matrix"_a);
 }
 
 }  // namespace tessera::python

@@ -125,7 +125,7 @@ void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out,
 }
 
 py::object Layer::product(Pass pass, py::object in, const char* name, py::object out,
-                          const host::ForwardOptions& after) {
+                          const StampedValues& values, const host::ForwardOptions& after) {
   const bool is_forward = pass == Pass::Fwd;
   return with_type(settings_.data_type, [&]<class T>(T) {
     const Tensor from(in, name, settings_.data_type, Access::Read);
@@ -140,21 +140,23 @@ py::object Layer::product(Pass pass, py::object in, const char* name, py::object
                               source.cols));
     const Turn turn(mutex_);
     refuse_self_overlap(target);
+    take(values);
     run<T>(pass, source, target, after);
     return out;
   });
 }
 
-py::object Layer::forward(py::object s, py::object out, py::object bias) {
-  if (bias.is_none()) return product(Pass::Fwd, std::move(s), "s", std::move(out));
+py::object Layer::forward(py::object s, py::object out, py::object bias,
+                          const StampedValues& values) {
+  if (bias.is_none()) return product(Pass::Fwd, std::move(s), "s", std::move(out), values);
   const Tensor tensor(bias, "bias", DataType::Float, Access::Read);
   const std::span<const float> numbers(tensor.values(rows()), std::size_t(rows()));
-  return product(Pass::Fwd, std::move(s), "s", std::move(out), {.bias = numbers});
+  return product(Pass::Fwd, std::move(s), "s", std::move(out), values, {.bias = numbers});
 }
 
-py::object Layer::grad_input(py::object dq, py::object out) {
+py::object Layer::grad_input(py::object dq, py::object out, const StampedValues& values) {
   require(Pass::GradA, "grad_input");
-  return product(Pass::GradA, std::move(dq), "dq", std::move(out));
+  return product(Pass::GradA, std::move(dq), "dq", std::move(out), values);
 }
 
 py::object Layer::grad_weights(py::object dq, py::object s, py::object out) {
@@ -193,6 +195,7 @@ py::object Layer::grad_weights(py::object dq, py::object s, py::object out) {
 }
 
 void Layer::take_values(std::span<const float> values) {
+  stamp_ = 0;
   if (layer_) layer_->set_values(values);
 }
 
@@ -205,6 +208,7 @@ void Layer::set_values(py::object values) {
 
 void Layer::update(const sparse::PatternChange& change) {
   const Turn turn(mutex_);
+  stamp_ = 0;
   if (layer_)
     layer_->update_weights(change);
   else
@@ -224,6 +228,7 @@ py::array Layer::rewire(const train::Method& method, double fraction, const py::
   const std::vector<std::int32_t> origin = [&] {
     const Turn turn(mutex_);
     if (!layer_) return std::vector<std::int32_t>();
+    stamp_ = 0;
     const sparse::Csr<float>& before = layer_->weights();
     auto update = layer_->prepare_update(train::rewire(method, {.weights = before,
                                                                 .fraction = fraction,
@@ -247,6 +252,7 @@ void Layer::set_weights(const sparse::Csr<float>& weights) {
                             weights.rows, weights.cols, weights.block.rows, weights.block.cols,
                             rows(), cols(), block().rows, block().cols));
   const Turn turn(mutex_);
+  stamp_ = 0;
   if (layer_) layer_->set_weights(weights);
 }
 

@@ -12,6 +12,7 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/base/process.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/python/src/tensor.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -43,6 +44,15 @@ struct TorchMatrix {
   std::int64_t row_stride = 0, col_stride = 0;
 };
 
+// The values that a pass of torch computes with. A pass sets them first, unless it finds the same
+// stamp from the pass before: a stamp names one content of one tensor, so several tensors and
+// several threads may take turns at one layer. Stamp 0: the layer keeps the values that it has.
+struct StampedValues {
+  std::uintptr_t address = 0;  // [count] contiguous float32, checked by the caller
+  std::int64_t count = 0;
+  std::int64_t stamp = 0;
+};
+
 // The passes of a training step of torch have the batch first and are in float32. What several of
 // them read is transposed once. Operands come as addresses, 0 for none: after other work between
 // two steps the code that would take tensors apart is in no near cache, and costs as much as a
@@ -50,12 +60,11 @@ struct TorchMatrix {
 // none with anything else.
 struct TrainForward {
   std::int64_t batch = 0;
-  TorchMatrix x;              // [batch][inputs]
-  std::uintptr_t s = 0;       // [inputs][batch]: receives the transpose of x, or is x's memory
-  std::uintptr_t q = 0;       // [batch][outputs]
-  std::uintptr_t bias = 0;    // [outputs]
-  std::uintptr_t values = 0;  // [count]: new values, which are set first
-  std::int64_t count = 0;
+  TorchMatrix x;            // [batch][inputs]
+  std::uintptr_t s = 0;     // [inputs][batch]: receives the transpose of x, or is x's memory
+  std::uintptr_t q = 0;     // [batch][outputs]
+  std::uintptr_t bias = 0;  // [outputs]
+  StampedValues values;
 };
 
 struct TrainBackward {
@@ -64,9 +73,9 @@ struct TrainBackward {
   std::uintptr_t dq_rows = 0;         // [outputs][batch]: receives the transpose, or is dq's memory
   std::uintptr_t s = 0;               // of train_forward
   std::uintptr_t dx = 0;              // [batch][inputs]
-  std::uintptr_t gradients = 0;       // [count], of the values
+  std::uintptr_t gradients = 0;       // [values.count], of the values
   std::uintptr_t bias_gradients = 0;  // [outputs]
-  std::int64_t count = 0;
+  StampedValues values;               // of train_forward
 };
 
 // A host::HostLayer for Python. Any number of Python threads may share one: calls take turns at a
@@ -86,8 +95,10 @@ class Layer {
   // These take arguments as Tensor does. `out` is None or the object that receives the result,
   // which is then returned; else the result is a new array of the kind of the operand. `out` may
   // overlap operands, whose copies are then not needed: the result is made aside and copied.
-  pybind11::object forward(pybind11::object s, pybind11::object out, pybind11::object bias);
-  pybind11::object grad_input(pybind11::object dq, pybind11::object out);
+  pybind11::object forward(pybind11::object s, pybind11::object out, pybind11::object bias,
+                           const StampedValues& values = {});
+  pybind11::object grad_input(pybind11::object dq, pybind11::object out,
+                              const StampedValues& values = {});
   pybind11::object grad_weights(pybind11::object dq, pybind11::object s, pybind11::object out);
 
   // The passes of a training step of torch.
@@ -127,7 +138,7 @@ class Layer {
   template <class T>
   MatrixView<T> operand(const Tensor& tensor, const char* name, std::int64_t features) const;
   pybind11::object product(Pass pass, pybind11::object in, const char* name, pybind11::object out,
-                           const host::ForwardOptions& after = {});
+                           const StampedValues& values, const host::ForwardOptions& after = {});
   template <class T>
   void run(Pass pass, MatrixView<const T> in, MatrixView<T> out, const host::ForwardOptions& after);
   pybind11::object new_result(pybind11::handle like, std::int64_t features,
@@ -137,6 +148,7 @@ class Layer {
   void copy_transposed(const TorchMatrix& from, MatrixView<float> to);
   void require_values(std::int64_t count) const;
   void take_values(std::span<const float> values);
+  void take(const StampedValues& values);
   void require(Pass pass, const char* call) const;
 
   LayerSettings settings_;
@@ -145,6 +157,7 @@ class Layer {
   std::optional<host::HostLayer> layer_;
   sparse::Csr<float> empty_;
   host::HostTimes times_;
+  std::int64_t stamp_ = 0;  // of the values; 0: they are no tensor's
   mutable OfProcess<std::mutex> mutex_;  // a child of fork() has one of its own
 };
 
@@ -152,3 +165,7 @@ class Layer {
 void add_layer(pybind11::module_& module);
 
 }  // namespace tessera::python
+
+template <>
+struct pybind11::detail::type_caster<tessera::python::Layer>
+    : tessera::python::MadeCaster<tessera::python::Layer> {};

@@ -1,10 +1,13 @@
 #include <pybind11/pybind11.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/layer.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/python/src/rewire.hpp"
 
 namespace py = pybind11;
@@ -13,11 +16,10 @@ using py::literals::operator""_a;
 namespace tessera::python {
 namespace {
 
-std::unique_ptr<Layer> make_layer(const py::array& indptr, const py::array& indices,
-                                  const py::array& data, std::int64_t rows, std::int64_t cols,
-                                  std::int64_t batch, int threads, const std::string& type,
-                                  bool batch_first, bool grad_input, bool grad_weights) {
-  return std::make_unique<Layer>(csr_from_arrays(indptr, indices, data, rows, cols),
+std::unique_ptr<Layer> make_layer(const py::tuple& matrix, std::int64_t batch, int threads,
+                                  const std::string& type, bool batch_first, bool grad_input,
+                                  bool grad_weights) {
+  return std::make_unique<Layer>(csr_from_arrays(MatrixArrays(matrix)),
                                  LayerSettings{.batch = batch,
                                                .threads = threads,
                                                .data_type = parse_data_type(type),
@@ -42,16 +44,40 @@ void update(Layer& layer, const py::array& removed_rows, const py::array& remove
 
 void train_forward(Layer& layer, std::int64_t batch, std::uintptr_t x, std::int64_t row_stride,
                    std::int64_t col_stride, std::uintptr_t s, std::uintptr_t q, std::uintptr_t bias,
-                   std::uintptr_t values, std::int64_t count) {
-  layer.train_forward({batch, {x, row_stride, col_stride}, s, q, bias, values, count});
+                   std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
+  layer.train_forward({batch, {x, row_stride, col_stride}, s, q, bias, {values, count, stamp}});
 }
 
 void train_backward(Layer& layer, std::int64_t batch, std::uintptr_t dq, std::int64_t row_stride,
                     std::int64_t col_stride, std::uintptr_t dq_rows, std::uintptr_t s,
                     std::uintptr_t dx, std::uintptr_t gradients, std::uintptr_t bias_gradients,
-                    std::int64_t count) {
-  layer.train_backward(
-      {batch, {dq, row_stride, col_stride}, dq_rows, s, dx, gradients, bias_gradients, count});
+                    std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
+  layer.train_backward({batch,
+                        {dq, row_stride, col_stride},
+                        dq_rows,
+                        s,
+                        dx,
+                        gradients,
+                        bias_gradients,
+                        {values, count, stamp}});
+}
+
+py::object forward(Layer& layer, py::object s, py::object out, py::object bias) {
+  return layer.forward(std::move(s), std::move(out), std::move(bias));
+}
+
+py::object grad_input(Layer& layer, py::object dq, py::object out) {
+  return layer.grad_input(std::move(dq), std::move(out));
+}
+
+py::object forward_with(Layer& layer, py::object s, py::object out, py::object bias,
+                        std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
+  return layer.forward(std::move(s), std::move(out), std::move(bias), {values, count, stamp});
+}
+
+py::object grad_input_with(Layer& layer, py::object dq, py::object out, std::uintptr_t values,
+                           std::int64_t count, std::int64_t stamp) {
+  return layer.grad_input(std::move(dq), std::move(out), {values, count, stamp});
 }
 
 constexpr const char* kForward = R"(Return Q = W @ S + bias.
@@ -75,25 +101,29 @@ constexpr const char* kGradWeights = R"(Return the gradient of every stored valu
 }  // namespace
 
 void add_layer(py::module_& module) {
-  py::class_<Layer>(module, "Layer")
-      .def(py::init(&make_layer), "indptr"_a, "indices"_a, "data"_a, "rows"_a, "cols"_a, "batch"_a,
-           "threads"_a, "dtype"_a, "batch_first"_a, "grad_input"_a, "grad_weights"_a)
-      .def("forward", &Layer::forward, kForward, "s"_a, "out"_a = py::none(), "bias"_a = py::none())
-      .def("grad_input", &Layer::grad_input, kGradInput, "dq"_a, "out"_a = py::none())
-      .def("grad_weights", &Layer::grad_weights, kGradWeights, "dq"_a, "s"_a, "out"_a = py::none())
-      .def("set_values", &Layer::set_values,
-           "Take new values for the same pattern, in the order of layer.weights.data: contiguous "
-           "float32.",
-           "values"_a)
+  py::class_<Layer> type(module, "Layer");
+  add_method(type, "forward", "forward(s, out=None, bias=None)", kForward, &forward, "s"_a,
+             "out"_a = py::none(), "bias"_a = py::none());
+  add_method(type, "grad_input", "grad_input(dq, out=None)", kGradInput, &grad_input, "dq"_a,
+             "out"_a = py::none());
+  add_method(type, "grad_weights", "grad_weights(dq, s, out=None)", kGradWeights,
+             &Layer::grad_weights, "dq"_a, "s"_a, "out"_a = py::none());
+  add_method(type, "set_values", "set_values(values)",
+             "Take new values for the same pattern, in the order of layer.weights.data: contiguous "
+             "float32.",
+             &Layer::set_values, "values"_a);
+  type.def(py::init(&make_layer), "matrix"_a, "batch"_a, "threads"_a, "dtype"_a, "batch_first"_a,
+           "grad_input"_a, "grad_weights"_a)
       .def("_train_forward", &train_forward)
       .def("_train_backward", &train_backward)
+      .def("_forward_with", &forward_with)
+      .def("_grad_input_with", &grad_input_with)
       .def("_values", &Layer::values)
       .def("_arrays", &Layer::arrays)
       .def("_update", &update, "removed_rows"_a, "removed_cols"_a, "added_rows"_a, "added_cols"_a)
       .def("_set_weights",
-           [](Layer& layer, const py::array& indptr, const py::array& indices,
-              const py::array& data, std::int64_t rows, std::int64_t cols) {
-             layer.set_weights(csr_from_arrays(indptr, indices, data, rows, cols));
+           [](Layer& layer, const py::tuple& matrix) {
+             layer.set_weights(csr_from_arrays(MatrixArrays(matrix)));
            })
       .def(
           "_rewire",

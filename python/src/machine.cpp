@@ -2,12 +2,12 @@
 
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
-#include <pybind11/stl/filesystem.h>
 
-#include <filesystem>
 #include <string>
 
 #include "tessera/base/file.hpp"
+#include "tessera/base/printable.hpp"
+#include "tessera/python/src/method.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -17,17 +17,23 @@ namespace tessera::python {
 void add_machine(py::module_& module) {
   using device::Machine;
   py::class_<Machine>(module, "Machine")
-      .def(py::init(&device::machine_preset), "name"_a)
+      .def(py::init([](const py::object& name) {
+             return device::machine_preset(printable(text_of(name, "name")));  // quoted whole
+           }),
+           "name"_a)
       .def_static(
           "from_file",
-          [](const std::filesystem::path& path) {
-            return device::machine_from_json(read_file(path.string()), path.string());
+          [](const py::object& file) {
+            const std::string path = path_of(file);
+            return device::machine_from_json(read_file(path), path);
           },
           "path"_a, "Return the machine of a JSON file.")
       .def_static(
           "from_json",
-          [](const std::string& text) { return device::machine_from_json(text, "text"); }, "text"_a,
-          "Return the machine of JSON text; \"base\" names a preset for missing keys.")
+          [](const py::object& text) {
+            return device::machine_from_json(text_of(text, "text"), "text");
+          },
+          "text"_a, "Return the machine of JSON text; \"base\" names a preset for missing keys.")
       .def_static("names", &device::machine_names, "Return the names of the presets.")
       .def("to_json", &device::machine_to_json, "Return the machine as JSON with all keys.")
       .def_readonly("name", &Machine::name)

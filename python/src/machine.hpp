@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include "tessera/device/machine.hpp"
+#include "tessera/python/src/method.hpp"
 
 namespace tessera::python {
 
@@ -10,3 +11,7 @@ namespace tessera::python {
 void add_machine(pybind11::module_& module);
 
 }  // namespace tessera::python
+
+template <>
+struct pybind11::detail::type_caster<tessera::device::Machine>
+    : tessera::python::MadeCaster<tessera::device::Machine> {};

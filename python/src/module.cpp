@@ -27,6 +27,7 @@ void add_all(py::module_& module) {
   add_products(module);
   add_simulate(module);
   add_trainer(module);
+  module.attr("__version__") = TESSERA_VERSION;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/plan_json.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/report/dense_verdict.hpp"
 
 namespace tessera::python {
@@ -29,3 +30,7 @@ Plan make_plan(const Problem& problem, const device::Machine& machine,
 void add_plan(pybind11::module_& module);
 
 }  // namespace tessera::python
+
+template <>
+struct pybind11::detail::type_caster<tessera::python::Plan>
+    : tessera::python::MadeCaster<tessera::python::Plan> {};

@@ -12,7 +12,9 @@
 #include "tessera/base/process.hpp"
 #include "tessera/host/sddmm.hpp"
 #include "tessera/host/spmm.hpp"
+#include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/tensor.hpp"
+#include "tessera/sparse/convert.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -20,45 +22,24 @@ using py::literals::operator""_a;
 namespace tessera::python {
 namespace {
 
-// The arrays of a matrix, in the order of its format: (indptr, indices, data) for csr, bsr and csc,
-// (rows, columns, data) for coo. The package has made all contiguous.
-struct MatrixArrays {
-  std::string format;
-  py::array first, second, data;
-  std::int64_t rows, cols;
-
-  MatrixArrays(const std::string& kind, const py::tuple& arrays, std::int64_t x, std::int64_t y)
-      : format(kind),
-        first(arrays[0].cast<py::array>()),
-        second(arrays[1].cast<py::array>()),
-        data(arrays[2].cast<py::array>()),
-        rows(x),
-        cols(y) {}
-};
-
 template <class T>
 std::span<const T> span_of(const py::array& array) {
   return {static_cast<const T*>(array.data()), std::size_t(array.size())};
 }
 
+// Calls run(view) with a view of the arrays, or of their transpose: the arrays of compressed rows
+// are those of compressed columns of the transpose.
 template <class Index, class Run>
-void with_index(const MatrixArrays& a, Run&& run) {
+void with_index(const MatrixArrays& a, bool transposed, Run&& run) {
   const auto first = span_of<Index>(a.first), second = span_of<Index>(a.second);
   const auto data = span_of<float>(a.data);
-  if (a.format == "csc")
-    return run(host::CompressedColumns<float, Index>{a.rows, a.cols, first, second, data});
+  const std::int64_t rows = transposed ? a.cols : a.rows, cols = transposed ? a.rows : a.cols;
   if (a.format == "coo")
-    return run(host::Coordinates<float, Index>{a.rows, a.cols, first, second, data});
-  const BlockShape block =
-      a.data.ndim() == 3 ? BlockShape{a.data.shape(1), a.data.shape(2)} : BlockShape{1, 1};
-  run(host::CompressedRows<float, Index>{a.rows, a.cols, block, first, second, data});
-}
-
-// Calls run(view) with the view of the arrays.
-template <class Run>
-void with_view(const MatrixArrays& a, Run&& run) {
-  if (a.first.itemsize() == 4 && a.second.itemsize() == 4) return with_index<std::int32_t>(a, run);
-  with_index<std::int64_t>(a, run);
+    return run(host::Coordinates<float, Index>{rows, cols, transposed ? second : first,
+                                               transposed ? first : second, data});
+  if ((a.format == "csc") != transposed)
+    return run(host::CompressedColumns<float, Index>{rows, cols, first, second, data});
+  run(host::CompressedRows<float, Index>{rows, cols, a.block, first, second, data});
 }
 
 // The executors of the products of this process. Of those with several threads only the last one is
@@ -90,6 +71,36 @@ void with_executor(int threads, Run&& run) {
   run(executors.of(threads));
 }
 
+// Calls run(view, executor) with a view of the matrix or its transpose. The products check the
+// arrays themselves; only those that they refuse are checked again, for a message in the words of
+// the caller's own arrays.
+template <class Run>
+void with_matrix(const MatrixArrays& a, bool transposed, int threads, Run&& run) {
+  if (transposed && !a.block.is_element()) {
+    const sparse::Csr<float> turned = sparse::transpose(csr_from_arrays(a));
+    const host::CompressedRows<float, std::int32_t, std::int64_t> view{
+        turned.rows, turned.cols, turned.block, turned.row_begin, turned.col, turned.values};
+    return with_executor(threads, [&](Executor& executor) { run(view, executor); });
+  }
+  try {
+    with_executor(threads, [&](Executor& executor) {
+      const auto call = [&](const auto& view) { run(view, executor); };
+      if (a.first.itemsize() == 4) return with_index<std::int32_t>(a, transposed, call);
+      with_index<std::int64_t>(a, transposed, call);
+    });
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::BadInput) csr_from_arrays(a);
+    throw;
+  }
+}
+
+// Refuses a call whose result has no old values, unless it does not read them.
+void require_old_values(const py::object& out, float beta) {
+  if (out.is_none() && beta != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "beta is not 0, but there is no out whose old values it multiplies");
+}
+
 host::Activation activation_of(const std::string& name) {
   for (const auto kind : {host::Activation::None, host::Activation::Relu, host::Activation::Gelu})
     if (name == to_string(kind)) return kind;
@@ -97,12 +108,20 @@ host::Activation activation_of(const std::string& name) {
               fmt::format("activation is \"{}\"; it is none, relu or gelu", name));
 }
 
-void spmm(const std::string& format, const py::tuple& arrays, std::int64_t rows, std::int64_t cols,
-          const py::object& b, const py::object& out, float alpha, float beta,
-          const py::object& bias, const std::string& activation, int threads) {
-  const MatrixArrays a(format, arrays, rows, cols);
+// Returns a matrix as it is given, or its transpose.
+template <class T>
+MatrixView<T> matrix_of(const Tensor& tensor, bool transposed) {
+  const MatrixView<T> given = tensor.matrix<T>();
+  return transposed ? given.transposed() : given;
+}
+
+py::object spmm(const py::tuple& matrix, bool a_transposed, const py::object& b, bool b_transposed,
+                py::object out, bool out_transposed, float alpha, float beta,
+                const py::object& bias, const std::string& activation, int threads) {
+  const MatrixArrays a(matrix);
   const Tensor in(b, "b", DataType::Float, Access::Read);
-  const Tensor result(out, "out", DataType::Float, Access::Write);
+  const auto in_view = matrix_of<const float>(in, b_transposed);
+  const std::int64_t rows = a_transposed ? a.cols : a.rows;
   host::SpmmOptions<float> options{
       .alpha = alpha, .beta = beta, .activation = activation_of(activation)};
   std::unique_ptr<Tensor> added;
@@ -110,39 +129,43 @@ void spmm(const std::string& format, const py::tuple& arrays, std::int64_t rows,
     added = std::make_unique<Tensor>(bias, "bias", DataType::Float, Access::Read);
     options.bias = {added->values(rows), std::size_t(rows)};
   }
-  const auto in_view = in.matrix<const float>();
-  const auto out_view = result.matrix<float>();
-  with_executor(threads, [&](Executor& executor) {
-    with_view(a, [&](const auto& view) {
-      host::spmm<float>(view, in_view, out_view, executor, options);
-    });
+  require_old_values(out, beta);
+  if (out.is_none())
+    out = out_transposed ? new_array(DataType::Float, {in_view.cols, rows})
+                         : new_array(DataType::Float, {rows, in_view.cols});
+  const Tensor result(out, "out", DataType::Float, Access::Write);
+  const auto out_view = matrix_of<float>(result, out_transposed);
+  with_matrix(a, a_transposed, threads, [&](const auto& view, Executor& executor) {
+    host::spmm<float>(view, in_view, out_view, executor, options);
   });
+  return out;
 }
 
-void sddmm(const std::string& format, const py::tuple& arrays, std::int64_t rows, std::int64_t cols,
-           const py::object& left, const py::object& right, const py::object& out, float alpha,
-           float beta, int threads) {
-  const MatrixArrays pattern(format, arrays, rows, cols);
+py::object sddmm(const py::tuple& matrix, const py::object& left, const py::object& right,
+                 py::object out, float alpha, float beta, int threads) {
+  const MatrixArrays pattern(matrix);
   const Tensor a(left, "a", DataType::Float, Access::Read);
   const Tensor b(right, "b", DataType::Float, Access::Read);
+  require_old_values(out, beta);
+  if (out.is_none())
+    out = new_array(DataType::Float,
+                    {pattern.data.shape(), pattern.data.shape() + pattern.data.ndim()});
   const Tensor result(out, "out", DataType::Float, Access::Write);
   const auto a_view = a.matrix<const float>(), b_view = b.matrix<const float>();
   const std::span<float> values(result.values(pattern.data.size()),
                                 std::size_t(pattern.data.size()));
-  with_executor(threads, [&](Executor& executor) {
-    with_view(pattern, [&](const auto& view) {
-      host::sddmm<float>(view, a_view, b_view, values, executor, {.alpha = alpha, .beta = beta});
-    });
+  with_matrix(pattern, false, threads, [&](const auto& view, Executor& executor) {
+    host::sddmm<float>(view, a_view, b_view, values, executor, {.alpha = alpha, .beta = beta});
   });
+  return out;
 }
 
 }  // namespace
 
 void add_products(py::module_& module) {
-  module.def("_spmm", &spmm, "format"_a, "arrays"_a, "rows"_a, "cols"_a, "b"_a, "out"_a, "alpha"_a,
-             "beta"_a, "bias"_a, "activation"_a, "threads"_a);
-  module.def("_sddmm", &sddmm, "format"_a, "arrays"_a, "rows"_a, "cols"_a, "a"_a, "b"_a, "out"_a,
-             "alpha"_a, "beta"_a, "threads"_a);
+  module.def("_spmm", &spmm, "matrix"_a, "a_transposed"_a, "b"_a, "b_transposed"_a, "out"_a,
+             "out_transposed"_a, "alpha"_a, "beta"_a, "bias"_a, "activation"_a, "threads"_a);
+  module.def("_sddmm", &sddmm, "matrix"_a, "a"_a, "b"_a, "out"_a, "alpha"_a, "beta"_a, "threads"_a);
 }
 
 }  // namespace tessera::python

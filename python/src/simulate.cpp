@@ -2,9 +2,7 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
-#include <pybind11/stl/filesystem.h>
 
-#include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -18,6 +16,7 @@
 #include "tessera/planner/layouts.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/interrupt.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/python/src/plan.hpp"
 #include "tessera/python/src/tensor.hpp"
 #include "tessera/report/report.hpp"
@@ -56,6 +55,16 @@ struct Run {
   report::ReportContext context;
   py::dict results;
 };
+
+}  // namespace
+}  // namespace tessera::python
+
+template <>
+struct pybind11::detail::type_caster<tessera::python::Run>
+    : tessera::python::MadeCaster<tessera::python::Run> {};
+
+namespace tessera::python {
+namespace {
 
 template <class T>
 Matrix<T> copied(py::handle object, const char* name, DataType type, std::int64_t rows) {
@@ -210,14 +219,12 @@ Run simulate_as(sparse::Csr<float> weights, py::handle s, py::handle dq, DataTyp
   return run;
 }
 
-Run simulate(const py::array& indptr, const py::array& indices, const py::array& data,
-             std::int64_t rows, std::int64_t cols, py::handle s, py::handle dq,
-             const std::string& type, const device::Machine& machine, const std::string& options,
-             int threads) {
+Run simulate(const py::tuple& matrix, py::handle s, py::handle dq, const std::string& type,
+             const device::Machine& machine, const std::string& options, int threads) {
   const DataType data_type = parse_data_type(type);
   return with_type(data_type, [&]<class T>(T) {
-    return simulate_as<T>(csr_from_arrays(indptr, indices, data, rows, cols), s, dq, data_type,
-                          machine, planner::parse_options(options, "options"), threads);
+    return simulate_as<T>(csr_from_arrays(MatrixArrays(matrix)), s, dq, data_type, machine,
+                          planner::parse_options(options, "options"), threads);
   });
 }
 
@@ -235,8 +242,8 @@ py::dict cycles_by_pass(const Run& run) {
   return all;
 }
 
-void write_page(const Run& run, const std::filesystem::path& path) {
-  write_file(path.string(), tools::report_page(report::to_json(run.report, run.context),
+void write_page(const Run& run, const py::object& path) {
+  write_file(path_of(path), tools::report_page(report::to_json(run.report, run.context),
                                                {.date = tools::date_of_today()}));
 }
 
@@ -278,8 +285,8 @@ void add_simulate(py::module_& module) {
       .def_property_readonly("machine", [](const Run& run) { return run.report.machine; })
       .def_readonly("results", &Run::results,
                     "Arrays by pass: fwd is Q, grad_a is dS, grad_w belongs to the weights' data.");
-  module.def("_simulate", &simulate, "indptr"_a, "indices"_a, "data"_a, "rows"_a, "cols"_a, "s"_a,
-             "dq"_a, "dtype"_a, "machine"_a, "options"_a, "threads"_a);
+  module.def("_simulate", &simulate, "matrix"_a, "s"_a, "dq"_a, "dtype"_a, "machine"_a, "options"_a,
+             "threads"_a);
 }
 
 }  // namespace tessera::python

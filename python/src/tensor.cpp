@@ -67,6 +67,31 @@ std::string text_of(py::handle object) { return py::str(object).cast<std::string
                                    text_of(py::type::handle_of(object).attr("__name__")), remedy));
 }
 
+// Refuses an array with a mask, which is no part of its memory.
+void refuse_mask(const char* name, py::handle array) {
+  if (Py_TYPE(array.ptr()) == npy_api::get().PyArray_Type_) return;
+  if (py::isinstance(array, py::module_::import("numpy.ma").attr("MaskedArray")))
+    throw py::type_error(
+        fmt::format("{} is a masked array; a mask would be lost: pass {}.filled(0)", name, name));
+}
+
+// Returns what object.__dlpack__() does. torch changes a tensor's sign without touching its memory,
+// and does not say so in DLPack.
+py::object dlpack_of(const char* name, py::handle object) {
+  if (py::hasattr(object, "is_neg") && object.attr("is_neg")().cast<bool>())
+    throw py::type_error(fmt::format(
+        "{} is negated lazily, which its memory does not show: pass {}.resolve_neg()", name, name));
+  try {
+    return object.attr("__dlpack__")();
+  } catch (py::error_already_set& error) {
+    const std::string remedy = fmt::format(
+        "{} cannot be read ({}); pass a dense tensor on the CPU without a gradient: {}.detach()",
+        name, text_of(error.value()), name);
+    py::raise_from(error, PyExc_TypeError, remedy.c_str());
+    throw py::error_already_set();
+  }
+}
+
 bool is_type(const DLDataType& given, DataType type) {
   const int code = type == DataType::BFloat16 ? kDLBfloat : kDLFloat;
   return given.code == code && given.bits == 8 * bytes_of(type) && given.lanes == 1;
@@ -98,6 +123,7 @@ void Tensor::set_shape(int dimensions, const std::int64_t* shape) {
 }
 
 void Tensor::read_numpy(py::handle object, DataType type, Access access) {
+  refuse_mask(name_, object);
   const auto* const array = py::detail::array_proxy(object.ptr());
   const auto* const descr = py::detail::array_descriptor_proxy(array->descr);
   if (descr->type_num != numpy_type(type) || descr->byteorder == '>')
@@ -119,7 +145,7 @@ void Tensor::read_numpy(py::handle object, DataType type, Access access) {
 }
 
 void Tensor::read_dlpack(py::handle object, DataType type) {
-  const py::object capsule = object.attr("__dlpack__")();
+  const py::object capsule = dlpack_of(name_, object);
   auto* const managed =
       static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kCapsule));
   if (managed == nullptr) throw py::error_already_set();
@@ -136,6 +162,8 @@ void Tensor::read_dlpack(py::handle object, DataType type) {
     strides_[std::size_t(i)] = tensor.strides == nullptr ? compact : tensor.strides[i];
     compact *= shape_[std::size_t(i)];
   }
+  if (tensor.data == nullptr && compact != 0)
+    throw py::type_error(fmt::format("{} stores no elements; pass {}.clone()", name_, name_));
   data_ = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   if (reinterpret_cast<std::uintptr_t>(data_) % std::uintptr_t(bytes_of(type)) != 0)
     throw py::value_error(
@@ -178,7 +206,10 @@ float* Tensor::values(std::int64_t count) const {
 
 py::array new_array(DataType type, const std::vector<std::int64_t>& shape) {
   std::size_t bytes = std::size_t(bytes_of(type));
-  for (const std::int64_t side : shape) bytes *= std::size_t(side);
+  for (const std::int64_t side : shape)
+    if (__builtin_mul_overflow(bytes, std::size_t(side), &bytes))
+      throw Error(ErrorCode::LimitExceeded,
+                  fmt::format("a result of [{}] does not fit into memory", fmt::join(shape, ", ")));
   // The block remembers its size, which freeing it takes.
   struct Block {
     void* memory;

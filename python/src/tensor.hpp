@@ -26,7 +26,9 @@ class Tensor {
   // `name` is that of the argument in messages. Throws TypeError for an object without memory, for
   // memory that is not on the CPU, and for elements of another type than `type`, with the call that
   // would convert it; ValueError if it is read-only but written, or if elements are not aligned.
-  // bfloat16 is torch's, or NumPy's uint16.
+  // TypeError also where the memory alone is not the argument: a masked array of NumPy, and a
+  // tensor of torch that is negated lazily or stores no zeros. bfloat16 is torch's, or NumPy's
+  // uint16.
   Tensor(pybind11::handle object, const char* name, DataType type, Access access);
   ~Tensor();
   Tensor(const Tensor&) = delete;

@@ -16,6 +16,7 @@
 #include "tessera/host/layer.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/interrupt.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/python/src/rewire.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -60,8 +61,11 @@ class Trainer {
     const py::gil_scoped_release release;
     const DefaultFloatMode mode;
     const auto start = std::chrono::steady_clock::now();
+    // What no run can be made of is refused before memory for it is asked for.
+    train::problems_of(network);
+    const std::int64_t steps =
+        epochs * train::Batches(data.training, network.batch, network.seed).count();
     session_ = std::make_shared<Session>(std::move(data), network, threads);
-    const std::int64_t steps = epochs * (session_->data.training.count() / network.batch);
     train::TrainOptions options = train::usual_options(method, steps, rate);
     options.schedule.fraction = fraction;
     options.schedule.every = every;
@@ -107,6 +111,16 @@ class Trainer {
   std::shared_ptr<Session> session_;
   double setup_seconds_ = 0;
 };
+
+}  // namespace
+}  // namespace tessera::python
+
+template <>
+struct pybind11::detail::type_caster<tessera::python::Trainer>
+    : tessera::python::MadeCaster<tessera::python::Trainer> {};
+
+namespace tessera::python {
+namespace {
 
 std::unique_ptr<Trainer> make_trainer(const Trainer::Pixels& x, const Trainer::Pixels& y,
                                       const Trainer::Pixels& test_x, const Trainer::Pixels& test_y,

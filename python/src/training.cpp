@@ -65,15 +65,19 @@ void Layer::require_values(std::int64_t count) const {
                                                         count, weights().values.size()));
 }
 
+void Layer::take(const StampedValues& values) {
+  if (values.stamp == 0 || values.stamp == stamp_) return;
+  require_values(values.count);
+  take_values({memory_at(values.address), std::size_t(values.count)});
+  stamp_ = values.stamp;
+}
+
 void Layer::train_forward(const TrainForward& step) {
   const MatrixView<float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
   host::ForwardOptions after;
   if (step.bias != 0) after.bias = {memory_at(step.bias), std::size_t(rows())};
   const Turn turn(mutex_);
-  if (step.values != 0) {
-    require_values(step.count);
-    take_values({memory_at(step.values), std::size_t(step.count)});
-  }
+  take(step.values);
   copy_transposed(step.x, s);
   run<float>(Pass::Fwd, s, result_rows(step.q, rows(), step.batch), after);
 }
@@ -88,10 +92,11 @@ void Layer::train_backward(const TrainBackward& step) {
   if (step.bias_gradients != 0)
     for (std::int64_t row = 0; row < rows(); ++row)
       memory_at(step.bias_gradients)[row] = sum_of(dq.row(row), step.batch);
+  if (step.dx != 0) take(step.values);  // the gradient of the values does not read them
   if (step.dx != 0) run<float>(Pass::GradA, dq, result_rows(step.dx, cols(), step.batch), {});
   if (step.gradients == 0) return;
-  require_values(step.count);
-  const std::span<float> gradients(memory_at(step.gradients), std::size_t(step.count));
+  require_values(step.values.count);
+  const std::span<float> gradients(memory_at(step.gradients), std::size_t(step.values.count));
   if (layer_ && step.batch > 0)
     times_ = layer_->grad_w<float>(dq, s, gradients);
   else

@@ -20,6 +20,7 @@ from tessera._core import (
     NoSolution,
     Plan,
     Run,
+    __version__,
 )
 from tessera._layer import Layer, PassTimes, Rounding
 from tessera._machines import Crossover, crossover, plan, read, simulate, write

@@ -5,6 +5,11 @@ from typing import Any
 from numpy.typing import NDArray
 import numpy as np
 
+__version__: str
+
+# A matrix as the arrays of its library: Matrix of _weights.py.
+_Matrix = tuple[str, NDArray[Any], NDArray[Any], NDArray[np.float32], tuple[int, int]]
+
 class Error(Exception): ...
 class InvalidArgument(Error, ValueError): ...
 class BadInput(Error, ValueError): ...
@@ -19,11 +24,7 @@ class Internal(Error, RuntimeError): ...
 class Layer:
     def __init__(
         self,
-        indptr: NDArray[Any],
-        indices: NDArray[Any],
-        data: NDArray[Any],
-        rows: int,
-        cols: int,
+        matrix: _Matrix,
         batch: int,
         threads: int,
         dtype: str,
@@ -47,6 +48,7 @@ class Layer:
         bias: int,
         values: int,
         count: int,
+        stamp: int,
         /,
     ) -> None: ...
     def _train_backward(
@@ -60,9 +62,13 @@ class Layer:
         dx: int,
         gradients: int,
         bias_gradients: int,
+        values: int,
         count: int,
+        stamp: int,
         /,
     ) -> None: ...
+    def _forward_with(self, s: Any, out: Any, bias: Any, values: int, count: int, stamp: int, /) -> Any: ...
+    def _grad_input_with(self, dq: Any, out: Any, values: int, count: int, stamp: int, /) -> Any: ...
     def _values(self) -> NDArray[np.float32]: ...
     def _arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]: ...
     def _update(
@@ -72,9 +78,7 @@ class Layer:
         added_rows: NDArray[Any],
         added_cols: NDArray[Any],
     ) -> None: ...
-    def _set_weights(
-        self, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], rows: int, cols: int
-    ) -> None: ...
+    def _set_weights(self, matrix: _Matrix, /) -> None: ...
     def _rewire(
         self,
         method: str,
@@ -109,30 +113,21 @@ def _random_pattern(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]: ...
 
 def _spmm(
-    format: str,
-    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]],
-    rows: int,
-    cols: int,
+    matrix: _Matrix,
+    a_transposed: bool,
     b: Any,
+    b_transposed: bool,
     out: Any,
+    out_transposed: bool,
     alpha: float,
     beta: float,
     bias: Any,
     activation: str,
     threads: int,
-) -> None: ...
+) -> Any: ...
 def _sddmm(
-    format: str,
-    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]],
-    rows: int,
-    cols: int,
-    a: Any,
-    b: Any,
-    out: Any,
-    alpha: float,
-    beta: float,
-    threads: int,
-) -> None: ...
+    matrix: _Matrix, a: Any, b: Any, out: Any, alpha: float, beta: float, threads: int
+) -> Any: ...
 
 class Machine:
     def __init__(self, name: str) -> None: ...
@@ -215,11 +210,7 @@ def _dense_cycles(
     rows: int, cols: int, batch: int, dtype: str, backward: bool, machine: Machine, options: str
 ) -> int: ...
 def _simulate(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    data: NDArray[Any],
-    rows: int,
-    cols: int,
+    matrix: _Matrix,
     s: Any,
     dq: Any,
     dtype: str,
@@ -228,11 +219,9 @@ def _simulate(
     threads: int,
 ) -> Run: ...
 def _read(
-    path: str,
+    path: str | os.PathLike[str],
 ) -> tuple[tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]], tuple[int, int]]: ...
-def _write(
-    path: str, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], rows: int, cols: int
-) -> None: ...
+def _write(path: str | os.PathLike[str], matrix: _Matrix) -> None: ...
 
 class _Trainer:
     def __init__(

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import InvalidArgument
-from tessera._options import core_dtype, require_one_of, whole_number
+from tessera._options import core_dtype, number, require_one_of, seed_number, text, thread_count, whole_number
 from tessera._text import html_table, si_bytes
-from tessera._weights import Arrays, index_array, is_bare, read_weights
+from tessera._weights import Arrays, index_array, is_bare, read_matrix
 
 _ORDERS = ("features_first", "batch_first")
 # grad_input and grad_weights of each choice.
@@ -89,14 +89,10 @@ class Layer(_core.Layer):
         type_name = core_dtype(dtype)
         require_one_of("order", order, _ORDERS)
         require_one_of("passes", passes, tuple(_PASSES))
-        arrays = read_weights(weights, shape)
         super().__init__(
-            arrays.indptr,
-            arrays.indices,
-            arrays.data,
-            *arrays.shape,
+            read_matrix(weights, shape),
             whole_number("batch", batch),
-            whole_number("threads", threads),
+            thread_count(threads),
             type_name,
             order == "batch_first",
             *_PASSES[passes],
@@ -161,8 +157,7 @@ class Layer(_core.Layer):
         """Take another matrix of the same shape and block; the pattern may be any."""
         if shape is None and is_bare(weights):
             shape = self.shape
-        arrays = read_weights(weights, shape)
-        self._set_weights(arrays.indptr, arrays.indices, arrays.data, *arrays.shape)
+        self._set_weights(read_matrix(weights, shape))
 
     def update(self, removed: Any = _NO_PLACES, added: Any = _NO_PLACES) -> None:
         """Remove and add places of the pattern: (rows, columns) each, counted in blocks.
@@ -199,7 +194,10 @@ class Layer(_core.Layer):
         all_dq, all_s = ([] if x is None else list(x) if isinstance(x, (list, tuple)) else [x] for x in (dq, s))
         if len(all_dq) != len(all_s) or (method in ("rigl", "sampled") and not all_dq):
             raise InvalidArgument(f"{method} needs dq and s, one of each for every batch")
-        return self._rewire(method, fraction, all_dq, all_s, seed, pool, exclude, factor)
+        return self._rewire(
+            text("method", method), number("fraction", fraction), all_dq, all_s, seed_number(seed), text("pool", pool),
+            text("exclude", exclude), number("factor", factor),
+        )
 
     @property
     def times(self) -> PassTimes:
@@ -208,7 +206,7 @@ class Layer(_core.Layer):
 
     def rounding(self, call: str = "forward") -> Rounding:
         """Return what bounds the rounding of a call: forward, grad_input or grad_weights."""
-        return Rounding(*self._rounding(call))
+        return Rounding(*self._rounding(text("call", call)))
 
     def _facts(self) -> dict[str, str]:
         outputs, inputs = self.shape
@@ -237,16 +235,20 @@ class Layer(_core.Layer):
             "order": self._order,
             "passes": self._passes,
         }
-        return _rebuild, (type(self), self.arrays, settings)
+        return _rebuild, (type(self), self.arrays, settings), self.__dict__.copy()
 
     def __copy__(self) -> Layer:
-        """Return a copy that shares nothing, because values of a layer change."""
-        kind, arguments = self.__reduce__()
-        return kind(*arguments)  # type: ignore[no-any-return]
+        """Return a copy that shares nothing of the weights, because values of a layer change."""
+        rebuild, arguments, attributes = self.__reduce__()
+        made: Layer = rebuild(*arguments)
+        made.__dict__.update(attributes)
+        return made
 
 
 def _rebuild(kind: type[Layer], arrays: Arrays, settings: dict[str, Any]) -> Layer:
-    return kind(arrays, **settings)
+    made = kind.__new__(kind)  # a class of the user's may have another __init__
+    Layer.__init__(made, arrays, **settings)
+    return made
 
 
 def _places(places: Any, name: str) -> tuple[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -10,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tessera import _core
-from tessera._core import InvalidArgument, Machine, NoSolution
-from tessera._options import block_shape, core_dtype, require_one_of, whole_number
+from tessera._core import InvalidArgument, LimitExceeded, Machine, NoSolution
+from tessera._options import (
+    MOST_SIZE, block_shape, core_dtype, number, options_text, require_one_of, seed_number, text, thread_count,
+    whole_number,
+)
 from tessera._text import html_table, si_bytes
-from tessera._weights import read_weights
+from tessera._weights import read_matrix
 
 _NUMPY = {"float32": np.float32, "float16": np.float16}
 _PASSES = {"all": True, "fwd": False}
@@ -26,7 +28,11 @@ def _backward(passes: str) -> bool:
 
 
 def _machine(machine: str | Machine) -> Machine:
-    return machine if isinstance(machine, Machine) else Machine(machine)
+    return machine if isinstance(machine, Machine) else Machine(text("machine", machine))
+
+
+def _sizes(outputs: int, inputs: int, batch: int) -> tuple[int, int, int]:
+    return whole_number("outputs", outputs), whole_number("inputs", inputs), whole_number("batch", batch)
 
 
 def plan(
@@ -53,8 +59,8 @@ def plan(
     nearest one. Ctrl-C ends it.
     """
     return _core._plan(
-        groups, outputs, inputs, whole_number("batch", batch), block_shape(block), density, core_dtype(dtype),
-        _backward(passes), _machine(machine), json.dumps(dict(options or {})),
+        whole_number("groups", groups), *_sizes(outputs, inputs, batch), block_shape(block), number("density", density),
+        core_dtype(dtype), _backward(passes), _machine(machine), options_text(options),
     )
 
 
@@ -81,24 +87,26 @@ def simulate(
     run.results["fwd"], ["grad_a"] and ["grad_w"] are the results. Ctrl-C ends it.
     """
     backward = _backward(passes)
-    arrays = read_weights(weights)
+    matrix, batch = read_matrix(weights), whole_number("batch", batch, 1, MOST_SIZE)
     if dtype is None:
         dtype = "float16" if s is None else str(getattr(s, "dtype", "float32")).rpartition(".")[2]
     kind = core_dtype(dtype)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed_number(seed))
     if s is None:
-        s = _signs(rng, (arrays.shape[1], batch), dtype)
+        s = _signs(rng, (matrix.shape[1], batch), dtype)
     if dq is None and backward:
         shape: Any = getattr(s, "shape", ())
-        dq = _signs(rng, (arrays.shape[0], shape[1] if len(shape) == 2 else batch), dtype)
+        dq = _signs(rng, (matrix.shape[0], shape[1] if len(shape) == 2 else batch), dtype)
     return _core._simulate(
-        arrays.indptr, arrays.indices, arrays.data, *arrays.shape, s, dq if backward else None, kind,
-        _machine(machine), json.dumps(dict(options or {})), threads,
+        matrix, s, dq if backward else None, kind, _machine(machine), options_text(options), thread_count(threads)
     )
 
 
 def _signs(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> Any:
-    signs = rng.choice(np.array([-1, 1], np.float32), shape)
+    try:
+        signs = rng.choice(np.array([-1, 1], np.float32), shape)
+    except (MemoryError, ValueError):  # NumPy's error for a size that no memory has
+        raise LimitExceeded(f"operands of {shape[0]} x {shape[1]} do not fit into memory") from None
     if dtype == "bfloat16":
         return (signs.view(np.uint32) >> 16).astype(np.uint16)
     return signs.astype(_NUMPY[dtype])
@@ -139,8 +147,7 @@ def crossover(
             return None
 
     low, high, dense = 0, _THOUSAND, _core._dense_cycles(
-        outputs, inputs, whole_number("batch", batch), core_dtype(dtype), _backward(passes), _machine(machine),
-        json.dumps(asked),
+        *_sizes(outputs, inputs, batch), core_dtype(dtype), _backward(passes), _machine(machine), options_text(asked)
     )
     while low < high:
         middle = (low + high + 1) // 2
@@ -176,14 +183,13 @@ def read(path: str | os.PathLike[str]) -> Any:
     """
     import scipy.sparse
 
-    (indptr, indices, data), shape = _core._read(os.fspath(path))
+    (indptr, indices, data), shape = _core._read(path)
     return scipy.sparse.csr_matrix((data, indices, indptr), shape)
 
 
 def write(path: str | os.PathLike[str], weights: Any) -> None:
     """Write a matrix, as a whole or not at all: .smtx (the pattern), .mtx or .npz."""
-    arrays = read_weights(weights)
-    _core._write(os.fspath(path), arrays.indptr, arrays.indices, arrays.data, *arrays.shape)
+    _core._write(path, read_matrix(weights))
 
 
 def _plan_facts(found: _core.Plan) -> dict[str, str]:

@@ -1,8 +1,11 @@
-"""Options that several classes take, and their checks."""
+"""Options that several classes take, and their checks: what passes them suits the module in C++."""
 
 from __future__ import annotations
 
+import json
 import operator
+import reprlib
+from collections.abc import Mapping
 from typing import Any
 
 from tessera._core import InvalidArgument
@@ -10,19 +13,60 @@ from tessera._core import InvalidArgument
 # The types of operands by the names that users of NumPy and torch write, with the library's own.
 DTYPES = {"float32": "float", "float16": "half", "bfloat16": "bfloat16"}
 
+MOST_SIZE = 2**31 - 1
+_MOST_SEED = 2**64 - 1
+
 
 def require_one_of(name: str, value: Any, legal: tuple[str, ...]) -> None:
     """Raise ts.InvalidArgument, which names the legal values, for any other."""
-    if value not in legal:
-        raise InvalidArgument(f"{name} is {value!r}; it is one of {', '.join(legal)}")
+    if not isinstance(value, str) or value not in legal:
+        raise InvalidArgument(f"{name} is {reprlib.repr(value)}; it is one of {', '.join(legal)}")
 
 
-def whole_number(name: str, value: Any) -> int:
+def whole_number(name: str, value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
     """Return the value as int. Raise TypeError for what is no whole number, such as 2.0 or a text."""
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}; it is a whole number") from None
+        raise TypeError(f"{name} is {reprlib.repr(value)}; it is a whole number") from None
+    if not least <= number <= most:
+        raise InvalidArgument(f"{name} is {number}; it is {least} .. {most}")
+    return number
+
+
+def thread_count(value: Any) -> int:
+    """Return a number of threads as int; the library checks its range where threads are made."""
+    return whole_number("threads", value, -MOST_SIZE, MOST_SIZE)
+
+
+def seed_number(value: Any) -> int:
+    """Return a seed of random numbers as int."""
+    return whole_number("seed", value, 0, _MOST_SEED)
+
+
+def number(name: str, value: Any) -> float:
+    """Return the value as float. Raise TypeError for what is no number; NaN is one."""
+    try:
+        if not isinstance(value, (str, bytes)):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise TypeError(f"{name} is {reprlib.repr(value)}; it is a number")
+
+
+def text(name: str, value: Any) -> str:
+    """Return the value, which must be a text without NUL, at which C would cut it."""
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError(f"{name} is {reprlib.repr(value)}; it is a text without NUL")
+    return value
+
+
+def options_text(options: Mapping[str, Any] | None) -> str:
+    """Return PopSparse's options as JSON."""
+    try:
+        return json.dumps(dict(options or {}))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"options are no mapping of texts to values of JSON ({error}); pass a dict") from None
 
 
 def core_dtype(dtype: str) -> str:
@@ -35,8 +79,8 @@ def block_shape(block: Any) -> tuple[int, int]:
     """Return (rows, columns) of a block that is given as a side or as this pair."""
     try:
         rows, cols = block if hasattr(block, "__len__") else (block, block)
-        return operator.index(rows), operator.index(cols)
+        return whole_number("block", rows), whole_number("block", cols)
     except (TypeError, ValueError):
         raise InvalidArgument(
-            f"block is {block!r}; it is a whole number, the side of a square, or (rows, columns)"
+            f"block is {reprlib.repr(block)}; it is a whole number, the side of a square, or (rows, columns)"
         ) from None

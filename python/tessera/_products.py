@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tessera import _core
-from tessera._weights import index_array, read_weights
-
-_FORMATS = ("csr", "bsr", "csc", "coo")
+from tessera._core import InvalidArgument
+from tessera._options import number, text, thread_count
+from tessera._weights import Arrays, is_sparse, read_matrix
 
 
 def spmm(
@@ -37,13 +36,10 @@ def spmm(
     Raises TypeError for another dtype, ts.InvalidArgument for another shape, ts.BadInput with the place
     for indices outside the matrix. A matrix that is multiplied often is faster as a ts.Layer.
     """
-    kind, arrays, (rows, cols) = _arrays(a)
-    if out is None:
-        if beta != 0:
-            raise _core.InvalidArgument("beta is not 0, but there is no out whose old values it multiplies")
-        out = np.empty((rows, b.shape[1]), np.float32)
-    _core._spmm(kind, arrays, rows, cols, b, out, alpha, beta, bias, activation, threads)
-    return out
+    return _core._spmm(
+        read_matrix(a, name="a"), False, b, False, out, False, number("alpha", alpha), number("beta", beta), bias,
+        text("activation", activation), thread_count(threads),
+    )
 
 
 def sddmm(
@@ -57,13 +53,10 @@ def sddmm(
     out      contiguous float32 of the shape of pattern.data, returned; None: a new NumPy array.
     Raises as spmm().
     """
-    kind, arrays, (rows, cols) = _arrays(pattern)
-    if out is None:
-        if beta != 0:
-            raise _core.InvalidArgument("beta is not 0, but there is no out whose old values it multiplies")
-        out = np.empty(arrays[2].shape, np.float32)
-    _core._sddmm(kind, arrays, rows, cols, a, b, out, alpha, beta, threads)
-    return out
+    return _core._sddmm(
+        read_matrix(pattern, name="pattern"), a, b, out, number("alpha", alpha), number("beta", beta),
+        thread_count(threads),
+    )
 
 
 def matmul(
@@ -84,99 +77,35 @@ def matmul(
     The same products on a modelled machine: tessera matmul. Raises as spmm(), and TypeError unless exactly
     one operand is sparse.
     """
-    if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
-        sparse_left = isinstance(a, (list, tuple))
-        count = len(a if sparse_left else b)
-        dense = b if sparse_left else a
-        if len(dense) != count or (out is not None and len(out) != count):
-            raise _core.InvalidArgument(f"there are {count} sparse matrices; dense and out must have as many groups")
-        parts = [
-            matmul(
-                a[g],
-                b[g],
-                None if out is None else out[g],
-                transpose_lhs=transpose_lhs,
-                transpose_rhs=transpose_rhs,
-                threads=threads,
-            )
-            for g in range(count)
-        ]
-        return np.stack(parts) if out is None else out
-    if _is_sparse(a) == _is_sparse(b):
-        raise TypeError("one operand must be a sparse matrix of SciPy or torch, and the other one a dense array")
-    if _is_sparse(a):
-        return _multiply(a, transpose_lhs, b.T if transpose_rhs else b, out, threads)
-    # A @ B is the transpose of B^T @ A^T, whose operands are views.
-    left = a if transpose_lhs else a.T
-    return _multiply(b, not transpose_rhs, left, None if out is None else out.T, threads, turned=True)
+    if _is_group(a) or _is_group(b):
+        return _multiply_groups(a, b, out, transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs, threads=threads)
+    if is_sparse(a) == is_sparse(b):
+        raise TypeError("pass one operand as a sparse matrix of SciPy or torch, and the other one as a dense array")
+    if is_sparse(a):
+        matrix, dense, turned = read_matrix(a, name="a"), b, False
+        flags = transpose_lhs, transpose_rhs
+    else:  # A @ B is the transpose of B^T @ A^T
+        matrix, dense, turned = read_matrix(b, name="b"), a, True
+        flags = not transpose_rhs, not transpose_lhs
+    return _core._spmm(
+        matrix, bool(flags[0]), dense, bool(flags[1]), out, turned, 1.0, 0.0, None, "none", thread_count(threads)
+    )
 
 
-def _is_sparse(matrix: Any) -> bool:
-    if getattr(matrix, "format", None) in _FORMATS and hasattr(matrix, "tocsr"):
-        return True
-    return type(matrix).__module__.partition(".")[0] == "torch" and "sparse" in str(matrix.layout)
+def _is_group(operand: Any) -> bool:
+    return isinstance(operand, (list, tuple)) and not isinstance(operand, Arrays)
 
 
-def _multiply(sparse: Any, transposed: bool, dense: Any, out: Any, threads: int, turned: bool = False) -> Any:
-    """Return the product with the sparse matrix or its transpose; `turned`: the transpose of that."""
-    kind, arrays, (rows, cols) = _arrays(sparse)
-    if transposed:
-        kind, arrays = _transposed(kind, arrays, cols)
-        rows, cols = cols, rows
-    if out is None:
-        out = np.empty((dense.shape[1], rows) if turned else (rows, dense.shape[1]), np.float32)
-        out = out.T if turned else out
-    _core._spmm(kind, arrays, rows, cols, dense, out, 1.0, 0.0, None, "none", threads)
-    return out.T if turned else out
-
-
-def _transposed(kind: str, arrays: _Arrays, cols: int) -> tuple[str, _Arrays]:
-    """Return the format and arrays of the transpose; only blocks are copied."""
-    first, second, data = arrays
-    if kind == "coo":
-        return kind, (second, first, data)
-    if kind != "bsr":  # the arrays of compressed rows are those of compressed columns of the transpose
-        return ("csc" if kind == "csr" else "csr"), arrays
-    order = np.argsort(second, kind="stable")
-    block_rows = np.repeat(np.arange(len(first) - 1, dtype=second.dtype), np.diff(first))
-    begin = np.zeros(cols // data.shape[2] + 1, first.dtype)
-    np.cumsum(np.bincount(second, minlength=len(begin) - 1), out=begin[1:])
-    return kind, (begin, block_rows[order], np.ascontiguousarray(data[order].transpose(0, 2, 1)))
-
-
-_Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]
-
-
-def _arrays(matrix: Any) -> tuple[str, _Arrays, tuple[int, int]]:
-    """Return the format of a matrix, its arrays and its shape."""
-    kind = getattr(matrix, "format", None)
-    if kind in _FORMATS and hasattr(matrix, "tocsr"):
-        index = (matrix.row, matrix.col) if kind == "coo" else (matrix.indptr, matrix.indices)
-        return kind, _alike(*index, matrix.data), matrix.shape
-    if type(matrix).__module__.partition(".")[0] == "torch" and matrix.device.type == "cpu":
-        layout = str(matrix.layout).rpartition("sparse_")[2]
-        if layout in _FORMATS:
-            rows, cols = matrix.shape
-            return layout, _alike(*_torch_arrays(matrix.detach(), layout)), (rows, cols)
-    csr = read_weights(matrix)
-    return ("csr" if csr.data.ndim == 1 else "bsr"), _alike(csr.indptr, csr.indices, csr.data), csr.shape
-
-
-def _torch_arrays(tensor: Any, layout: str) -> tuple[Any, Any, Any]:
-    if layout == "coo":
-        rows, cols = tensor._indices().numpy()
-        return rows, cols, tensor._values().numpy()
-    if layout == "csc":
-        return tensor.ccol_indices().numpy(), tensor.row_indices().numpy(), tensor.values().numpy()
-    return tensor.crow_indices().numpy(), tensor.col_indices().numpy(), tensor.values().numpy()
-
-
-def _alike(first: Any, second: Any, data: Any) -> _Arrays:
-    """Return contiguous arrays, copied only if they are not, with indices of one type."""
-    first, second = index_array(first, "indptr"), index_array(second, "indices")
-    if first.dtype != second.dtype:
-        first, second = first.astype(np.int64), second.astype(np.int64)
-    data = np.asarray(data)
-    if data.dtype != np.float32:
-        raise TypeError(f"the values are {data.dtype}; products are of float32: pass a.astype(np.float32)")
-    return first, second, np.ascontiguousarray(data)
+def _multiply_groups(a: Any, b: Any, out: Any, **options: Any) -> Any:
+    sparse, dense = (a, b) if _is_group(a) else (b, a)
+    name = "a" if sparse is a else "b"
+    if not sparse or not all(map(is_sparse, sparse)):
+        raise TypeError(f"{name} is no list of sparse matrices; pass those, one for each group, or np.array({name}, np.float32)")
+    for given, what in ((dense, "the dense operand"), (out, "out")):
+        shape = tuple(getattr(given, "shape", ()))
+        if given is not None and (len(shape) != 3 or shape[0] != len(sparse)):
+            raise InvalidArgument(f"there are {len(sparse)} sparse matrices; {what} is {list(shape)}, not [{len(sparse)}, ..., ...]")
+    parts = [
+        matmul(a[g], b[g], None if out is None else out[g], **options) for g in range(len(sparse))
+    ]
+    return np.stack(parts) if out is None else out

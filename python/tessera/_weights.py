@@ -1,16 +1,20 @@
-"""Reads sparse matrices of other libraries into the arrays of a CSR or BSR matrix.
+"""Reads what callers give: the one place that looks at matrices and arrays of other libraries.
 
-No library is imported here: an object of SciPy, torch or pydata/sparse brings its own.
+No library is imported here: an object of SciPy, torch or pydata/sparse brings its own. Nothing here follows an
+index, and no library converts a matrix: the module in C++ (src/csr.hpp) checks all indices before it does.
 """
 
 from __future__ import annotations
 
+import sys
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tessera._core import InvalidArgument
+from tessera._core import BadInput, InvalidArgument
+from tessera._options import whole_number
 
 
 class Arrays(NamedTuple):
@@ -22,34 +26,45 @@ class Arrays(NamedTuple):
     shape: tuple[int, int]
 
 
-def read_weights(weights: Any, shape: tuple[int, int] | None = None) -> Arrays:
+class Matrix(NamedTuple):
+    """A matrix in the arrays of its library, for the module in C++, which checks them."""
+
+    format: str  # "csr" (with or without blocks), "csc" or "coo"
+    first: NDArray[Any]  # indptr; the rows of coo
+    second: NDArray[Any]  # indices, the columns of coo: of the same type
+    data: NDArray[np.float32]
+    shape: tuple[int, int]
+
+
+def read_matrix(matrix: Any, shape: tuple[int, int] | None = None, name: str = "weights") -> Matrix:
     """Return the arrays of a matrix; `shape` is for bare arrays only, which do not know theirs.
 
-    Raises TypeError for values that are not float32 and for objects that are no matrix.
+    Raises TypeError for values that are not float32 and for objects that are no matrix. `name` is that of the
+    argument.
     """
-    if is_bare(weights):
-        return _from_tuple(weights, shape)
+    if is_bare(matrix):
+        return _from_tuple(matrix, shape)
     if shape is not None:
         raise InvalidArgument("shape is for (indptr, indices, data) only; this matrix has its own")
-    if isinstance(weights, Arrays):
-        return _checked(*weights)
-    dimensions = len(getattr(weights, "shape", (0, 0)))
+    if isinstance(matrix, Arrays):
+        return _matrix("csr", *matrix, name)
+    dimensions = len(getattr(matrix, "shape", (0, 0)))
     if dimensions != 2:
-        raise InvalidArgument(f"weights have {dimensions} dimensions; they have 2")
-    if isinstance(weights, np.ndarray):
-        return _from_dense(np.asarray(weights))  # a np.matrix would stay two-dimensional in all its parts
-    if type(weights).__module__.partition(".")[0] == "torch":
-        return _from_torch(weights)
-    if hasattr(weights, "to_scipy_sparse"):  # pydata/sparse: COO, GCXS
-        weights = weights.to_scipy_sparse()
-    if hasattr(weights, "tocsr") and hasattr(weights, "format"):
-        return _from_scipy(weights)
+        raise InvalidArgument(f"{name}: {dimensions} dimensions; a matrix has 2")
+    if is_torch(matrix):
+        return _from_torch(matrix, name)
+    if isinstance(matrix, np.ndarray):
+        return _from_dense(array_of(matrix, name), name)
+    if hasattr(matrix, "to_scipy_sparse"):  # pydata/sparse: COO, GCXS
+        return _from_pydata(matrix, name)
+    if hasattr(matrix, "tocsr") and getattr(matrix, "format", None) in _FROM_SCIPY:
+        return _FROM_SCIPY[matrix.format](matrix, name)
     remedy = (
-        "np.array(weights, np.float32)"
-        if isinstance(weights, list)
+        f"np.array({name}, np.float32)"
+        if isinstance(matrix, list)
         else "a matrix of scipy.sparse, a sparse torch tensor, a NumPy array, or (indptr, indices, data)"
     )
-    raise TypeError(f"weights are of type {type(weights).__name__}; pass {remedy}")
+    raise TypeError(f"{name}: a {type(matrix).__name__} is no matrix; pass {remedy}")
 
 
 def is_bare(weights: Any) -> bool:
@@ -57,13 +72,40 @@ def is_bare(weights: Any) -> bool:
     return isinstance(weights, tuple) and not isinstance(weights, Arrays)
 
 
+def is_torch(given: Any) -> bool:
+    """Return True for a tensor of torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, torch.Tensor)
+
+
+def is_sparse(given: Any) -> bool:
+    """Return True for a sparse matrix of any library."""
+    if is_torch(given):
+        return "sparse" in str(given.layout)
+    return isinstance(given, Arrays) or hasattr(given, "tocsr") or hasattr(given, "to_scipy_sparse")
+
+
+def array_of(given: Any, name: str) -> NDArray[Any]:
+    """Return what is given as an array, without a copy if it has memory that says it all."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array; a mask would be lost: pass {name}.filled(0)")
+    if is_torch(given):
+        if given.device.type != "cpu":
+            raise TypeError(f"{name} is on {given.device}; this library runs on the CPU: pass {name}.cpu()")
+        given = given.detach().resolve_conj().resolve_neg()
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"{name} is no array ({error}); pass a NumPy array") from None
+
+
 def index_array(indices: Any, name: str) -> NDArray[Any]:
     """Return indices as a contiguous array of int32 or int64, copied only if they are not that."""
-    array = np.asarray(indices)
+    array = array_of(indices, name)
     if array.size == 0 and array.dtype.kind == "f":  # np.asarray([])
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} is {array.dtype}; indices are whole numbers: {name}.astype(np.int64)")
+        raise TypeError(f"{name} is {array.dtype}; indices are whole numbers: pass {name}.astype(np.int64)")
     if array.ndim != 1:
         raise InvalidArgument(f"{name} has {array.ndim} dimensions; it has 1")
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
@@ -73,69 +115,124 @@ def index_array(indices: Any, name: str) -> NDArray[Any]:
     return np.ascontiguousarray(array)
 
 
-def _from_tuple(weights: tuple[Any, ...], shape: tuple[int, int] | None) -> Arrays:
+def _matrix(kind: str, first: Any, second: Any, data: Any, shape: Any, name: str) -> Matrix:
+    data = array_of(data, name)
+    if data.dtype != np.float32:
+        raise TypeError(f"{name}: the values are {data.dtype}; they must be float32: pass {name}.astype(np.float32)")
+    names = ("row", "col") if kind == "coo" else ("indptr", "indices")
+    first, second = index_array(first, names[0]), index_array(second, names[1])
+    if first.dtype != second.dtype:
+        first, second = first.astype(np.int64), second.astype(np.int64)
+    return Matrix(kind, first, second, np.ascontiguousarray(data), _sides(shape))
+
+
+def _sides(shape: Any) -> tuple[int, int]:
+    try:
+        rows, cols = shape
+        return whole_number("rows", rows), whole_number("columns", cols)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"shape is {shape!r}; it is (rows, columns), two whole numbers") from None
+
+
+def _from_tuple(weights: tuple[Any, ...], shape: tuple[int, int] | None) -> Matrix:
     if len(weights) != 3:
         raise InvalidArgument(f"weights are a tuple of {len(weights)}; pass (indptr, indices, data)")
-    indptr, indices = index_array(weights[0], "indptr"), index_array(weights[1], "indices")
-    data = np.asarray(weights[2])
-    rows, cols = data.shape[1:] if data.ndim == 3 else (1, 1)
-    if shape is None:  # as SciPy: columns up to the last one that is used
-        shape = ((len(indptr) - 1) * rows, (int(indices.max()) + 1 if len(indices) else 0) * cols)
-    return _checked(indptr, indices, data, shape, "data")
+    made = _matrix("csr", *weights, (0, 0) if shape is None else shape, "data")
+    if shape is not None:
+        return made
+    # As SciPy: columns up to the last one that is used.
+    rows, cols = made.data.shape[1:] if made.data.ndim == 3 else (1, 1)
+    last = int(made.second.max(initial=-1))
+    return made._replace(shape=((len(made.first) - 1) * rows, (last + 1) * cols))
 
 
-def _checked(indptr: Any, indices: Any, data: Any, shape: Any, name: str = "weights") -> Arrays:
-    if not isinstance(data, np.ndarray) or data.dtype != np.float32:
-        raise TypeError(
-            f"weights are {getattr(data, 'dtype', type(data).__name__)}; weights are float32: pass "
-            f"{name}.astype(np.float32)"
-        )
-    return Arrays(
-        index_array(indptr, "indptr"),
-        index_array(indices, "indices"),
-        np.ascontiguousarray(data),
-        (int(shape[0]), int(shape[1])),
-    )
-
-
-def _from_scipy(matrix: Any) -> Arrays:
-    if matrix.format not in ("csr", "bsr"):
-        if matrix.dtype != np.float32:
-            _checked(None, None, matrix, matrix.shape)  # raises
-        matrix = matrix.tocsr()
-    return _checked(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
-
-
-def _from_dense(matrix: NDArray[Any]) -> Arrays:
+def _from_dense(matrix: NDArray[Any], name: str) -> Matrix:
     rows, cols = np.nonzero(matrix)
-    return _from_sorted(rows, cols, matrix[rows, cols], matrix.shape)
+    indptr = np.zeros(len(matrix) + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=len(matrix)), out=indptr[1:])
+    return _matrix("csr", indptr, cols, matrix[rows, cols], matrix.shape, name)
 
 
-def _from_sorted(rows: Any, cols: Any, data: Any, shape: Any) -> Arrays:
-    indptr = np.zeros(shape[0] + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=shape[0]), out=indptr[1:])
-    return _checked(indptr, cols, data, shape)
-
-
-def _from_torch(tensor: Any) -> Arrays:
+def _from_torch(tensor: Any, name: str) -> Matrix:
     if tensor.device.type != "cpu":
-        raise TypeError(f"weights are on {tensor.device}; this layer runs on the CPU: pass weights.cpu()")
-    tensor = tensor.detach()
+        raise TypeError(f"{name}: on {tensor.device}; this library runs on the CPU: pass {name}.cpu()")
     if str(tensor.dtype) != "torch.float32":
-        raise TypeError(f"weights are {tensor.dtype}; weights are float32: pass weights.to(torch.float32)")
-    layout = str(tensor.layout).rpartition(".")[2]
+        raise TypeError(f"{name}: the values are {tensor.dtype}; they must be float32: pass {name}.to(torch.float32)")
+    tensor, layout = tensor.detach(), str(tensor.layout).rpartition(".")[2]
     if layout == "strided":
-        return _from_dense(tensor.numpy())
+        return _from_dense(array_of(tensor, name), name)
+    if layout == "sparse_coo" and tensor.dense_dim() == 0:
+        rows, cols = tensor._indices()
+        return _matrix("coo", rows, cols, tensor._values(), tensor.shape, name)
     if layout in ("sparse_csr", "sparse_bsr"):
-        values = tensor.values().contiguous().numpy()
-        return _checked(tensor.crow_indices().numpy(), tensor.col_indices().numpy(), values, tensor.shape)
-    if layout == "sparse_csc":
-        rows = tensor.row_indices().numpy()
-        cols = np.repeat(np.arange(tensor.shape[1]), np.diff(tensor.ccol_indices().numpy()))
-        order = np.argsort(rows, kind="stable")
-        return _from_sorted(rows[order], cols[order], tensor.values().numpy()[order], tensor.shape)
-    if layout == "sparse_coo":
-        tensor = tensor.coalesce()
-        rows, cols = tensor.indices().numpy()
-        return _from_sorted(rows, cols, tensor.values().numpy(), tensor.shape)
-    raise TypeError(f"weights have torch's layout {layout}; pass weights.to_sparse_csr()")
+        indptr, indices, kind = tensor.crow_indices(), tensor.col_indices(), "csr"
+    elif layout == "sparse_csc":
+        indptr, indices, kind = tensor.ccol_indices(), tensor.row_indices(), "csc"
+    else:
+        dense = " with dense dimensions" if layout == "sparse_coo" else ""
+        raise TypeError(f"{name}: torch's {layout}{dense} is not read; pass {name}.to_dense().to_sparse_csr()")
+    return _matrix(kind, indptr, indices, tensor.values(), tensor.shape, name)
+
+
+def _from_pydata(matrix: Any, name: str) -> Matrix:
+    if matrix.fill_value != 0:
+        raise InvalidArgument(f"{name}: the fill value is {matrix.fill_value}; it must be 0")
+    if hasattr(matrix, "coords"):
+        return _matrix("coo", *matrix.coords, matrix.data, matrix.shape, name)
+    kind = "csr" if tuple(matrix.compressed_axes) == (0,) else "csc"
+    return _matrix(kind, matrix.indptr, matrix.indices, matrix.data, matrix.shape, name)
+
+
+def _from_compressed(matrix: Any, name: str) -> Matrix:
+    kind = "csc" if matrix.format == "csc" else "csr"
+    return _matrix(kind, matrix.indptr, matrix.indices, matrix.data, matrix.shape, name)
+
+
+def _from_coo(matrix: Any, name: str) -> Matrix:
+    return _matrix("coo", matrix.row, matrix.col, matrix.data, matrix.shape, name)
+
+
+def _from_dok(matrix: Any, name: str) -> Matrix:
+    places = index_array(list(chain.from_iterable(matrix.keys())), "the keys")
+    return _matrix("coo", places[::2], places[1::2], _typed(list(matrix.values()), matrix), matrix.shape, name)
+
+
+def _from_lil(matrix: Any, name: str) -> Matrix:
+    lengths = [len(row) for row in matrix.rows]
+    for i, (count, values) in enumerate(zip(lengths, matrix.data)):
+        if count != len(values):
+            raise BadInput(f"{name}: rows[{i}] has {count} places but data[{i}] has {len(values)} values")
+    indptr, indices = np.cumsum([0, *lengths]), list(chain.from_iterable(matrix.rows))
+    return _matrix("csr", indptr, indices, _typed(list(chain.from_iterable(matrix.data)), matrix), matrix.shape, name)
+
+
+def _typed(values: list[Any], matrix: Any) -> NDArray[Any]:
+    """Return the values of a matrix that keeps Python's numbers as an array of its type."""
+    try:
+        return np.array(values, matrix.dtype)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"the values are no numbers: {error}") from None
+
+
+def _from_dia(matrix: Any, name: str) -> Matrix:
+    rows, cols = matrix.shape
+    data, offsets = array_of(matrix.data, name), index_array(matrix.offsets, "offsets")
+    if data.ndim != 2 or len(data) != len(offsets):
+        raise BadInput(f"{name}: there are {len(offsets)} offsets, but data is {list(data.shape)}; it has a row for each")
+    for i, offset in enumerate(offsets):
+        if not -rows < offset < cols:
+            raise BadInput(f"{name}: offsets[{i}] is {offset}; the diagonals of {rows} x {cols} are {1 - rows} .. {cols - 1}")
+    data = data[:, :cols]
+    col = np.broadcast_to(np.arange(data.shape[1]), data.shape)
+    row = col - offsets[:, None]
+    stored = (row >= 0) & (row < rows) & (data != 0)
+    return _matrix("coo", row[stored], col[stored], data[stored], matrix.shape, name)
+
+
+_FROM_SCIPY = {
+    **dict.fromkeys(("csr", "bsr", "csc"), _from_compressed),
+    "coo": _from_coo,
+    "dok": _from_dok,
+    "lil": _from_lil,
+    "dia": _from_dia,
+}

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tessera import _core
 from tessera._core import InvalidArgument
 from tessera._layer import Layer
-from tessera._weights import Arrays
+from tessera._options import MOST_SIZE, number, require_one_of, seed_number, text, thread_count, whole_number
+from tessera._weights import Arrays, array_of
 
 __all__ = ["Epoch", "Trainer"]
 
@@ -56,13 +57,13 @@ class Trainer:
         seed: int = 1,
         threads: int = 1,
     ) -> None:
-        if distribution not in ("uniform", "erk"):
-            raise InvalidArgument(f"distribution is {distribution!r}; it is uniform or erk")
+        require_one_of("distribution", distribution, ("uniform", "erk"))
         self.sizes = _layer_sizes(sizes)
         self._options: dict[str, Any] = {
-            "method": method, "density": density, "distribution": distribution, "block": block,
-            "batch": batch, "rate": rate, "fraction": fraction, "every": every, "seed": seed,
-            "threads": threads,
+            "method": text("method", method), "density": number("density", density), "distribution": distribution,
+            "block": whole_number("block", block), "batch": whole_number("batch", batch), "rate": number("rate", rate),
+            "fraction": number("fraction", fraction), "every": whole_number("every", every),
+            "seed": seed_number(seed), "threads": thread_count(threads),
         }
         self._run: _core._Trainer | None = None
         self.history: list[Epoch] = []
@@ -74,8 +75,7 @@ class Trainer:
         ends it with KeyboardInterrupt; `history` has the epochs that were finished, and weights are
         those of the last step.
         """
-        if epochs < 1:
-            raise InvalidArgument(f"epochs is {epochs}; it is 1 or more")
+        epochs = whole_number("epochs", epochs, 1, MOST_SIZE)
         pixels, labels = _pictures(x, y, self.sizes)
         test_pixels, test_labels = (pixels, labels) if test is None else _pictures(*test, self.sizes)
         self._run = _core._Trainer(
@@ -96,9 +96,7 @@ class Trainer:
     def weights(self, index: int) -> tuple[Arrays, NDArray[np.float32]]:
         """Return (indptr, indices, data, shape) and the bias of a layer, counted from 0."""
         run = self._trained()
-        if not 0 <= index < run.layers():
-            raise InvalidArgument(f"there is no layer {index}; there are {run.layers()}")
-        arrays, shape, bias = run.layer(index)
+        arrays, shape, bias = run.layer(whole_number("the layer", index, 0, run.layers() - 1))
         return Arrays(*arrays, shape), bias
 
     def layer(self, index: int, **options: Any) -> Layer:
@@ -120,17 +118,16 @@ def _layer_sizes(sizes: Any) -> list[int]:
 
 
 def _pictures(x: Any, y: Any, sizes: list[int]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    pixels, labels = np.asarray(x), np.asarray(y)
+    pixels, labels = array_of(x, "x"), array_of(y, "y")
     if pixels.dtype != np.uint8:
         raise TypeError(f"x is {pixels.dtype}; pictures are uint8, 0 .. 255: x.astype(np.uint8)")
     if labels.dtype.kind not in "iu" or labels.ndim != 1:
         raise TypeError("y is not a list of whole numbers")
-    pixels = pixels.reshape(len(pixels), -1)
-    if len(pixels) == 0 or len(pixels) != len(labels) or pixels.shape[1] != sizes[0]:
+    if pixels.ndim < 2 or pixels.size == 0 or len(pixels) != len(labels) or pixels[0].size != sizes[0]:
         raise InvalidArgument(
-            f"x is {pixels.shape[0]} x {pixels.shape[1]} with {len(labels)} labels; the network needs "
-            f"n x {sizes[0]} with n labels"
+            f"x is {list(pixels.shape)} with {len(labels)} labels; the network needs [n, {sizes[0]}] with n labels"
         )
+    pixels = pixels.reshape(len(pixels), -1)
     if labels.min() < 0 or labels.max() >= sizes[-1]:
         raise InvalidArgument(f"labels are {labels.min()} .. {labels.max()}; the network has {sizes[-1]} outputs")
     if sizes[-1] > 256:

@@ -38,8 +38,8 @@ ARRAYS = {
 }
 
 MATRICES = {
-    "one dimension": (DATA, ts.InvalidArgument, "1 dimensions; they have 2"),
-    "three dimensions": (np.ones((2, 2, 2), np.float32), ts.InvalidArgument, "3 dimensions; they have 2"),
+    "one dimension": (DATA, ts.InvalidArgument, "1 dimensions; a matrix has 2"),
+    "three dimensions": (np.ones((2, 2, 2), np.float32), ts.InvalidArgument, "3 dimensions; a matrix has 2"),
     "a list": ([[1.0, 2.0]], TypeError, r"np.array\(weights, np.float32\)"),
     "scipy in double": (WEIGHTS.astype(np.float64), TypeError, r"weights.astype\(np.float32\)"),
 }

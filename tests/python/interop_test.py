@@ -64,8 +64,8 @@ TENSORS = {
     "double": (torch.ones(3, 4, dtype=torch.float64), TypeError, r"weights.to\(torch.float32\)"),
     "bfloat16": (torch.ones(3, 4, dtype=torch.bfloat16), TypeError, r"weights.to\(torch.float32\)"),
     "sparse in double": (torch.ones(3, 4, dtype=torch.float64).to_sparse(), TypeError, r"weights.to\(torch.float32\)"),
-    "one dimension": (torch.ones(3), ts.InvalidArgument, "1 dimensions; they have 2"),
-    "sparse, one dimension": (torch.ones(3).to_sparse(), ts.InvalidArgument, "1 dimensions; they have 2"),
+    "one dimension": (torch.ones(3), ts.InvalidArgument, "1 dimensions; a matrix has 2"),
+    "sparse, one dimension": (torch.ones(3).to_sparse(), ts.InvalidArgument, "1 dimensions; a matrix has 2"),
     "pydata, one dimension": (sparse.COO.from_numpy(np.ones(3, np.float32)), ts.InvalidArgument, "1 dimensions"),
 }
 

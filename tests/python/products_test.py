@@ -76,7 +76,7 @@ def test_mistakes_are_told():
         ts.spmm(WEIGHTS, B.astype(np.float64))
     broken = WEIGHTS.copy()
     broken.indices[3] = 36
-    with pytest.raises(ts.BadInput, match="place 3 is in block column 36"):
+    with pytest.raises(ts.BadInput, match=r"indices\[3\] in block row . names block column 36"):
         ts.spmm(broken, B)
     with pytest.raises(ts.InvalidArgument, match="overlap|share"):
         square = sp.identity(7, np.float32, "csr")
@@ -117,5 +117,5 @@ def test_matmul_takes_groups_with_a_pattern_each():
     np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-5)
     with pytest.raises(ts.InvalidArgument, match="3 sparse matrices"):
         ts.matmul(sparse, dense[:2])
-    with pytest.raises(TypeError, match="one operand must be"):
+    with pytest.raises(TypeError, match="pass one operand as a sparse matrix"):
         ts.matmul(dense[0], dense[0].T)

@@ -48,14 +48,14 @@ def mask_of(sparse):
     """Returns 1 where the sparse layer stores a value."""
     ones = copy.deepcopy(sparse)
     ones.values.data = torch.ones_like(ones.values)
-    return ones.weight.to_dense()
+    return ones.to_torch().to_dense()
 
 
 def stored(sparse, dense):
     """Returns the elements of a dense matrix in the order of the sparse layer's values."""
     numbered = copy.deepcopy(sparse)
     numbered.values.data = torch.arange(1, sparse.values.numel() + 1, dtype=torch.float32)
-    order = numbered.weight.to_dense().to(torch.int64)
+    order = numbered.to_torch().to_dense().to(torch.int64)
     result = torch.zeros(sparse.values.numel())
     result[order[order > 0] - 1] = dense[order > 0]
     return result
@@ -341,11 +341,11 @@ def test_operands_of_any_strides_and_frozen_parameters():
 def test_an_input_may_need_its_gradient_only_later():
     layer, x = SparseLinear(24, 32, density=0.3), torch.randn(16, 24)
     layer(x).sum().backward()
-    first, values = layer._layer.memory_bytes, layer.values.grad.clone()
+    first, values = layer._made.layer.memory_bytes, layer.values.grad.clone()
     layer.zero_grad()
     needs = x.clone().requires_grad_()
     layer(needs).sum().backward()
-    assert layer._layer.memory_bytes > first
+    assert layer._made.layer.memory_bytes > first
     assert torch.equal(layer.values.grad, values)
     assert torch.allclose(needs.grad, layer.to_dense().weight.sum(0).expand(16, 24), atol=1e-5)
 
@@ -360,7 +360,6 @@ def test_refuses_parameters_that_are_not_plain_floats():
             layer(x)
     layer = SparseLinear(10, 8, density=10 / 80)
     layer.values.data = torch.zeros(7)
-    layer._layer = None
     with pytest.raises(ts.Error):
         layer(x)
     good = SparseLinear(10, 8, density=10 / 80)

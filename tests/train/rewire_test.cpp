@@ -360,6 +360,17 @@ TEST(Growth, NamesTheFirstFreePlaceWhoseGradientIsNotFinite) {
   }
 }
 
+TEST(EveryMethod, RefusesAShareThatIsNotInZeroToOne) {
+  const Csr<float> m = weights_of(4, 6, {}, 0.5, 3, 1);
+  const Matrix<float> q = whole_numbers(4, 2, 1), s = whole_numbers(6, 2, 2);
+  const GradientBatch batch{q.view(), s.view()};
+  const auto executor = make_executor(1);
+  for (const Method& method : {Method(Set{}), Method(RigL{}), Method(Sampled{})})
+    for (const double share : {std::nan(""), -0.1, 1.1})
+      EXPECT_THAT(refusal([&] { rewire(method, {m, share, {&batch, 1}, 3, *executor}); }),
+                  HasSubstr("it must be in 0..1"));
+}
+
 TEST(EveryMethod, KeepsTheNumberOfBlocksAndAddsOnlyFreePlaces) {
   const Csr<float> m = weights_of(48, 64, {2, 2}, 0.3, 1000, 7);
   const Matrix<float> q = whole_numbers(48, 6, 1), s = whole_numbers(64, 6, 2);

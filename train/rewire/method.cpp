@@ -118,6 +118,10 @@ bool is_instead_of_step(const Method& method) {
 
 PatternChange rewire(const Method& method, const RewireRequest& request) {
   check(method);
+  if (!(request.fraction >= 0 && request.fraction <= 1))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("rewire of {}: fraction is {}; it must be in 0..1", request.name,
+                            request.fraction));
   return std::visit([&](const auto& any) { return change_of(any, request); }, method);
 }
 

@@ -89,8 +89,9 @@ bool is_instead_of_step(const Method& method);
 
 // Returns the change of one layer's pattern by this method. It drops
 // blocks_to_drop(request.fraction, stored blocks) blocks and adds as many; with Exclude::Original
-// at most as many as places are free. Nothing is changed. Throws the errors of smallest_blocks
-// (drop.hpp), of the functions of grow.hpp and of a Custom.
+// at most as many as places are free. Nothing is changed. Throws Error{InvalidArgument} for a
+// fraction outside 0..1, and the errors of check(method), of smallest_blocks (drop.hpp), of the
+// functions of grow.hpp and of a Custom.
 // Example: layer.update_weights(rewire(RigL{}, {.weights = layer.weights(), .fraction = 0.3, ...}))
 sparse::PatternChange rewire(const Method& method, const RewireRequest& request);
 

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <utility>
+
+namespace tessera::python {
+
+// How pybind11 hands an object of class T to a function, but for objects whose __init__ was never
+// called, as after `Layer.__new__(Layer)`, and for None. pybind11 itself would hand on memory that
+// nobody has set. A class is bound with it by a specialisation of type_caster.
+template <class T>
+struct MadeCaster : pybind11::detail::type_caster_base<T> {
+  bool load(pybind11::handle source, bool convert) {
+    return !source.is_none() && this->template load_impl<MadeCaster>(source, convert);
+  }
+  void load_value(pybind11::detail::value_and_holder&& made) {
+    if (!made.holder_constructed()) throw pybind11::reference_cast_error();
+    pybind11::detail::type_caster_base<T>::load_value(std::move(made));
+  }
+};
+
+// Throws TypeError in one line for arguments that `usage`, such as "forward(s, out=None)", does not
+// take. The types of the arguments are named.
+[[noreturn]] void refuse_arguments(const std::string& usage, const pybind11::args& args,
+                                   const pybind11::kwargs& keywords);
+
+// Returns an argument that is a text. Throws TypeError for anything else.
+std::string text_of(pybind11::handle object, const char* name);
+
+// Returns an argument that is the path of a file, as the system takes it. Throws TypeError for
+// anything else, and InvalidArgument for a path with a NUL, at which the system would cut it.
+std::string path_of(pybind11::handle object);
+
+// Adds a method with its documentation, and an overload that refuses all other arguments by
+// refuse_arguments: pybind11's own message prints every argument, arrays in full.
+template <class Class, class Method>
+void add_method(pybind11::class_<Class>& type, const char* name, const std::string& usage,
+                const char* doc, Method&& method, const auto&... arguments) {
+  pybind11::options options;
+  options.disable_function_signatures();
+  const std::string text = usage + "\n\n" + doc;
+  type.def(name, std::forward<Method>(method), text.c_str(), arguments...);
+  type.def(name, [usage](const pybind11::args& args, const pybind11::kwargs& keywords) {
+    refuse_arguments(usage, args, keywords);
+  });
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,142 @@
+"""Dense layers, masks and state_dicts of any type, and mixed precision."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+from torch import nn  # noqa: E402
+
+import tessera as ts  # noqa: E402
+from tessera.torch import SparseLinear  # noqa: E402
+
+NARROW = [torch.bfloat16, torch.float16]
+
+FROM_DENSE = {
+    "a mask of 4 x 4 for 8 x 16": ({"mask": torch.ones(4, 4)}, ts.InvalidArgument, r"\[4, 4\]; .*\[8, 16\]"),
+    "a mask of one column": ({"mask": torch.ones(8, 1)}, ts.InvalidArgument, r"\[8, 1\]"),
+    "a transposed mask": ({"mask": torch.ones(16, 8)}, ts.InvalidArgument, r"\[16, 8\]"),
+    "a mask that is none": ({"mask": "some"}, ts.InvalidArgument, "mask"),
+    "a masked array": ({"mask": np.ma.masked_array(np.ones((8, 16)), 1)}, TypeError, "masked array"),
+    "density 2": ({"density": 2.0}, ts.InvalidArgument, "density is 2.0"),
+    "density -0.5": ({"density": -0.5}, ts.InvalidArgument, "density is -0.5"),
+    "density NaN": ({"density": float("nan")}, ts.InvalidArgument, "density is nan"),
+    "density a text": ({"density": "half"}, TypeError, "density is 'half'"),
+    "both": ({"density": 0.5, "mask": torch.ones(8, 16)}, ts.InvalidArgument, "not both"),
+}
+
+
+@pytest.mark.parametrize("name", FROM_DENSE)
+def test_from_dense_refuses_what_is_no_mask_and_no_density(name):
+    options, error, text = FROM_DENSE[name]
+    with pytest.raises(error, match=text):
+        SparseLinear.from_dense(nn.Linear(16, 8), **options)
+
+
+def test_from_dense_takes_masks_of_any_kind():
+    linear, mask = nn.Linear(16, 8), torch.rand(8, 16) < 0.5
+    for given in (mask, mask.float(), mask.numpy(), mask.tolist(), mask.t().contiguous().t()):
+        assert torch.equal(SparseLinear.from_dense(linear, mask=given).to_dense().weight, linear.weight * mask)
+
+
+def test_from_dense_refuses_what_is_no_linear_layer():
+    for other in (nn.Conv1d(4, 4, 3), SparseLinear(4, 4), nn.ReLU()):
+        with pytest.raises(TypeError, match="pass a torch.nn.Linear"):
+            SparseLinear.from_dense(other, density=0.5)
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_from_dense_keeps_the_type_of_the_layer(kind):
+    dense = nn.Linear(16, 8).to(kind)
+    sparse = SparseLinear.from_dense(dense, density=1.0)
+    assert sparse.dtype == kind and sparse.values.dtype == torch.float32
+    x = torch.randn(3, 16)
+    assert torch.allclose(sparse(x.to(kind)).float(), dense.float()(x), atol=0.1)
+    wide = SparseLinear.from_dense(nn.Linear(16, 8).to(kind), density=0.5, dtype=torch.float32)
+    assert wide(x).dtype == torch.float32
+
+
+def test_double_precision_is_refused_with_the_remedy():
+    with pytest.raises(ts.InvalidArgument, match=r"torch.float64; SparseLinear\(dtype=...\)"):
+        SparseLinear.from_dense(nn.Linear(16, 8).double(), density=0.5)
+    assert SparseLinear.from_dense(nn.Linear(16, 8).double(), density=0.5, dtype=torch.float32).dtype == torch.float32
+    with pytest.raises(TypeError, match=r"pass x.to\(torch.float32\), or make it another SparseLinear\(dtype=...\)"):
+        nn.Sequential(SparseLinear(16, 8)).double()(torch.ones(3, 16).double())
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_to_chooses_the_type_of_the_operands_and_keeps_the_values(kind):
+    net, x = nn.Sequential(SparseLinear(16, 8, density=0.5)), torch.randn(3, 16)
+    before, wide = net[0].values.clone(), net(x)
+    for converted in (copy.deepcopy(net).to(kind), copy.deepcopy(net).type(kind)):
+        assert converted[0].dtype == kind and torch.equal(converted[0].values, before)
+        q = converted(x.to(kind))
+        assert q.dtype == kind and torch.allclose(q.float(), wide, atol=0.1)
+        q.float().sum().backward()
+        assert converted[0].values.grad.dtype == torch.float32
+        assert torch.equal(converted.float()[0](x), net[0](x))
+    assert copy.deepcopy(net).half()[0].dtype == torch.float16
+    net.to(torch.float64)
+    assert net[0].values.dtype == torch.float32 and net[0].indptr.dtype == torch.int32
+
+
+def test_autocast_gives_its_own_type_as_for_a_dense_layer():
+    torch.manual_seed(2)
+    sparse = SparseLinear(16, 8, density=0.5)
+    net, x = nn.Sequential(nn.Linear(16, 16), sparse, nn.ReLU(), nn.Linear(8, 3)), torch.randn(5, 16)
+    twin = nn.Sequential(copy.deepcopy(net[0]), sparse.to_dense(), nn.ReLU(), copy.deepcopy(net[3]))
+    for each in (net, twin):
+        with torch.autocast("cpu", torch.bfloat16):
+            middle, q = each[:2](x), each(x)
+        assert middle.dtype == torch.bfloat16 and q.dtype == torch.bfloat16
+        q.float().square().sum().backward()
+    assert torch.allclose(net(x), twin(x), atol=1e-5)
+    for a, b in ((net[0].weight.grad, twin[0].weight.grad), (sparse.bias.grad, twin[1].bias.grad)):
+        assert torch.allclose(a, b, atol=0.05 * b.abs().max())
+    narrow = SparseLinear(16, 8, density=0.5, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert narrow(x).dtype == torch.bfloat16
+        with pytest.raises(TypeError, match="float64"):
+            narrow(x.double())
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.float64])
+def test_state_dicts_of_other_types_are_loaded(kind):
+    source, layer, x = SparseLinear(16, 8, density=0.5), SparseLinear(16, 8, density=0.25), torch.randn(3, 16)
+    state = {name: t.to(kind) if t.is_floating_point() else t.to(torch.int64) for name, t in source.state_dict().items()}
+    layer.load_state_dict(state)
+    assert layer.values.dtype == torch.float32 and torch.equal(layer.values, state["values"].float())
+    assert torch.allclose(layer(x), source(x), atol=0.05)
+
+
+STATES = {
+    "values of two dimensions": ("values", torch.ones(8, 8), ts.InvalidArgument, "one dimension"),
+    "indices that are none": ("indices", torch.ones(64), TypeError, "indices is float32"),
+    "an index outside": ("indices", torch.full((64,), 16), ts.BadInput, r"indices\[0\]"),
+    "too few values": ("values", torch.ones(63), ts.BadInput, "63 values"),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_a_state_dict_that_is_none_changes_nothing(name):
+    key, tensor, error, text = STATES[name]
+    layer, x = SparseLinear(16, 8, density=0.5), torch.randn(3, 16)
+    before = layer(x)
+    with pytest.raises(error, match=text):
+        layer.load_state_dict({**layer.state_dict(), key: tensor})
+    assert torch.equal(layer(x), before)
+
+
+def test_values_that_are_no_whole_blocks_are_refused():
+    layer = SparseLinear(16, 8, density=0.5, block=4)
+    with pytest.raises(ts.InvalidArgument, match="63 values, which are no whole blocks"):
+        layer.load_state_dict({**layer.state_dict(), "values": torch.ones(63)})
+
+
+def test_a_converted_module_is_saved_and_loaded():
+    layer, file, x = SparseLinear(16, 8, density=0.5).to(torch.bfloat16), io.BytesIO(), torch.randn(3, 16).bfloat16()
+    torch.save(layer, file)
+    file.seek(0)
+    assert torch.equal(torch.load(file)(x), layer(x))
