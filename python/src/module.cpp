@@ -1,5 +1,6 @@
 #include <pybind11/pybind11.h>
 
+#include "tessera/base/version.hpp"
 #include "tessera/python/src/errors.hpp"
 #include "tessera/python/src/files.hpp"
 #include "tessera/python/src/interrupt.hpp"

@@ -220,7 +220,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
 
 // Compares a run that somebody reads with the dense layer. The pattern of a file is counted in
 // blocks of its elements, because the weights of the run are in whole blocks.
-void add_verdict(const Arguments& a, HostRun& run) {
+void add_dense_verdict(const Arguments& a, HostRun& run) {
   const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
   if (!is_read || run.context.is_partial || internal::is_interrupted() || a.product) return;
   LayerArguments file = a;
@@ -262,7 +262,7 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   if (a.product) run.context.notes.push_back(to_string(product_of(*a.product, run.report.problem)));
   encode_and_run(a, weights, run, progress);
   progress.set("comparing with dense");
-  add_verdict(a, run);
+  add_dense_verdict(a, run);
   return run;
 }
 
