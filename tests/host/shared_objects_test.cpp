@@ -70,9 +70,6 @@ TEST(MovedFrom, ALayerRefusesEveryCall) {
   refusal([&] { static_cast<void>(empty.memory_bytes()); });
   refusal([&] { static_cast<void>(empty.weights()); });
   refusal([&] { static_cast<void>(empty.buckets()); });
-  refusal([&] { static_cast<void>(empty.encoded_values<float>()); });
-  refusal([&] { static_cast<void>(empty.encoded_gradients<float>(values)); });
-  refusal([&] { empty.set_encoded_values<float>(std::span<const float>(values)); });
   refusal([&] { static_cast<void>(empty.cells(Pass::Fwd)); });
   refusal([&] { static_cast<void>(empty.is_dense(Pass::Fwd)); });
   refusal([&] { static_cast<void>(empty.is_packed(Pass::Fwd)); });
