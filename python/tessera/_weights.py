@@ -137,7 +137,8 @@ def _sides(shape: Any) -> tuple[int, int]:
 def _from_tuple(weights: tuple[Any, ...], shape: tuple[int, int] | None) -> Matrix:
     if len(weights) != 3:
         raise InvalidArgument(f"weights are a tuple of {len(weights)}; pass (indptr, indices, data)")
-    made = _matrix("csr", *weights, (0, 0) if shape is None else shape, "data")
+    indptr, indices, data = weights
+    made = _matrix("csr", indptr, indices, data, (0, 0) if shape is None else shape, "data")
     if shape is not None:
         return made
     # As SciPy: columns up to the last one that is used.
@@ -178,7 +179,8 @@ def _from_pydata(matrix: Any, name: str) -> Matrix:
     if matrix.fill_value != 0:
         raise InvalidArgument(f"{name}: the fill value is {matrix.fill_value}; it must be 0")
     if hasattr(matrix, "coords"):
-        return _matrix("coo", *matrix.coords, matrix.data, matrix.shape, name)
+        rows, cols = matrix.coords
+        return _matrix("coo", rows, cols, matrix.data, matrix.shape, name)
     kind = "csr" if tuple(matrix.compressed_axes) == (0,) else "csc"
     return _matrix(kind, matrix.indptr, matrix.indices, matrix.data, matrix.shape, name)
 
