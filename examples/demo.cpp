@@ -1,5 +1,5 @@
-// What ./dev demo runs: a sparse layer beside the best dense product, on this computer and on a
-// simulated machine, and one case in which sparse loses.
+// The program that ./dev demo runs. It compares a sparse layer with the best dense product, on this
+// computer and on a simulated machine, and ends with a case in which sparse loses.
 
 #include <algorithm>
 #include <chrono>

@@ -157,7 +157,7 @@ class Layer {
   std::optional<host::HostLayer> layer_;
   sparse::Csr<float> empty_;
   host::HostTimes times_;
-  std::int64_t stamp_ = 0;  // of the values; 0: they are no tensor's
+  std::int64_t stamp_ = 0;               // of the values; 0: they are no tensor's
   mutable OfProcess<std::mutex> mutex_;  // a child of fork() has one of its own
 };
 

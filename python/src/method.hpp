@@ -7,9 +7,10 @@
 
 namespace tessera::python {
 
-// How pybind11 hands an object of class T to a function, but for objects whose __init__ was never
-// called, as after `Layer.__new__(Layer)`, and for None. pybind11 itself would hand on memory that
-// nobody has set. A class is bound with it by a specialisation of type_caster.
+// This hands an object of class T to a function as pybind11 does, but refuses None and objects
+// whose
+// __init__ was never called, as after `Layer.__new__(Layer)`. pybind11 itself would hand on memory
+// that nobody has set. A class is bound with it by a specialisation of type_caster.
 template <class T>
 struct MadeCaster : pybind11::detail::type_caster_base<T> {
   bool load(pybind11::handle source, bool convert) {

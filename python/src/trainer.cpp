@@ -61,7 +61,7 @@ class Trainer {
     const py::gil_scoped_release release;
     const DefaultFloatMode mode;
     const auto start = std::chrono::steady_clock::now();
-    // What no run can be made of is refused before memory for it is asked for.
+    // A network that no run can be made of is refused before memory for it is asked for.
     train::problems_of(network);
     const std::int64_t steps =
         epochs * train::Batches(data.training, network.batch, network.seed).count();

@@ -91,6 +91,7 @@ class ForkedExecutor : public testing::TestWithParam<ExecutorKind> {
 };
 
 TEST_P(ForkedExecutor, RunsLoopsInTheChildWhileTheParentComputes) {
+  if (!test::kChildrenMayStartThreads) GTEST_SKIP() << "children of fork() are not followed";
   const auto idle = make_executor(GetParam(), 3), busy = make_executor(GetParam(), 3);
   const Busy loops([&] { busy->for_each(100, [](std::int64_t) {}); });
   for (int trial = 0; trial < 5; ++trial)
@@ -103,6 +104,7 @@ TEST_P(ForkedExecutor, RunsLoopsInTheChildWhileTheParentComputes) {
 }
 
 TEST_P(ForkedExecutor, EndsInTheChildWithoutThreadsThatItDoesNotHave) {
+  if (!test::kChildrenMayStartThreads) GTEST_SKIP() << "children of fork() are not followed";
   auto executor = make_executor(GetParam(), 3);
   EXPECT_TRUE(adds_up(*executor));
   EXPECT_EQ(test::in_child([&] {
@@ -126,6 +128,7 @@ INSTANTIATE_TEST_SUITE_P(EveryKind, ForkedExecutor,
                          });
 
 TEST(ForkedOneCaller, LetsTheChildBeginAnInterruptedPassAgain) {
+  if (!test::kChildrenMayStartThreads) GTEST_SKIP() << "children of fork() are not followed";
   OneCaller caller;
   const auto running = caller.enter_pass("forward");
   EXPECT_EQ(test::in_child([&] {
@@ -140,6 +143,7 @@ TEST(ForkedOneCaller, LetsTheChildBeginAnInterruptedPassAgain) {
 }
 
 TEST(ForkedOneCaller, RefusesAnObjectThatWasBeingChanged) {
+  if (!test::kChildrenMayStartThreads) GTEST_SKIP() << "children of fork() are not followed";
   OneCaller caller;
   const auto running = caller.enter("set_weights");
   EXPECT_EQ(test::in_child([&] {

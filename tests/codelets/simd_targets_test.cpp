@@ -12,10 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "tessera/base/executor.hpp"
 #include "tessera/base/instruction_sets.hpp"
 #include "tessera/codelets/instruction_set.hpp"
-#include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::codelets {
@@ -47,14 +45,6 @@ TEST(WithTarget, DISABLED_Prints) {
   std::printf("afterwards %s\n", instruction_set().c_str());
 }
 
-TEST(WithTarget, DISABLED_IsRefused) {
-  for (int call = 0; call < 2; ++call) {
-    std::printf("%s\n", test::refusal([] { make_executor(1); }).c_str());
-    test::refusal([] { make_executor(ExecutorKind::Threads, 2); });
-    test::refusal([] { instruction_set(); });
-  }
-}
-
 TEST(TesseraTarget, ChoosesTheInstructionSetOfTheProcess) {
   if (!chosen_instruction_set().empty()) GTEST_SKIP() << "this run has a choice already";
   std::string better;
@@ -73,17 +63,6 @@ TEST(TesseraTarget, ChoosesTheInstructionSetOfTheProcess) {
   }
 }
 
-TEST(TesseraTarget, RefusesAtTheFirstUseWhatThisComputerDoesNotHave) {
-  if (!chosen_instruction_set().empty()) GTEST_SKIP() << "this run has a choice already";
-  for (const char* const name : {"avx9", "avx", "AVX2 ", "SVE2", "\x1b[1m"}) {
-    const test::Outcome outcome = with_target(name, "IsRefused");
-    EXPECT_EQ(outcome.exit, 0) << outcome.out;
-    EXPECT_THAT(outcome.out, AllOf(HasSubstr("TESSERA_TARGET is \""),
-                                   HasSubstr("the instruction sets of this computer are"),
-                                   HasSubstr(instruction_set()), testing::Not(HasSubstr("\x1b"))));
-  }
-}
-
 TEST(TesseraTarget, OfNothingIsTheBestSet) {
   const test::Outcome outcome = with_target("", "Prints");
   for (const auto& target : internal::simd_targets())
@@ -91,18 +70,6 @@ TEST(TesseraTarget, OfNothingIsTheBestSet) {
       EXPECT_THAT(outcome.out, HasSubstr("uses " + target.name + "\n"));
       break;
     }
-}
-
-// base/instruction_sets.cpp lists the sets that nothing is compiled for, as target_choice.hpp does.
-TEST(TesseraTarget, KnowsTheSetsThatKernelsWereCompiledFor) {
-  const test::Outcome outcome = with_target("none", "IsRefused");
-  std::vector<std::string> names;
-  for (const auto& target : internal::simd_targets())
-    if (target.runs_here) names.push_back(target.name);
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  if (!chosen_instruction_set().empty()) GTEST_SKIP() << "this run has a choice already";
-  EXPECT_THAT(outcome.out, HasSubstr("are " + list + ";"));
 }
 
 }  // namespace

@@ -137,6 +137,7 @@ class Beside {
 };
 
 TEST(AfterFork, TheChildComputesWithALayerThatAnotherThreadWasUsing) {
+  if (!test::kChildrenMayStartThreads) GTEST_SKIP() << "children of fork() are not followed";
   SharedLayer in;
   Matrix<float> expected(kSide, kBatch);
   in.layer.forward<float>(in.s.view(), expected.view());
@@ -155,6 +156,7 @@ TEST(AfterFork, TheChildComputesWithALayerThatAnotherThreadWasUsing) {
 }
 
 TEST(AfterFork, TheChildMultipliesByAPreparedMatrixThatOtherThreadsWereUsing) {
+  if (!test::kChildrenMayStartThreads) GTEST_SKIP() << "children of fork() are not followed";
   SharedLayer in;
   Prepared<float> prepared(in.a(), *in.executor);
   Matrix<float> expected(kSide, kBatch);
@@ -173,6 +175,7 @@ TEST(AfterFork, TheChildMultipliesByAPreparedMatrixThatOtherThreadsWereUsing) {
 }
 
 TEST(AfterFork, ALayerThatWasBeingChangedIsRefusedInTheChildAndGoesOnInTheParent) {
+  if (!test::kChildrenMayStartThreads) GTEST_SKIP() << "children of fork() are not followed";
   SharedLayer in;
   std::atomic<int> step = 0;
   std::jthread changing([&] {

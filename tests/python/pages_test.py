@@ -101,7 +101,7 @@ def test_notebooks_run(name):
 def test_stubs_are_those_of_the_module(tmp_path):
     package = ROOT / "python"
     done = subprocess.run(
-        [sys.executable, "-m", "mypy.stubtest", "tessera", "--concise", "--mypy-config-file", package / "pyproject.toml",
+        [sys.executable, "-m", "mypy.stubtest", "tessera", "--concise", "--mypy-config-file", ROOT / "pyproject.toml",
          "--allowlist", ROOT / "tests/python/stubtest_allowed.txt"],
         capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(package)},
     )
@@ -115,7 +115,7 @@ def test_types_are_right(tmp_path):
     examples = sorted(map(str, (ROOT / "examples/python").glob("*.py")))
     for what in (["-p", "tessera"], examples):
         done = subprocess.run(
-            [sys.executable, "-m", "mypy", "--config-file", f"{package}/pyproject.toml", *what],
+            [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *what],
             capture_output=True, text=True, cwd=ROOT, env=settings,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -178,7 +178,6 @@ TEST(PlannedCycles, OfTravellingBucketsWithFewBlocksAreWithinTenPercentFromTheDe
   for (int i = 0; i < 4; ++i) {
     const auto plan = append_layer(layer, i, *executor, phases, /*knows_pattern=*/false);
     ASSERT_TRUE(plan);
-    EXPECT_TRUE(plan->runs_transposed(Pass::GradW));
     EXPECT_TRUE(plan->layout_of(Pass::GradW).grad_w_exchange_buckets);
   }
   std::erase_if(phases, [](const PhaseCycles& p) {

@@ -8,6 +8,13 @@
 
 namespace tessera::test {
 
+// False with ThreadSanitizer, which does not follow the threads of a child of fork().
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kChildrenMayStartThreads = false;
+#else
+inline constexpr bool kChildrenMayStartThreads = true;
+#endif
+
 // Calls fork() and then body() in the child, which ends the child within `seconds`, by a signal if
 // it takes longer. Returns 0 if body() returned true, 1 if it returned false or threw, and 128 +
 // the signal that ended the child: 142 if it hung.

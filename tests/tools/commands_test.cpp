@@ -458,6 +458,20 @@ TEST(MachineCommand, ShowsWhatMachineOptionsRead) {
   EXPECT_EQ(tessera({"machine", "show", "none"}).exit, 2);
 }
 
+TEST(Doctor, NamesTheInstructionSetOrRefusesAnUnknownOne) {
+  const auto doctor = [](const std::string& target) {
+    return run({"/usr/bin/env", "TESSERA_TARGET=" + target, TESSERA_TOOL, "doctor"});
+  };
+  EXPECT_THAT(doctor("scalar").out, HasSubstr("SCALAR, chosen by TESSERA_TARGET"));
+  for (const char* const name : {"avx9", "avx", "AVX2 ", "SVE2", "\x1b[1m"}) {
+    const Outcome outcome = doctor(name);
+    EXPECT_EQ(outcome.exit, 2) << outcome.out;
+    EXPECT_THAT(outcome.err, testing::AllOf(HasSubstr("TESSERA_TARGET is \""),
+                                            HasSubstr("the instruction sets of this computer are"),
+                                            HasSubstr("SCALAR;"), Not(HasSubstr("\x1b"))));
+  }
+}
+
 TEST(DoctorCommand, SaysWhatThisBuildHas) {
   const Outcome outcome = tessera({"doctor"});
   EXPECT_EQ(outcome.exit, 0);

@@ -55,7 +55,10 @@ TEST(Paths, OfTwoOutputsAreNotOne) {
                  run_words({"--save-buckets", file, "--trace",
                             folder / "../" + folder.path().filename().string() + "/x"}),
                  "--save-buckets", "--trace writes this file, too");
-  EXPECT_EQ(run(run_words({"--save-buckets", "/dev/null", "--trace", "/dev/null"})).exit, 0);
+  EXPECT_EQ(run(run_words({"--save-buckets", "/dev/null", "--trace", "/dev/null",
+                           "--plan-constraints", R"({"useDense": false})"}))
+                .exit,
+            0);
 }
 
 TEST(Paths, OfAnOutputIsNotThatOfAnInput) {
