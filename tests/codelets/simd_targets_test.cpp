@@ -25,8 +25,8 @@ using testing::HasSubstr;
 // Runs one of the tests below, which print what they find, with a value of the variable.
 test::Outcome with_target(const std::string& value, const std::string& test) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  return test::run({"/usr/bin/env", "TESSERA_TARGET=" + value, self,
-                    "--gtest_also_run_disabled_tests",
+  return test::run({"/usr/bin/env", "-u", "GTEST_TOTAL_SHARDS", "-u", "GTEST_SHARD_INDEX",
+                    "TESSERA_TARGET=" + value, self, "--gtest_also_run_disabled_tests",
                     "--gtest_filter=WithTarget.DISABLED_" + test});
 }
 
