@@ -1,10 +1,7 @@
 #include "tessera/base/instruction_sets.hpp"
 
-// The sets that no vector code of the library is compiled for. codelets/internal/fast/
-// target_choice.hpp has the reasons; a test compares the two lists.
-#define HWY_DISABLED_TARGETS                                                              \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_WASM | HWY_WASM_EMU256 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | \
-   HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#include "tessera/base/vector_targets.hpp"
+// The list of targets must come before the headers of Highway.
 #include <fmt/format.h>
 #include <hwy/targets.h>
 
