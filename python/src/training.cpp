@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -59,6 +60,30 @@ void Layer::copy_transposed(const TorchMatrix& from, MatrixView<float> to) {
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_chunk(chunk);
 }
 
+// As copy_transposed, with 0 where q [batch][outputs] is 0 or less. A chunk of columns is masked
+// and transposed while it is in a near cache.
+void Layer::copy_where_positive(const TorchMatrix& from, const float* q, MatrixView<float> to) {
+  constexpr std::int64_t kRows = 64;  // of `to`
+  if (to.cols == 0) return;
+  const std::int64_t outputs = to.rows, batch = to.cols;
+  const auto* const given = memory_at(from.address);
+  const auto copy_chunk = [&](std::int64_t chunk) {
+    const std::int64_t begin = chunk * kRows, count = std::min(kRows, outputs - begin);
+    std::vector<float> masked(std::size_t(batch * kRows));
+    for (std::int64_t b = 0; b < batch; ++b) {
+      const float* const row = given + b * from.row_stride + begin * from.col_stride;
+      const float* const kept = q + b * outputs + begin;
+      float* const out = masked.data() + b * kRows;
+      for (std::int64_t i = 0; i < count; ++i)
+        out[i] = kept[i] <= 0 ? 0.0f : row[i * from.col_stride];
+    }
+    codelets::transpose(masked.data(), kRows, batch, count, to.row(begin), to.row_stride);
+  };
+  const std::int64_t chunks = ceil_div(outputs, kRows);
+  if (executor_->threads() > 1) return executor_->for_each(chunks, copy_chunk);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_chunk(chunk);
+}
+
 void Layer::require_values(std::int64_t count) const {
   if (count != std::ssize(weights().values))
     throw Error(ErrorCode::InvalidArgument, fmt::format("there are {} values; this layer has {}",
@@ -74,12 +99,16 @@ void Layer::take(const StampedValues& values) {
 
 void Layer::train_forward(const TrainForward& step) {
   const MatrixView<float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
+  const MatrixView<const float> x{memory_at(step.x.address), cols(), step.batch, step.x.col_stride,
+                                  step.x.row_stride};
   host::ForwardOptions after;
   if (step.bias != 0) after.bias = {memory_at(step.bias), std::size_t(rows())};
+  if (step.relu) after.activation = host::Activation::Relu;
   const Turn turn(mutex_);
   take(step.values);
-  copy_transposed(step.x, s);
-  run<float>(Pass::Fwd, s, result_rows(step.q, rows(), step.batch), after);
+  if (step.s != 0) copy_transposed(step.x, s);
+  const MatrixView<const float> in = step.s != 0 ? MatrixView<const float>(s) : x;
+  run<float>(Pass::Fwd, in, result_rows(step.q, rows(), step.batch), after);
 }
 
 void Layer::train_backward(const TrainBackward& step) {
@@ -88,7 +117,10 @@ void Layer::train_backward(const TrainBackward& step) {
   const MatrixView<const float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
   const MatrixView<float> dq{memory_at(step.dq_rows), rows(), step.batch, step.batch, 1};
   const Turn turn(mutex_);
-  copy_transposed(step.dq, dq);
+  if (step.q != 0)
+    copy_where_positive(step.dq, memory_at(step.q), dq);
+  else
+    copy_transposed(step.dq, dq);
   if (step.bias_gradients != 0)
     for (std::int64_t row = 0; row < rows(); ++row)
       memory_at(step.bias_gradients)[row] = sum_of(dq.row(row), step.batch);
