@@ -27,6 +27,9 @@ MatrixView<float> result_rows(std::uintptr_t address, std::int64_t features, std
   return MatrixView<float>{memory_at(address), batch, features, features, 1}.transposed();
 }
 
+// The gradient in front of a ReLU whose result is q; that of NaN passes, as in torch.
+float where_positive(float q, float gradient) { return q <= 0 ? 0.0f : gradient; }
+
 // Returns the sum of a row in an order that does not depend on the instruction set.
 float sum_of(const float* row, std::int64_t count) {
   constexpr std::int64_t kLanes = 16;
@@ -60,28 +63,33 @@ void Layer::copy_transposed(const TorchMatrix& from, MatrixView<float> to) {
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_chunk(chunk);
 }
 
-// As copy_transposed, with 0 where q [batch][outputs] is 0 or less. A chunk of columns is masked
-// and transposed while it is in a near cache.
+// As copy_transposed, with 0 where q [batch][outputs] is 0 or less. A square is masked and
+// transposed while it is in the nearest cache.
 void Layer::copy_where_positive(const TorchMatrix& from, const float* q, MatrixView<float> to) {
-  constexpr std::int64_t kRows = 64;  // of `to`
-  if (to.cols == 0) return;
-  const std::int64_t outputs = to.rows, batch = to.cols;
+  constexpr std::int64_t kSide = 64;
+  const std::int64_t outputs = to.rows, batch = to.cols, step = from.col_stride;
   const auto* const given = memory_at(from.address);
-  const auto copy_chunk = [&](std::int64_t chunk) {
-    const std::int64_t begin = chunk * kRows, count = std::min(kRows, outputs - begin);
-    std::vector<float> masked(std::size_t(batch * kRows));
-    for (std::int64_t b = 0; b < batch; ++b) {
-      const float* const row = given + b * from.row_stride + begin * from.col_stride;
-      const float* const kept = q + b * outputs + begin;
-      float* const out = masked.data() + b * kRows;
-      for (std::int64_t i = 0; i < count; ++i)
-        out[i] = kept[i] <= 0 ? 0.0f : row[i * from.col_stride];
+  const auto copy_rows = [&](std::int64_t chunk) {
+    const std::int64_t first = chunk * kSide, count = std::min(kSide, outputs - first);
+    std::array<float, kSide * kSide> masked;
+    for (std::int64_t begin = 0; begin < batch; begin += kSide) {
+      const std::int64_t rows = std::min(kSide, batch - begin);
+      for (std::int64_t b = 0; b < rows; ++b) {
+        const float* const row = given + (begin + b) * from.row_stride + first * step;
+        const float* const kept = q + (begin + b) * outputs + first;
+        float* const out = masked.data() + b * kSide;
+        // Gradients are read even where they are not used, so that no branch depends on signs.
+        for (std::int64_t i = 0; step == 1 && i < count; ++i)
+          out[i] = where_positive(kept[i], row[i]);
+        for (std::int64_t i = 0; step != 1 && i < count; ++i)
+          out[i] = where_positive(kept[i], row[i * step]);
+      }
+      codelets::transpose(masked.data(), kSide, rows, count, to.row(first) + begin, to.row_stride);
     }
-    codelets::transpose(masked.data(), kRows, batch, count, to.row(begin), to.row_stride);
   };
-  const std::int64_t chunks = ceil_div(outputs, kRows);
-  if (executor_->threads() > 1) return executor_->for_each(chunks, copy_chunk);
-  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_chunk(chunk);
+  const std::int64_t chunks = ceil_div(outputs, kSide);
+  if (executor_->threads() > 1) return executor_->for_each(chunks, copy_rows);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_rows(chunk);
 }
 
 void Layer::require_values(std::int64_t count) const {
