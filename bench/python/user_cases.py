@@ -68,6 +68,11 @@ def calls_of(weights, layer, s, dq, what):
     return lambda: call(s), lambda: tensor @ operand, lambda: dense @ s, lambda: csr @ operand, lambda: weights @ s
 
 
+def digits(figure):
+    """Returns a figure with three digits, or nothing where there is none."""
+    return "" if figure is None else f"{figure:.3g}" if figure < 1000 else f"{figure:.0f}"
+
+
 def products(repeats):
     head("outputs", "inputs", "batch", "density", "block", "pass", "tessera_ms", "dense_ms", "faster_than_dense",
          "torch_csr_ms", "scipy_ms")
@@ -81,7 +86,7 @@ def products(repeats):
         ours, torch_dense, numpy_dense, csr, scipy_time = (1e3 * next(times) if call else None for call in calls)
         dense = min(torch_dense, numpy_dense)
         row = [ours, dense, dense / ours, csr, scipy_time]
-        print(outputs, inputs, batch, density, block, what, *("" if x is None else f"{x:.3g}" for x in row), sep="\t",
+        print(outputs, inputs, batch, density, block, what, *map(digits, row), sep="\t",
               flush=True)
 
 
