@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -111,6 +112,24 @@ std::vector<std::vector<std::string>> tsv_rows(const std::string& text) {
     heading = false;
   }
   return rows;
+}
+
+TEST(Readme, NamesEveryFolderThatIsBuilt) {
+  const std::string page = page_text("README.md");
+  int folders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot))
+    if (std::filesystem::exists(entry.path() / "CMakeLists.txt")) {
+      const std::string name = "`" + entry.path().filename().string() + "/`";
+      if (name == "`build/`") continue;
+      EXPECT_NE(page.find(name), std::string::npos) << name;
+      ++folders;
+    }
+  EXPECT_GT(folders, 15);
+}
+
+TEST(Readme, IsShort) {
+  std::istringstream in(page_text("README.md"));
+  EXPECT_LE(std::distance(std::istream_iterator<std::string>(in), {}), 900);
 }
 
 // Columns of user_cases.tsv: outputs, inputs, batch, density, block, pass, our ms, dense ms, ratio.
