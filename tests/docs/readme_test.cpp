@@ -153,7 +153,7 @@ TEST(Readme, HasTheTrainingBesideMasksOfTheResults) {
   ASSERT_EQ(measured.size(), 3u);
   for (const auto& row : measured) {
     EXPECT_NE(page.find(" " + row.at(3) + " s"), std::string::npos) << row[0];
-    EXPECT_NE(page.find(" " + row.at(4) + " %"), std::string::npos) << row[0];
+    EXPECT_NE(page.find(row.at(4) + " %"), std::string::npos) << row[0];
   }
 }
 
