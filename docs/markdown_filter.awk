@@ -1,8 +1,14 @@
 # Makes a page of the API reference from a page in Markdown: README.md is the main page. Doxygen's own Markdown would
 # take the [x][y] of our texts for links, so only what our pages use is known here: headings, paragraphs, lists, tables,
 # fenced and indented blocks, images, links, code and bold text.
-function as_text(line,   text) {
+function escaped(line) {
   gsub(/[\\@#<>&%"$]/, "\\\\&", line)
+  gsub(/--/, "\\--", line)  # else a dash
+  return line
+}
+
+function as_text(line,   text) {
+  line = escaped(line)
   while (match(line, /\*\*[^*]+\*\*/))
     line = substr(line, 1, RSTART - 1) "<b>" substr(line, RSTART + 2, RLENGTH - 4) "</b>" substr(line, RSTART + RLENGTH)
   while (match(line, /`[^`]+`/))
@@ -50,12 +56,12 @@ BEGIN {
 
 /^```/ {
   if (!in_code) flush()
-  print in_code ? "/// @endverbatim" : "/// @verbatim"
+  print in_code ? "/// </pre>" : "/// <pre>"
   in_code = !in_code
   next
 }
-in_code { print "/// " $0; next }
-/^    / && paragraph == "" { flush(); print "/// @verbatim"; print "/// " substr($0, 5); print "/// @endverbatim"; next }
+in_code { print "/// " escaped($0); next }
+/^    / && paragraph == "" { flush(); print "/// <pre>"; print "/// " escaped(substr($0, 5)); print "/// </pre>"; next }
 /^# / {
   print page == "README" ? "/// @mainpage " substr($0, 3) : "/// @page page_" page " " substr($0, 3)
   next

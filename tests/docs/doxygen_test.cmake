@@ -29,4 +29,7 @@ foreach(pair "index=page_start.html" "page_start=random_pattern" "page_guide=Whi
   if(NOT page MATCHES "${text}")
     message(FATAL_ERROR "${name}.html of the reference lacks ${text}")
   endif()
+  if(page MATCHES "/// ")
+    message(FATAL_ERROR "${name}.html of the reference shows marks of comments")
+  endif()
 endforeach()
