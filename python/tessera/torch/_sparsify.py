@@ -97,7 +97,8 @@ def sparsify(
             swaps.append(Swap(name, _shape(module), 1.0, None, None, False, reason))
             continue
         call = calls.get(module)
-        options = {"block": shape, "batch": batch or _rows(call), "threads": threads or torch.get_num_threads()}
+        used = torch.get_num_threads() if threads is None else threads
+        options = {"block": shape, "batch": _rows(call) if batch is None else batch, "threads": used}
         twin = _twin(module, shares[name], options)
         pays, why = True, "not measured"
         times: tuple[float | None, float | None] = (None, None)
