@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
-#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"

@@ -11,6 +11,7 @@ from tessera import _core
 from tessera._core import InvalidArgument
 from tessera._options import DTYPES, number, operand_type, require_one_of, seed_number, text, thread_count, whole_number
 from tessera._text import html_table, si_bytes
+from tessera._transpose import Transpose
 from tessera._weights import Arrays, index_array, is_bare, read_matrix
 
 _ORDERS = ("features_first", "batch_first")
@@ -285,46 +286,6 @@ class Layer(_core.Layer):
         made: Layer = rebuild(*arguments)
         made.__dict__.update(attributes)
         return made
-
-
-class Transpose:
-    """The transpose of a layer: layer.T @ dq is layer.grad_input(dq), and layer.T.T is the layer."""
-
-    ndim = 2
-    __array_ufunc__ = None
-
-    def __init__(self, layer: Layer) -> None:
-        self.T = layer
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(inputs, outputs)"""
-        outputs, inputs = self.T.shape
-        return inputs, outputs
-
-    @property
-    def dtype(self) -> str:
-        """The type of the operands."""
-        return self.T.dtype
-
-    def __matmul__(self, dq: Any) -> Any:
-        return self.T.grad_input(dq)
-
-    def __rmatmul__(self, left: Any) -> Any:
-        """Return left @ W.T for left [rows, inputs], or a vector [inputs]."""
-        first = self.T.order == "batch_first"
-        return self.T.forward(left) if first or left.ndim == 1 else self.T.forward(left.T).T
-
-    def matvec(self, x: Any) -> Any:
-        """Return W.T @ x as SciPy's linear operators call it."""
-        return self.T.rmatvec(x)
-
-    def rmatvec(self, x: Any) -> Any:
-        """Return W @ x as SciPy's linear operators call it."""
-        return self.T.matvec(x)
-
-    def __repr__(self) -> str:
-        return f"Transpose({self.T!r})"
 
 
 def _rebuild(kind: type[Layer], arrays: Arrays, settings: dict[str, Any]) -> Layer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tessera import _core
 from tessera._core import InvalidArgument
 from tessera._layer import Layer
 from tessera._options import MOST_SIZE, block_shape, require_one_of, thread_count, whole_number
@@ -192,17 +190,10 @@ class SparseLinear(Passes, nn.Module):
         origin = layer.rewire(method, **options)
         indptr, indices, data = layer._arrays()
 
-        def carried(old: Tensor) -> Tensor:
-            if old.dtype == torch.float32:
-                return torch.from_numpy(_core._carried(origin, old, count, area))
-            blocks = torch.from_numpy(origin)
-            moved = old.reshape(-1, area)[blocks.clamp(min=0)]
-            return torch.where(blocks[:, None] < 0, torch.zeros((), dtype=old.dtype), moved).reshape(-1)
-
         slots: dict[str, Any] = dict(optimiser.state.get(self.values, {})) if optimiser else {}
         for name, slot in slots.items():
             if isinstance(slot, Tensor) and slot.dim() == 1 and slot.numel() == count and count:
-                optimiser.state[self.values][name] = carried(slot)  # type: ignore[union-attr]
+                optimiser.state[self.values][name] = patterns.carried(slot, origin, area)  # type: ignore[union-attr]
         self._take((indptr, indices), torch.from_numpy(data).reshape(-1))
         if made is not None and made.layer is layer:  # which has the new pattern
             self._made = made._replace(indptr=Seen(self.indptr), indices=Seen(self.indices))
@@ -318,10 +309,6 @@ class SparseLinear(Passes, nn.Module):
             shape = [self.out_features, self.in_features]
             raise InvalidArgument(f"weight has the shape {list(weight.shape)}; this layer needs {shape}")
         weight = weight.detach().cpu().to(self.values.dtype).resolve_neg()
-        keep = patterns.not_zero(weight, self.block)
-        count, stored = int(keep.sum()), len(self.indices)
-        if count > max(stored, patterns.PRUNED * keep.numel()):
-            warnings.warn(f"a dense weight has {count} blocks that are not zero; the {stored} largest are kept", stacklevel=2)
-            keep = patterns.largest(weight, self.block, stored)
+        keep = patterns.not_zero_or_largest(weight, self.block, len(self.indices))
         (indptr, indices), values = patterns.cut(weight, self.block, keep)
         return torch.from_numpy(indptr), torch.from_numpy(indices), values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,16 @@ def largest(weight: Tensor, block: tuple[int, int], count: int) -> Tensor:
     return torch.zeros(sums.numel(), dtype=torch.bool).index_fill(0, chosen, True).reshape(sums.shape)
 
 
+def not_zero_or_largest(weight: Tensor, block: tuple[int, int], stored: int) -> Tensor:
+    """Return which blocks are not zero if the weight is pruned, or has no more than are stored; else the largest."""
+    keep = not_zero(weight, block)
+    count = int(keep.sum())
+    if count <= max(stored, PRUNED * keep.numel()):
+        return keep
+    warnings.warn(f"a dense weight has {count} blocks that are not zero; the {stored} largest are kept", stacklevel=4)
+    return largest(weight, block, stored)
+
+
 def masked(weight: Tensor, block: tuple[int, int], mask: Any) -> Tensor:
     """Return which blocks contain a place that is set in a mask of the weight's shape."""
     flags = array_of(mask, "mask")
@@ -91,6 +102,15 @@ def spread(values: Tensor, indptr: Tensor, indices: Tensor, shape: tuple[int, in
     places = (rows * shape[1] + cols).reshape(-1)
     dense = values.new_zeros(math.prod(shape))
     return dense.index_put((places,), values, accumulate=True).reshape(shape)
+
+
+def carried(slot: Tensor, origin: NDArray[np.int64], area: int) -> Tensor:
+    """Return the numbers of an optimiser after a rewire; those of new blocks are 0."""
+    if slot.dtype == torch.float32:
+        return torch.from_numpy(_core._carried(origin, slot, slot.numel(), area))
+    blocks = torch.from_numpy(origin)
+    moved = slot.reshape(-1, area)[blocks.clamp(min=0)]
+    return torch.where(blocks[:, None] < 0, torch.zeros((), dtype=slot.dtype), moved).reshape(-1)
 
 
 def dense_weight_of(linear: Any) -> Tensor:
