@@ -19,6 +19,7 @@
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
 #include "tessera/tests/codelets/random_case.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 namespace tessera::test {
 namespace {
@@ -109,6 +110,7 @@ TEST_P(FastReplacing, TakesWhatItNamesForZeros) {
   for (const std::int64_t side : {3, 4, 16})
     for (const std::int64_t z : {1, 2, 16, 33, 150})
       for (const std::int64_t cols : {3, 40}) {
+        if (kIsSanitized && (z == 2 || z == 150 || cols == 40)) continue;
         SCOPED_TRACE(testing::Message() << side << " z " << z << " columns " << cols << " seed 43");
         KernelCase replacing = random_case(key(), {.block = {side, side},
                                                    .z = z,
