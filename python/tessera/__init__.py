@@ -5,7 +5,7 @@
     layer = ts.Layer(w, batch=128)
     q = layer @ s                        # s is [784, 128], q is [1024, 128]
 
-`help(ts.Layer)` describes the layer. `tessera.torch` has a module for PyTorch.
+`help(ts.Layer)` describes the layer. `tessera.torch` has modules for PyTorch.
 """
 
 from tessera import train
@@ -24,6 +24,7 @@ from tessera._core import (
 )
 from tessera._layer import Layer, PassTimes, Rounding
 from tessera._machines import Crossover, crossover, plan, read, simulate, write
+from tessera._models import Model, TensorInfo, read_model, write_model
 from tessera._products import matmul, sddmm, spmm
 
 __all__ = [
@@ -36,18 +37,22 @@ __all__ = [
     "Layer",
     "LimitExceeded",
     "Machine",
+    "Model",
     "NoSolution",
     "PassTimes",
     "Plan",
     "Rounding",
     "Run",
+    "TensorInfo",
     "crossover",
     "matmul",
     "plan",
     "read",
+    "read_model",
     "sddmm",
     "simulate",
     "spmm",
     "train",
     "write",
+    "write_model",
 ]
