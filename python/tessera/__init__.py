@@ -23,8 +23,9 @@ from tessera._core import (
     __version__,
 )
 from tessera._layer import Layer, PassTimes, Rounding
-from tessera._machines import Crossover, crossover, plan, read, simulate, write
+from tessera._machines import plan, read, simulate, write
 from tessera._products import matmul, sddmm, spmm
+from tessera._study import Crossover, advise, crossover, sweep, verdict
 
 __all__ = [
     "BadInput",
@@ -41,6 +42,7 @@ __all__ = [
     "Plan",
     "Rounding",
     "Run",
+    "advise",
     "crossover",
     "matmul",
     "plan",
@@ -48,6 +50,8 @@ __all__ = [
     "sddmm",
     "simulate",
     "spmm",
+    "sweep",
     "train",
+    "verdict",
     "write",
 ]
