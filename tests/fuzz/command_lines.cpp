@@ -3,9 +3,9 @@
 
 #include "tessera/tests/fuzz/input_bytes.hpp"
 #include "tessera/tests/fuzz/targets.hpp"
-#include "tessera/tools/internal/command_line.hpp"
-#include "tessera/tools/layer_arguments.hpp"
-#include "tessera/tools/sparse_fc_layer/arguments.hpp"
+#include "tessera/tools/options/command_line.hpp"
+#include "tessera/tools/options/layer_arguments.hpp"
+#include "tessera/tools/run/arguments.hpp"
 
 namespace tessera::fuzz {
 namespace {
@@ -63,7 +63,7 @@ void command_line(Input input) {
 void response_file(Input input) {
   accepts([&] {
     for (const std::string& word :
-         tools::internal::split_words(std::string(InputBytes(input).rest()), "input"))
+         tools::split_words(std::string(InputBytes(input).rest()), "input"))
       require(word.size() <= input.size(), "a word is no longer than its file");
   });
 }

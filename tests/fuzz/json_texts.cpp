@@ -11,8 +11,8 @@
 #include "tessera/tests/fuzz/targets.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
-#include "tessera/tools/layer_keys.hpp"
-#include "tessera/tools/tessera/network_file.hpp"
+#include "tessera/tools/commands/network_file.hpp"
+#include "tessera/tools/options/layer_keys.hpp"
 
 namespace tessera::fuzz {
 

@@ -195,6 +195,38 @@ TEST(DenseVerdict, NamesWhatWouldWinIfDenseDoes) {
   EXPECT_THAT(verdict_text(c), Not(HasSubstr("would win")));
 }
 
+TEST(DenseVerdict, IsAboutEqualWithinTheErrorAndKeepsDense) {
+  DenseComparison c = compare("", {970}, {1000});
+  EXPECT_EQ(c.better(), Better::Neither);
+  EXPECT_FALSE(c.sparse_wins());
+  EXPECT_THAT(verdict_text(c), testing::StartsWith("about equal, keep R dense: Fwd 970 cycles"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(c))["better"], "about equal");
+  c.error = 0.01;
+  EXPECT_TRUE(c.sparse_wins());
+}
+
+TEST(DenseVerdict, SaysWhatIsForecastInPartsOfItsOwn) {
+  DenseComparison c = with_density(compare("", {500}, {1000}), 0.1, 0.2);
+  c.how = "measured, +-1 %";
+  c.outlook.how = "forecast";
+  EXPECT_EQ(
+      verdict_text(c),
+      "Fwd 500 cycles, 2.0x faster than dense (1,000, half sums) (measured, +-1 %); forecast: "
+      "pays up to density 0.2");
+}
+
+TEST(DenseVerdict, IsNoneWhereTheTimesDifferTooMuch) {
+  DenseComparison c = compare("", {500}, {1000});
+  c.how = "measured, +-34 %";
+  c.disturbed = 0.4;
+  EXPECT_EQ(verdict_text(c),
+            "none: the times differ by too much from run to run (measured, +-34 %); other programs "
+            "used 40 % of these cores; run again");
+  const auto json = nlohmann::json::parse(to_json(c));
+  EXPECT_TRUE(json["better"].is_null());
+  EXPECT_EQ(json["sparse_wins"], false);
+}
+
 TEST(DenseVerdict, ShowsTimesInMilliseconds) {
   DenseComparison c{.sparse_name = "",
                     .passes = {{Pass::Fwd, 2e-3, 1e-3}},

@@ -1,4 +1,4 @@
-#include "tessera/tools/dense_verdict.hpp"
+#include "tessera/tools/options/dense_verdict.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
