@@ -261,7 +261,11 @@ TEST(RowCode, ReadsOnlyItsOwnWord) {
 template <class Wanted>
 std::vector<KernelOnTarget> fast_kernels(const Wanted& wanted) {
   std::vector<KernelOnTarget> all;
-  for (const SimdTarget& target : codelets::internal::simd_targets())
+  std::vector<SimdTarget> targets = codelets::internal::simd_targets();
+  if (kIsSanitized &&
+      targets.size() > 1)  // EMU128 has no vectors, and the reference kernel has as few
+    std::erase_if(targets, [](const SimdTarget& target) { return target.name == "EMU128"; });
+  for (const SimdTarget& target : targets)
     for (const KernelEntry& kernel : codelets::kernels())
       if (kernel.run != kernel.reference && wanted(kernel.key)) all.push_back({kernel, target});
   return all;
