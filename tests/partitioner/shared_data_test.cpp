@@ -46,7 +46,7 @@ TEST(SharedMatrices, GoIntoBucketsAndBack) {
   TESSERA_NEED_SHARED(shared);
   const auto files = matrix_files(shared / "data");
   EXPECT_GE(files.size(), 36u);
-  constexpr std::size_t kStep = test::kIsSanitized ? 5 : 1;
+  constexpr std::size_t kStep = tessera::test::kIsSanitized ? 5 : 1;
   for (std::size_t i = 0; i < files.size(); i += kStep)
     for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 8}}) {
       SCOPED_TRACE(files[i].filename().string());

@@ -86,7 +86,7 @@ struct Case {
   std::int64_t word_bits = 16;
 };
 
-constexpr int kChanges = test::kIsSanitized ? 3 : 10;
+constexpr int kChanges = tessera::test::kIsSanitized ? 3 : 10;
 
 // Some changes after each other, every one of them checked; returns how many were not afresh.
 int survive_changes(const test::PatternKind& kind, Dims splits, const Case& c) {
