@@ -35,7 +35,7 @@ def compiled():
         try:
             subprocess.run(command, cwd=ROOT, check=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            packages = "g++ cmake ninja-build and the packages that README.md names"
+            packages = "g++ cmake ninja-build and the packages that CONTRIBUTING.md names"
             raise SystemExit(f"setup.py: {' '.join(command)} failed ({error}); it needs {packages}") from error
     return build
 

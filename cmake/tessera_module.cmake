@@ -55,6 +55,16 @@ if(TESSERA_SANITIZE)
 else()
   target_compile_options(tessera_test_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-Og>)
 endif()
+# Programs, reports and written forms do little but call others, and take three times as long to compile with full
+# optimisation as with -O1. So does arrays/, for its many types. The folders in this list compute.
+set(TESSERA_COMPUTING base sparse io verify device codelets solver planner partitioner host runtime pod train distributed)
+add_library(tessera_light_flags INTERFACE)
+if(TESSERA_SANITIZE)  # there the loops of kernels, searches and encoder count, and little else
+  list(REMOVE_ITEM TESSERA_COMPUTING io verify runtime pod train distributed)
+  target_compile_options(tessera_light_flags INTERFACE -O0)
+else()
+  target_compile_options(tessera_light_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+endif()
 if(TESSERA_GROUPED)  # names of one test may hide those of another in its group, and clang warns of that
   target_compile_options(tessera_test_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-shadow>)
 endif()
@@ -113,6 +123,9 @@ function(tessera_module name)
   list(TRANSFORM ARG_PRIVATE REPLACE "^(Boost::headers|nlohmann_json::.*)$" "$<BUILD_INTERFACE:\\1>")
   target_link_libraries(${target} PUBLIC ${ARG_USES}
     PRIVATE $<BUILD_INTERFACE:tessera_flags> ${ARG_PRIVATE})
+  if(NOT name IN_LIST TESSERA_COMPUTING)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tessera_light_flags>)
+  endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
 endfunction()
 
@@ -148,6 +161,11 @@ function(tessera_install)
     ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake DESTINATION ${package})
   install(FILES ${PROJECT_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   install(FILES docs/report.schema.json docs/host_plan.schema.json LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
+  # The pages and what they tell to run, in the folders of the tree, so that their links hold.
+  install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(DIRECTORY docs examples data DESTINATION ${CMAKE_INSTALL_DOCDIR}
+    PATTERN Doxyfile EXCLUDE PATTERN "*.awk" EXCLUDE PATTERN "*.dox" EXCLUDE
+    PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
 endfunction()
 
 # A command-line program: tessera_tool(<name> SOURCES ... USES <targets>)

@@ -19,4 +19,12 @@ int main() {
     const double sum = std::accumulate(q.elements().begin(), q.elements().end(), 0.0);
     std::printf("pattern %lu: %ld weights, sum of Q %.0f\n", seed, layer.values(), sum);
   }
+
+  // The same product without a layer: compressed rows in the caller's memory are read in place.
+  const auto csr = sparse::random_pattern(1024, 768, {1, 1}, /*density=*/0.1, /*seed=*/1);
+  const host::CompressedRows<float, std::int32_t, std::int64_t> rows{
+      csr.rows, csr.cols, csr.block, csr.row_begin, csr.col, csr.values};
+  host::spmm<float>(rows, s.view(), q.view(), *executor);
+  const double sum = std::accumulate(q.elements().begin(), q.elements().end(), 0.0);
+  std::printf("pattern 1 by host::spmm: sum of Q %.0f\n", sum);
 }

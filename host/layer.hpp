@@ -95,10 +95,10 @@ class HostLayer {
   // Takes a matrix [x][y] in the problem's block for each group, canonical (sparse::check), rows
   // and columns in whole blocks (Problem::size_in_blocks). Encodes it once for each pass of the
   // product of the problem: GradA is Fwd of the transpose. GradW reads the copy. Every pattern
-  // fits, so nothing is returned; the return type is that of layers with limited memory. Values are
+  // fits, so nothing is returned; layers with limited memory return what did not fit. Values are
   // rounded to the layer's type. Throws Error{InvalidArgument} if number, shape or block of the
-  // matrices are not the layer's, and Error{BadInput} if one is not canonical. After any exception
-  // the layer has the weights it had before. Encodes beside the old weights, so memory has to hold
+  // matrices are not the layer's, and Error{BadInput} if one is not canonical or has a finite value
+  // that would be infinite in the layer's type. After any exception the layer has its old weights. Encodes beside the old weights, so memory has to hold
   // both for the time of the call. Keeps a copy of the matrices.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights);
 

@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::host::internal {
 namespace {
@@ -78,6 +79,7 @@ void HostWeights::check(std::span<const sparse::Csr<float>> weights) const {
                               w.rows, w.cols, w.block.rows, w.block.cols, size.x, size.y,
                               problem.block.rows, problem.block.cols));
     check_quickly(w);
+    sparse::check_range(w.values, problem.data_type);
   }
 }
 
@@ -206,6 +208,7 @@ void HostWeights::set_values(std::span<const float> values, std::int64_t group) 
                 fmt::format("set_values: {} values for group {}; this layer has {} groups, and "
                             "each needs as many values as set_weights stored",
                             values.size(), group, given_.size()));
+  sparse::check_range(values, setting_.problem.data_type);
   const auto copy = [&](std::span<float> part, std::int64_t first) {
     std::copy_n(values.begin() + first, part.size(), part.begin());
   };

@@ -154,7 +154,7 @@ Csr<T> to_csr(const Coo<T>& matrix, Duplicates duplicates) {
   const auto twins = find_duplicate(sorted, matrix.col);
   if (twins && duplicates == Duplicates::Refuse)
     throw Error(ErrorCode::BadInput,
-                fmt::format("COO of {} x {}: block row {}, block column {} is given twice, at "
+                fmt::format("matrix of {} x {}: block row {}, block column {} is given twice, at "
                             "positions {} and {}; drop one or add them up",
                             matrix.rows, matrix.cols, matrix.row[twins->first],
                             matrix.col[twins->first], twins->first, twins->second));

@@ -10,9 +10,9 @@ std::string side_problem(std::string_view along, std::int64_t size, std::int64_t
   if (size < 0) return fmt::format("the matrix has {} {}; the minimum is 0", size, along);
   if (size % side != 0)
     return fmt::format(
-        "{} {} are not a multiple of the {} {} of a block; pad the matrix to {} (with_shape) or "
+        "{} {} are not a multiple of the {} {} of a block; pad the matrix to {} {} or "
         "choose other blocks",
-        size, along, side, along, (std::uint64_t(size / side) + 1) * std::uint64_t(side));
+        size, along, side, along, (std::uint64_t(size / side) + 1) * std::uint64_t(side), along);
   if (size / side > kMaxBlocksAlong)
     return fmt::format("{} block {} are more than {}, the most a 32-bit coordinate can count",
                        size / side, along, kMaxBlocksAlong);

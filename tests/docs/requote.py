@@ -1,9 +1,10 @@
 """Makes the outputs that the pages quote again.
 
 Each fenced block `console` is replaced by its commands ("$ command") with what they print now, each
-block `text` of README.md by what the example of that place prints, its block `output` by what the quick
-start of the Python package prints (if the package was built), and the figures in README.md's table of
-layers by those of sparse_fc_layer. Tests in tests/docs and tests/python compare the same places.
+block `text` of docs/start.md by what the example of that place prints, the figures in the table of layers
+there by those of sparse_fc_layer, and the block `output` of docs/python.md by what the quick start of the
+Python package prints (if the package was built). Tests in tests/docs and tests/python compare the same
+places.
 
 usage: requote.py BUILD_FOLDER
 """
@@ -15,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLES = ["host_layer", "first_layer", "training_step"]  # in the order of README.md
+EXAMPLES = ["host_layer", "first_layer", "training_step"]  # in the order of docs/start.md
 TABLE_ROW = re.compile(r"\| (\d+) x (\d+) x (\d+) \| (\d+) \| ([0-9.]+) \| [0-9,]+ \| [0-9,]+ \| [0-9,]+ \|")
 
 
@@ -45,7 +46,7 @@ def console_block(block, build):
 
 
 def table_row(row, build):
-    """Returns a row of README.md's table with the planned, simulated and dense cycles of today."""
+    """Returns a row of the table of docs/start.md with the planned, simulated and dense cycles of today."""
     outputs, inputs, batch, block, density = row.groups()
     out = output_of(
         f"sparse_fc_layer --single-phase fwd --output-size {outputs} --input-size {inputs}"
@@ -59,12 +60,12 @@ def requote(page, build):
     """Rewrites one page and says whether it changed."""
     old = page.read_text()
     new = re.sub(r"(?<=```console\n)(.*?)(?=```)", lambda m: console_block(m[0], build), old, flags=re.S)
-    if page == ROOT / "README.md":
+    if page == ROOT / "docs/start.md":
         examples = iter(EXAMPLES)
         new = re.sub(r"(?<=```text\n)(.*?)(?=```)",
                      lambda _: output_of(str(build / "examples" / next(examples)), build), new, flags=re.S)
-        new = re.sub(r"(?<=```output\n)(.*?)(?=```)", lambda m: quick_start_output(m[0], build), new, flags=re.S)
         new = TABLE_ROW.sub(lambda row: table_row(row, build), new)
+    new = re.sub(r"(?<=```output\n)(.*?)(?=```)", lambda m: quick_start_output(m[0], build), new, flags=re.S)
     if new != old:
         page.write_text(new)
         print(page.relative_to(ROOT))
@@ -75,7 +76,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     build = pathlib.Path(sys.argv[1]).resolve()
-    for page in [ROOT / "README.md", ROOT / "tools/README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         requote(page, build)
 
 

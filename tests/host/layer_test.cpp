@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -337,6 +338,18 @@ TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {
   EXPECT_EQ(
       refusal([&] { forward_only.grad_a<float>(std::as_const(run.q_grad).view(), run.s.view()); }),
       "grad_a: the problem does not include this pass");
+}
+
+TEST(HostLayer, RefusesWeightsThatItsTypeCannotHoldAndKeepsTheOldOnes) {
+  HostRun<Half> run({.size = {1, 10, 12, 5}});
+  sparse::Csr<float> large = run.layer.weights();
+  const std::vector<float> before(large.values.begin(), large.values.end());
+  large.values.back() = 70000.0f;
+  EXPECT_THROW(run.layer.set_weights(large), Error);
+  EXPECT_THROW(run.layer.set_values(large.values), Error);
+  EXPECT_EQ(run.layer.weights().values, before);
+  large.values.back() = std::numeric_limits<float>::infinity();  // of the caller's own making
+  EXPECT_NO_THROW(run.layer.set_values(large.values));
 }
 
 TEST(HostCells, AreWholeBlocksInsideTheLayerAndKeepTheirSliceInACache) {

@@ -30,6 +30,14 @@ file(GLOB_RECURSE pc ${WORK}/moved/*/tessera.pc)
 get_filename_component(pc_folder ${pc} DIRECTORY)
 get_filename_component(libraries ${pc_folder} DIRECTORY)
 
+foreach(file include/tessera/base/version.hpp share/doc/tessera/README.md share/doc/tessera/docs/guide.md
+    share/doc/tessera/docs/images/report-tiles.png share/doc/tessera/examples/first_layer.cpp
+    share/doc/tessera/examples/python/quick_start.py share/doc/tessera/data/face_conv2d_24.mtx)
+  if(NOT EXISTS ${WORK}/moved/${file})
+    message(FATAL_ERROR "not installed: ${file}")
+  endif()
+endforeach()
+
 if(SHARED)
   foreach(folder base json sparse arrays io verify device codelets planner/solver planner partitioner host runtime report train distributed)
     get_filename_component(name ${folder} NAME)

@@ -37,9 +37,9 @@ def test_the_guide_runs():
     run(sys.executable, "-B", "-c", "\n".join(found))
 
 
-def test_the_quick_start_prints_what_the_readme_quotes():
+def test_the_quick_start_prints_what_the_guide_quotes():
     out = run(sys.executable, "-B", "examples/python/quick_start.py")
-    (quoted,) = blocks("README.md", "output")
+    (quoted,) = blocks("docs/python.md", "output")
     # Made by tests/docs/requote.py. The last of nearly equal gradients depends on the kernels of a processor, and
     # the memory of a layer on its caches, for which the cells are cut.
     varying = re.compile(r"[0-9,]+ of|memory [0-9.]+ MB")

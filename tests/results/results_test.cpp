@@ -7,26 +7,22 @@
 #include <string>
 #include <vector>
 
-#include "tessera/base/file.hpp"
 #include "tessera/bench/planner/quality.hpp"
 #include "tessera/bench/planner/training.hpp"
 #include "tessera/bench/published/published.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/tests/support/results_table.hpp"
 
 namespace tessera {
 namespace {
 
-std::string page(const std::string& name) {
-  return read_file(TESSERA_SOURCE_DIR "/bench/results/" + name);
-}
-
-// Expects every line of `text` that begins with one of `beginnings` in the page, and as many such
-// lines as there are beginnings, so that the test cannot pass without looking at a row.
+// Expects every row of `text` that begins with one of `beginnings` in the table, and as many such
+// rows as there are beginnings, so that the test cannot pass without looking at a row.
 void expect_rows(const std::string& text, const std::vector<std::string>& beginnings,
                  const std::string& name) {
-  const std::string all = page(name);
+  const std::string all = test::results_table(name);
   std::size_t found = 0;
-  std::istringstream lines(text);
+  std::istringstream lines(test::as_tsv(text));
   for (std::string line; std::getline(lines, line);)
     for (const std::string& beginning : beginnings)
       if (line.starts_with(beginning)) {
@@ -45,20 +41,20 @@ TEST(Results, OfPublishedRunsAreThoseOfTheModel) {
   const auto executor = make_executor();
   std::vector<bench::Repeated> repeated;
   for (const auto& point : points) repeated.push_back(bench::repeat(point, how, *executor));
-  expect_rows(to_text(repeated, how), {" 2048  16", "  512  16"}, "published.md");
+  expect_rows(to_text(repeated, how), {"2048\t16\t", "512\t16\t"}, "published.tsv");
 }
 
 TEST(Results, OfThePlannersQualityAreThoseOfTheEngine) {
   const auto executor = make_executor();
   const std::vector<std::string> rows = {"g0834", "p2567", "g0918"};
   expect_rows(to_text(bench::compare_uniform({.rows = rows}, *executor), /*verbose=*/false), rows,
-              "planner.md");
+              "planner_quality.tsv");
 }
 
 TEST(Results, OfTrainingLayersAreThoseOfTheEngine) {
   const auto executor = make_executor();
   expect_rows(to_text(bench::run_training_layers(/*seed=*/1, /*count=*/2, *executor)),
-              {"t00", "t01"}, "planner.md");
+              {"t00", "t01"}, "planner_training.tsv");
 }
 
 }  // namespace

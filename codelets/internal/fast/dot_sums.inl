@@ -38,7 +38,7 @@ using Vector = FloatVector<kLanes>;
 struct Sixteen {
   Vector parts[kParts];
 
-  HWY_INLINE Sixteen() {}  // as that of Tile in block_sums.cpp
+  HWY_INLINE Sixteen() {}  // as the constructor of Tile in block_tiles.inl
 };
 
 template <class In>

@@ -47,7 +47,7 @@ TESSERA_PAIRS __m512i broadcast_pair(const BFloat16* values) {
 }
 
 // Computes kSide rows of sums x kVectors vectors from `column` on, over all blocks of the run: the
-// tiles of block_sums.cpp, with two columns of the block at a time. With kFull all columns of the
+// tiles of block_tiles.inl, with two columns of the block at a time. With kFull all columns of the
 // vectors are below z.
 template <std::int64_t kSide, std::int64_t kVectors, bool kFull>
 TESSERA_PAIRS void add_tile(const BlockSums<BFloat16>& args, std::int64_t column) {
