@@ -84,8 +84,8 @@ TEST(DenseVerdict, SaysWhichIsFasterIfOnlyTheWholeStepPays) {
 }
 
 TEST(DenseVerdict, GivesTheReasonIfNoDensePlanFits) {
-  const DenseComparison c =
-      compare_cycles("", sparse_of({500, 20}), {std::nullopt, "no dense plan for Fwd"});
+  const DenseComparison c = compare_cycles(
+      "", sparse_of({500, 20}), planner::DensePlanResult{std::nullopt, "no dense plan for Fwd"});
   EXPECT_EQ(verdict_text(c), "only sparse fits: Fwd 500 cycles; no dense plan for Fwd (modelled)");
   EXPECT_TRUE(c.sparse_wins());
   EXPECT_FALSE(c.is_whole_step);

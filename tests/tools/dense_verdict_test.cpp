@@ -24,8 +24,8 @@ TEST(DenseNote, NamesTheDensePlanAndHowToKeepRSparse) {
 }
 
 TEST(VerdictLine, HasTheWordsOfReports) {
-  const report::DenseComparison none =
-      report::compare_cycles("", {{Pass::Fwd, Cycles(7)}}, {std::nullopt, "too large"});
+  const report::DenseComparison none = report::compare_cycles(
+      "", {{Pass::Fwd, Cycles(7)}}, planner::DensePlanResult{std::nullopt, "too large"});
   EXPECT_EQ(verdict_line(none), "verdict    " + report::verdict_text(none) + "\n");
 }
 
