@@ -59,7 +59,8 @@ endif()
 # optimisation as with -O1. So does arrays/, for its many types. The folders in this list compute.
 set(TESSERA_COMPUTING base sparse io verify device codelets solver planner partitioner host runtime pod train distributed)
 add_library(tessera_light_flags INTERFACE)
-if(TESSERA_SANITIZE)
+if(TESSERA_SANITIZE)  # there the loops of kernels, searches and encoder count, and little else
+  list(REMOVE_ITEM TESSERA_COMPUTING io verify runtime pod train distributed)
   target_compile_options(tessera_light_flags INTERFACE -O0)
 else()
   target_compile_options(tessera_light_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)

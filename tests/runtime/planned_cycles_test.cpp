@@ -187,6 +187,55 @@ TEST(PlannedCycles, OfTravellingBucketsWithFewBlocksAreWithinTenPercentFromTheDe
   for (const PhaseCycles& p : phases) EXPECT_NEAR(p.ratio(), 1, 0.1) << to_string(p.phase);
 }
 
+// A layer of few blocks a tile, planned from its density alone. The fullest of its tiles holds
+// three blocks in one pattern and four in the next, so one pattern may take a third more or less
+// than was planned; the plan has the mean.
+Layer small_layer(int number, Random& random) {
+  static constexpr BlockShape kBlocks[] = {{1, 1}, {4, 4}, {8, 8}, {4, 8}, {16, 16}, {5, 3}};
+  static constexpr std::int64_t kTiles[] = {64, 304, 1472};
+  const BlockShape block = kBlocks[number % 6];
+  Layer layer;
+  layer.options = planner::sparse_options();
+  layer.machine.tiles = kTiles[random.below(3)];
+  layer.problem = {.size = {1, block.rows * (1 + std::int64_t(random.below(480 / block.rows))),
+                            block.cols * (1 + std::int64_t(random.below(480 / block.cols))),
+                            1 + std::int64_t(random.below(500))},
+                   .block = block,
+                   .density = 0.003 * std::pow(100.0, random.unit()),
+                   .data_type = number / 6 % 2 == 0 ? DataType::Float : DataType::Half,
+                   .grad_a = true,
+                   .grad_w = true};
+  return layer;
+}
+
+TEST(PlannedCycles, OfMultiplyFromTheDensityAloneAreTheMeanOfManyPatterns) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  Random random(7);
+  constexpr int kLayers = 36, kPatterns = 6;
+  std::vector<double> ratios;
+  for (int number = 0; number < kLayers; ++number) {
+    const Layer layer = small_layer(number, random);
+    const Dims size = layer.problem.size_in_blocks();
+    if (double(size.x * size.y) * layer.problem.density < layer.problem.block.area()) continue;
+    std::map<Pass, std::pair<double, double>> sums;  // planned and counted
+    for (int pattern = 0; pattern < kPatterns; ++pattern) {
+      std::vector<PhaseCycles> phases;
+      append_layer(layer, 1000 * pattern + number, *executor, phases, /*knows_pattern=*/false);
+      for (const PhaseCycles& p : phases)
+        if (p.phase == Phase::Distribute && p.planned > 0) {
+          sums[p.pass].first += p.planned;
+          sums[p.pass].second += p.counted;
+        }
+    }
+    for (const auto& [pass, sum] : sums) ratios.push_back(sum.first / sum.second);
+  }
+  ASSERT_GE(std::ssize(ratios), 90);
+  const auto off = std::ranges::count_if(ratios, [](double r) { return std::abs(r - 1) > 0.1; });
+  EXPECT_LE(off, std::ssize(ratios) / 8);
+  EXPECT_GT(*std::ranges::min_element(ratios), 0.7);
+  EXPECT_LT(*std::ranges::max_element(ratios), 1.4);
+}
+
 TEST(PlannedCycles, OfElementKernelsAreWithinTwentyPercentAndFourAtTheMedian) {
   for (const Pass pass : {Pass::Fwd, Pass::GradA}) {
     std::vector<double> ratios;
