@@ -31,9 +31,10 @@ def blocks(page, kind):
 
 
 @pytest.mark.skipif(not has("torch"), reason="python3-torch is not installed")
-def test_the_guide_runs():
-    found = blocks("docs/python.md", "python")
-    assert len(found) >= 5
+@pytest.mark.parametrize("page", ["python", "torch"])
+def test_the_guide_runs(page):
+    found = blocks(f"docs/{page}.md", "python")
+    assert len(found) >= 4
     run(sys.executable, "-B", "-c", "\n".join(found))
 
 
