@@ -113,17 +113,20 @@ class Model(Mapping[str, Any]):
         info = self._info(name)
         if info.form != "dense":
             return _spread(*self._places(info))
-        array = self._raw(name)
-        if info.dtype in _FLOATS or not name.rpartition(".")[2].startswith("weight") or array.ndim != 2:
-            return array
-        if name.endswith("weight_packed"):
-            raise BadInput(f"{info.file}: {name!r} is packed, several numbers in one; it is not read: save it as floats")
-        if f"{name}_scale" not in self._stored or f"{name}_zero_point" in self._stored:
+        is_weight = name.rpartition(".")[2].startswith("weight") and len(info.shape) == 2
+        return self._scaled(info) if is_weight and info.dtype not in _FLOATS else self._raw(name)
+
+    def _scaled(self, info: TensorInfo) -> NDArray[np.float32]:
+        """Return weights that are stored in whole numbers, times their scale."""
+        scale = f"{info.name}_scale"
+        if info.name.endswith("_packed"):
+            raise BadInput(f"{info.file}: {info.name!r} is packed, several numbers in one; it is not read: save it as floats")
+        if scale not in self._stored or f"{info.name}_zero_point" in self._stored:
             raise BadInput(
-                f"{info.file}: {name!r} is {info.dtype}, whole numbers without a scale ({name}_scale) alone; they are not the "
+                f"{info.file}: {info.name!r} is {info.dtype}, whole numbers without a scale ({scale}) alone; they are not the "
                 "weights: save the model in floats"
             )
-        return array.astype(np.float32) * self._raw(f"{name}_scale").astype(np.float32)
+        return self._raw(info.name).astype(np.float32) * self._raw(scale).astype(np.float32)
 
     def matrix(self, name: str) -> Any:
         """Return a tensor of two dimensions as scipy.sparse.csr_matrix in float32; its zeros are not stored."""
@@ -133,7 +136,8 @@ class Model(Mapping[str, Any]):
         if len(info.shape) != 2:
             raise InvalidArgument(f"{name!r} has the shape {list(info.shape)}; a matrix has two sides")
         if info.form == "dense":
-            return scipy.sparse.csr_matrix(np.asarray(self[name], np.float32))
+            numbers = self[name] if info.dtype in _FLOATS else self._scaled(info)
+            return scipy.sparse.csr_matrix(np.asarray(numbers, np.float32))
         flags, values = self._places(info)
         indptr = np.concatenate([[0], np.cumsum(flags.sum(1))])
         return scipy.sparse.csr_matrix((values.astype(np.float32), np.nonzero(flags)[1], indptr), info.shape)

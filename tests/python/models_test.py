@@ -103,13 +103,18 @@ def test_whole_numbers_are_scaled_or_refused(tmp_path):
     ts.write_model(tmp_path / "m.safetensors", {
         "a.weight": w, "a.weight_scale": np.array([[0.5], [2]], F4), "b.weight": w, "c.weight": w, "c.weight_scale": np.ones(1, F4),
         "c.weight_zero_point": np.ones(1, np.int8), "d.weight_packed": np.ones((2, 1), np.int32),
+        "e.qweight": w,
     })  # fmt: skip
     model = ts.read_model(tmp_path / "m.safetensors")
     assert np.array_equal(model["a.weight"], [[0.5, -1], [0, 8]]) and model.matrix("a.weight").nnz == 3
     for name, text in (("b.weight", r"I8, whole numbers without a scale \(b.weight_scale\)"), ("c.weight", "save the model in floats"),
                        ("d.weight_packed", "packed")):  # fmt: skip
-        with pytest.raises(ts.BadInput, match=text):
-            model[name]
+        for read in (model.__getitem__, model.matrix):
+            with pytest.raises(ts.BadInput, match=text):
+                read(name)
+    assert np.array_equal(model["e.qweight"], w)
+    with pytest.raises(ts.BadInput, match="whole numbers without a scale"):
+        model.matrix("e.qweight")
 
 
 def shards(folder, files):

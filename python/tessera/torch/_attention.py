@@ -109,6 +109,9 @@ class SparseAttention(nn.Module):
             return result.squeeze(0), None if shown is None else shown.squeeze(0)
         return result if self.batch_first else result.transpose(0, 1), shown
 
+    def extra_repr(self) -> str:
+        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, dropout={self.dropout:g}, batch_first={self.batch_first}"
+
     def _heads(self, projected: Tensor) -> Tensor:
         return projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
 
