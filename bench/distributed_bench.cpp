@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/launcher.hpp"
 #include "tessera/bench/distributed/parts.hpp"
 #include "tessera/bench/report.hpp"
 #include "tessera/distributed/mpi_ranks.hpp"
@@ -109,7 +110,7 @@ int main(int argc, char** argv) {
   app.add_option("--part", part, "one part alone: speed, sums, bits or files");
   CLI11_PARSE(app, argc, argv);
   try {
-    if (distributed::is_started_by_mpi()) return run_part(part, turns);
+    if (is_started_by_mpi()) return run_part(part, turns);
     if (part == "files") return run_files() ? 0 : 1;
     if (part == "bits") return bench::run_bits_and_bytes() ? 0 : 1;
     if (!part.empty()) return start_ranks(2, part, turns);

@@ -10,7 +10,7 @@
 #include "tessera/bench/planner/bars.hpp"
 #include "tessera/bench/planner/network_bars.hpp"
 #include "tessera/bench/planner/training.hpp"
-#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/options/exit_code.hpp"
 
 namespace {
 

@@ -20,13 +20,6 @@
 
 namespace tessera::distributed {
 
-bool is_started_by_mpi() {
-  // Those of Open MPI, MPICH and Slurm with PMIx.
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (std::getenv(name) != nullptr) return true;
-  return false;
-}
-
 int ranks_of_this_computer() {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
     if (const char* text = std::getenv(name)) return std::max(std::atoi(text), 1);

@@ -12,9 +12,6 @@ namespace tessera::distributed {
 // Returns true if the library was built with MPI (TESSERA_MPI).
 bool has_mpi();
 
-// Returns true if a launcher of MPI has started this process.
-bool is_started_by_mpi();
-
 // Returns the number of ranks that the launcher has started on this computer, as far as it says so:
 // 1 otherwise.
 int ranks_of_this_computer();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -12,6 +13,7 @@
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/overview.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner {
@@ -143,8 +145,8 @@ MethodVerdict verdict(const Case& c, const Found& best, const Explanation& e) {
 
 void lift(LiftedLimit limit, const Found& best, Explanation& e) {
   if (best.c == nullptr) return;
-  e.limits.push_back(
-      {limit, e.plan.cost.cycles - Cycles(best.cycles), internal::choice_of(*best.c), best.parts});
+  const Cycles gain = std::max(Cycles(), e.plan.cost.cycles - Cycles(best.cycles));
+  e.limits.push_back({limit, gain, internal::choice_of(*best.c), best.parts});
 }
 
 // Plans the changed request, with one layout, and appends the result.
@@ -156,8 +158,10 @@ void lift_by_planning(LiftedLimit limit, const Asked& asked, Explanation& e) {
   if (!result.has_plan) return;
   const internal::CaseSet set =
       internal::make_cases(asked.problem, asked.machine, asked.options, asked.stats);
-  e.limits.push_back({limit, e.plan.cost.cycles - result.plan.cost.cycles,
-                      internal::choice_of(case_of(set.cases, result.plan)), result.plan.partition});
+  // PopLibs' doubling of tiles may end at a smaller bound on the larger machine.
+  const Cycles gain = std::max(Cycles(), e.plan.cost.cycles - result.plan.cost.cycles);
+  e.limits.push_back(
+      {limit, gain, internal::choice_of(case_of(set.cases, result.plan)), result.plan.partition});
 }
 
 void lift_tiles(const Asked& asked, Explanation& e) {
@@ -249,18 +253,106 @@ void add_dense(const Asked& asked, Explanation& e) {
   e.methods_tried.push_back(std::move(v));
 }
 
+// Returns the plan of a whole layer that has a plan for one of its layouts; no value if both
+// layouts do not fit together.
+using Whole = std::function<std::optional<Plan>(const Plan&)>;
+
+const Case& case_of_layout(const std::vector<Case>& cases, const Plan& layout, const Plan& plan,
+                           const Whole& whole) {
+  for (const Case& c : cases)
+    if (internal::partition_is_legal(c, layout.partition) &&
+        whole(internal::make_plan(c, layout.partition)) == plan)
+      return c;
+  return case_of(cases, plan);  // which says that the plan is none of the request
+}
+
+// Returns other plans of the layer with another plan for this layout, the cheapest first. The
+// search has tried all of them.
+std::vector<Alternative> other_layouts(const std::vector<Found>& front, const Plan& plan,
+                                       const Whole& whole) {
+  std::vector<Alternative> others;
+  for (const Found& f : front)
+    if (const auto other = whole(internal::make_plan(*f.c, f.parts)); other && *other != plan)
+      others.push_back(alternative(internal::choice_of(*f.c), *other, plan));
+  std::ranges::stable_sort(others, {}, &Alternative::loses);
+  if (others.size() > kRunnersUp) others.resize(kRunnersUp);
+  return others;
+}
+
+// Explains one of two layouts: the other layout stays, and other plans for this one are compared by
+// the cycles of the whole layer.
+Explanation explain_layout(const Asked& layout, const Plan& own_plan, const Plan& plan,
+                           Bytes temp_bound, const Whole& whole) {
+  const internal::CaseSet set =
+      internal::make_cases(layout.problem, layout.machine, layout.options, layout.stats);
+  const Case& own = case_of_layout(set.cases, own_plan, plan, whole);
+  Explanation e;
+  e.request = internal::request_text(layout.problem, layout.machine);
+  e.plan = internal::make_plan(own, own_plan.partition);
+  e.methods = internal::choice_of(own);
+  e.tiles = layout.machine.tiles;
+  e.temp_bound = temp_bound;
+  e.terms = term_shares(own, e.plan);
+  const internal::Overview all =
+      internal::overview(set.cases, temp_bound.value, internal::kPlansOfALayout);
+  e.partitions = all.partitions;
+  e.runners_up = other_layouts(all.front, plan, whole);
+  for (std::size_t i = 0; i < set.cases.size(); ++i) {
+    MethodVerdict v = verdict(set.cases[i], all.of_case[i], e);
+    if (v.chosen)
+      v.best = Alternative{v.methods, plan, {}, {}};
+    else if (v.best)
+      if (auto other = whole(v.best->plan)) v.best = alternative(v.methods, *other, plan);
+    e.methods_tried.push_back(std::move(v));
+  }
+  return e;
+}
+
+// Adds the gains of limits on the whole layer, which is planned again without each of them.
+void lift_whole(const Asked& asked, const Plan& plan, Explanation& e) {
+  const auto add = [&](LiftedLimit limit, const device::Machine& machine, const Options& options) {
+    const PlanResult best =
+        internal::plan_with_buckets({asked.problem, machine, options, asked.stats});
+    if (!best.has_plan) return;
+    // A search that pairs layouts may miss a plan that it had on the smaller machine.
+    const Cycles gain = std::max(Cycles(), plan.cost.cycles - best.plan.cost.cycles);
+    e.limits.push_back({limit, gain, e.methods, best.plan.partition});
+  };
+  device::Machine larger = asked.machine;
+  for (const auto& [limit, tiles] : {std::pair{LiftedLimit::OneMoreTile, asked.machine.tiles + 1},
+                                     {LiftedLimit::TwiceTheTiles, asked.machine.tiles * 2}}) {
+    if (tiles > kMostTiles) continue;
+    larger.tiles = tiles;
+    add(limit, larger, asked.options);
+  }
+  Options options = asked.options;
+  options.available_memory_proportion = 1;
+  add(LiftedLimit::TemporaryMemory, asked.machine, options);
+}
+
+// Explains the plan that runs, and then the layout that was chosen with that of Fwd.
 Explanation explain_two(const Asked& asked, const Plan& plan) {
-  const auto [forward_problem, transposed_problem] =
+  const auto [forward, transposed_layer] =
       two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
-  const PlanResult forward =
-      internal::plan_with_buckets({forward_problem, asked.machine, asked.options, asked.stats});
-  Explanation e =
-      explain_one({forward_problem, asked.machine, asked.options, asked.stats}, forward.plan);
-  std::optional<PatternStats> transposed_stats;
-  if (asked.stats != nullptr) transposed_stats = transposed(*asked.stats);
-  e.backward.push_back(explain_one({transposed_problem, asked.machine, asked.options,
-                                    transposed_stats ? &*transposed_stats : nullptr},
-                                   plan.backward.front()));
+  const Bytes bound(bound_of(asked, plan));
+  const Plan& backward = plan.backward.front();
+  const auto join = [&](const Plan& here, const Plan& there) {
+    return internal::joined(here, there, asked.problem, asked.machine, bound);
+  };
+  Explanation e = explain_layout({forward, asked.machine, asked.options, asked.stats}, plan, plan,
+                                 bound, [&](const Plan& here) { return join(here, backward); });
+  const Plan forward_plan = std::exchange(e.plan, plan);
+  const std::vector<TermShare> forward_terms = std::exchange(e.terms, shares_of(plan));
+  for (TermShare& term : e.terms)
+    for (const TermShare& same : forward_terms)
+      if (same.pass == term.pass && same.name == term.name) term.finer_cut = same.finer_cut;
+  e.request = internal::request_text(asked.problem, asked.machine);
+  std::optional<PatternStats> stats;
+  if (asked.stats != nullptr) stats = transposed(*asked.stats);
+  e.backward.push_back(explain_layout(
+      {transposed_layer, asked.machine, asked.options, stats ? &*stats : nullptr}, backward, plan,
+      bound, [&](const Plan& there) { return join(forward_plan, there); }));
+  lift_whole(asked, plan, e);
   Options one_layout = asked.options;
   one_layout.per_pass_plans = false;
   const PlanResult one =

@@ -81,9 +81,7 @@ std::string to_string(LiftedLimit limit);
 // The best plan without one limit. A limit binds if lifting it gains cycles.
 struct Lifted {
   LiftedLimit limit = LiftedLimit::OneMoreTile;
-  Cycles gain;  // winner - best. Negative only where
-                // the doubling of Options::poplibs_parity ends at a smaller bound on the larger
-                // machine
+  Cycles gain;  // winner - best; never negative
   MethodChoice methods;
   Dims partition;  // of that best plan
 
@@ -105,7 +103,9 @@ struct Explanation {
   std::int64_t partitions = 0;               // examined, over all methods
 
   // The explanation of GradA's layout if the plan has two layouts, otherwise empty. The fields
-  // above then explain Fwd's layout. Each layout is compared with plans for its own passes only.
+  // above then explain the plan that runs: all its terms, and the methods of Fwd's layout. While
+  // one layout is explained the other one stays, and other plans are compared by the cycles of the
+  // whole layer.
   std::vector<Explanation> backward;
 
   // For a plan with two layouts: the cycles that the best plan with one layout takes more. Empty if
@@ -117,14 +117,14 @@ struct Explanation {
 
 // Explains a plan that plan() returned for the same request. Every figure is exact: explain()
 // examines all partitions of all methods and plans the changed requests under the same search
-// limit. Changed requests are planned with one layout. A plan that is not the best, because the
-// search limit was reached, is explained as well; other plans then lose a negative number of
-// cycles.
+// limit. For a plan with one layout, changed requests are planned with one layout. A plan that is
+// not the best, because the search limit was reached, is explained as well; other plans then lose a
+// negative number of cycles.
 //
 // Throws Error{InvalidArgument} if `plan` is not a plan of the request. Costs a few microseconds
 // for each of up to some ten thousand partitions and up to four calls of plan(), which is some tens
-// of milliseconds for a whole chip; a plan with two layouts costs two such explanations and two
-// more calls of plan(). The result is deterministic. Allocates. Any number of threads may call it.
+// of milliseconds for a whole chip; a plan with two layouts costs two such explanations and
+// four calls of plan(). The result is deterministic. Allocates. Any number of threads may call it.
 Explanation explain(const Problem& problem, const device::Machine& machine, const Options& options,
                     const PatternStats* stats, const Plan& plan);
 

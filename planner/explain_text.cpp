@@ -163,7 +163,8 @@ std::string to_text(const Explanation& e) {
   text += methods_text(e) + limits_text(e);
   if (e.one_layout_loses)
     text += fmt::format("one layout for all passes loses {} cycles\n", e.one_layout_loses->value);
-  for (const Explanation& other : e.backward) text += "GradA's own layout: " + to_text(other);
+  for (const Explanation& other : e.backward)
+    text += "GradA's own layout, other plans by the cycles of the whole layer: " + to_text(other);
   return text;
 }
 

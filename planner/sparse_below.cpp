@@ -70,40 +70,27 @@ Cycles cycles_like(const Plan& plan, const Asked& asked) {
   return both ? both->cost.cycles : kMostCycles;
 }
 
-double density_of(std::int64_t step) { return double(step) / double(kDensitySteps); }
+}  // namespace
 
-// Returns the highest step from `from` on up to which the plan costs fewer than `cycles`. More
-// blocks never cost less under the same plan.
-std::int64_t highest_step_like(const Plan& plan, Cycles cycles, Asked asked, std::int64_t from) {
+std::optional<Plan> sparse_plan_below(Cycles cycles, const Problem& problem,
+                                      const device::Machine& machine, const Options& options,
+                                      const PatternStats* stats) {
+  return plan_below(cycles.value, {problem, machine, options, stats});
+}
+
+std::int64_t highest_step_like(const Plan& like, Cycles cycles, const Problem& problem,
+                               const device::Machine& machine, const Options& options,
+                               std::int64_t from) {
+  if (like.dense) return from;
+  Asked asked{problem, machine, options, nullptr};
+  // More blocks never cost less under the same plan.
   std::int64_t low = from, high = kDensitySteps + 1;
   while (high - low > 1) {
     const std::int64_t step = (low + high) / 2;
-    asked.problem.density = density_of(step);
-    (cycles_like(plan, asked) < cycles ? low : high) = step;
+    asked.problem.density = double(step) / double(kDensitySteps);
+    (cycles_like(like, asked) < cycles ? low : high) = step;
   }
   return low;
-}
-
-}  // namespace
-
-bool has_sparse_plan_below(Cycles cycles, const Problem& problem, const device::Machine& machine,
-                           const Options& options, const PatternStats* stats) {
-  return plan_below(cycles.value, {problem, machine, options, stats}).has_value();
-}
-
-std::int64_t highest_step_below(Cycles cycles, const Problem& problem,
-                                const device::Machine& machine, const Options& options,
-                                const Plan* like, std::int64_t from) {
-  Asked asked{problem, machine, options, nullptr};
-  std::int64_t pays = from;
-  if (like != nullptr && !like->dense) pays = highest_step_like(*like, cycles, asked, pays);
-  while (pays < kDensitySteps) {
-    asked.problem.density = density_of(pays + 1);
-    const auto plan = plan_below(cycles.value, asked);
-    if (!plan) break;
-    pays = highest_step_like(*plan, cycles, asked, pays + 1);
-  }
-  return pays;
 }
 
 }  // namespace tessera::planner

@@ -10,6 +10,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/planner/planner.hpp"
+#include "tessera/planner/sparse_below.hpp"
 #include "tessera/report/internal/report_fields.hpp"
 #include "tessera/report/internal/report_text.hpp"
 
@@ -71,8 +72,15 @@ std::string whole_step(const DenseComparison& c) {
 
 // Returns the words before the first pass: which side wins, unless it is the one that runs.
 std::string head_of(const DenseComparison& c) {
-  if (c.sparse_wins() != c.runs_dense) return "";
-  return c.runs_dense ? "sparse would win: " : "dense wins: ";
+  switch (c.better()) {
+    case Better::Sparse:
+      return c.runs_dense ? "sparse would win: " : "";
+    case Better::Dense:
+      return c.runs_dense ? "" : "dense wins: ";
+    case Better::Neither:
+      return c.runs_dense ? "about equal: " : "about equal, keep R dense: ";
+  }
+  return "";
 }
 
 // Returns up to which density sparse pays. A layer on the other side of that density than its own
@@ -120,7 +128,51 @@ Json remedies_json(const Outlook& outlook) {
   return remedies;
 }
 
+// Replaces the cost of a dense program by that of one with buckets for all blocks, if it is less.
+void take_full_buckets(Problem full, BlockShape block, const device::Machine& machine,
+                       const planner::Options& options, DenseBaseline& best) {
+  full.block = block;
+  full.density = 1;
+  planner::Options sparse = options;
+  sparse.constraints = {.use_dense = false};
+  try {
+    check_problem(full);
+    if (!planner::sparse_plan_below(best.plan->cost.cycles, full, machine, sparse)) return;
+    best.plan->cost = planner::plan_or_throw(full, machine, sparse).cost;
+    best.buckets = block;
+  } catch (const Error& error) {
+    // No kernel has this combination of block and types.
+    if (error.code() != ErrorCode::InvalidArgument) throw;
+  }
+}
+
 }  // namespace
+
+std::string to_string(Better better) {
+  switch (better) {
+    case Better::Sparse:
+      return "sparse";
+    case Better::Dense:
+      return "dense";
+    case Better::Neither:
+      return "about equal";
+  }
+  return "";
+}
+
+Better better_of(const std::optional<double>& sparse, const std::optional<double>& dense,
+                 double error) {
+  if (!sparse && !dense) return Better::Neither;
+  if (!sparse || !dense) return sparse ? Better::Sparse : Better::Dense;
+  const double limit = (1 - error) * std::max(*sparse, *dense);
+  if (*sparse < limit) return Better::Sparse;
+  return *dense < limit ? Better::Dense : Better::Neither;
+}
+
+std::string DenseBaseline::name() const {
+  if (buckets) return internal::block_name(*buckets) + ", all stored";
+  return plan ? sums_name(plan->partials_type) : "";
+}
 
 double DenseComparison::sparse_cost() const {
   double sum = 0;
@@ -140,8 +192,9 @@ double DenseComparison::dense_cost() const {
   return sum;
 }
 
-bool DenseComparison::sparse_wins() const {
-  return !has_dense() || (has_sparse() && sparse_cost() < dense_cost());
+Better DenseComparison::better() const {
+  return better_of(has_sparse() ? std::optional(sparse_cost()) : std::nullopt,
+                   has_dense() ? std::optional(dense_cost()) : std::nullopt, error);
 }
 
 std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost) {
@@ -150,13 +203,17 @@ std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost) {
   return cycles;
 }
 
-planner::DensePlanResult dense_baseline(const Problem& problem, const device::Machine& machine,
-                                        const planner::Options& options) {
+DenseBaseline dense_baseline(const Problem& problem, const device::Machine& machine,
+                             const planner::Options& options) {
   Problem dense = problem;
   dense.block = {1, 1};  // blocks and sums that no sparse kernel has do not matter here
   dense.partials_type = DataType::Float;
-  return planner::plan_dense(dense, machine,
-                             {.available_memory_proportion = options.available_memory_proportion});
+  DenseBaseline best = planner::plan_dense(
+      dense, machine, {.available_memory_proportion = options.available_memory_proportion});
+  if (!best.plan || options.poplibs_parity) return best;
+  for (const BlockShape block : {problem.block, BlockShape{4, 4}, {8, 8}, {16, 16}})
+    take_full_buckets(problem, block, machine, options, best);
+  return best;
 }
 
 SparseAlternative sparse_alternative(const Problem& problem, const device::Machine& machine,
@@ -175,13 +232,12 @@ std::string representation_name(const planner::Plan& plan) {
 std::string sums_name(DataType sums) { return to_string(sums) + " sums"; }
 
 DenseComparison compare_cycles(const std::string& sparse_name,
-                               const std::vector<PassCycles>& sparse,
-                               const planner::DensePlanResult& dense) {
+                               const std::vector<PassCycles>& sparse, const DenseBaseline& dense) {
   DenseComparison c{.sparse_name = sparse_name,
                     .passes = {},
                     .is_whole_step = dense.plan && sparse.size() == dense.plan->cost.passes.size(),
                     .no_dense = dense.reason,
-                    .dense_name = dense.plan ? sums_name(dense.plan->partials_type) : "",
+                    .dense_name = dense.name(),
                     .outlook = {}};
   for (const auto& [pass, cycles] : sparse) {
     const planner::PassCost* cost = dense.plan ? dense.plan->cost.find(pass) : nullptr;
@@ -214,6 +270,10 @@ DenseComparison compare_dense_run(const std::vector<PassCycles>& dense, DataType
 std::vector<std::string> verdict_parts(const DenseComparison& c) {
   TESSERA_ASSERT(!c.passes.empty());
   std::vector<std::string> parts;
+  if (c.disturbed)
+    return {
+        fmt::format("none: the times differ by too much from run to run ({})", c.how),
+        fmt::format("other programs used {:.0f} % of these cores; run again", 100 * *c.disturbed)};
   if (!c.has_dense()) {
     parts = {"only sparse fits: " + first_pass(c), c.no_dense};
   } else if (!c.has_sparse()) {
@@ -222,10 +282,13 @@ std::vector<std::string> verdict_parts(const DenseComparison& c) {
     parts.push_back(head_of(c) + first_pass(c));
     if (c.passes.size() > 1 && c.is_whole_step) parts.push_back(whole_step(c));
   }
+  const std::size_t costs = parts.size();
   if (c.outlook.pays_up_to) parts.push_back(density_text(c));
   if (c.outlook.is_searched && !c.sparse_wins())
     for (std::string& part : remedy_parts(c.outlook)) parts.push_back(std::move(part));
-  parts.back() += " (" + c.how + ")";
+  const bool is_apart = !c.outlook.how.empty() && c.outlook.how != c.how && costs < parts.size();
+  if (is_apart) parts[costs] = c.outlook.how + ": " + parts[costs];
+  (is_apart ? parts[costs - 1] : parts.back()) += " (" + c.how + ")";
   return parts;
 }
 
@@ -240,9 +303,11 @@ std::string to_json(const DenseComparison& c) {
     passes.back().update(costs_json(pass.sparse, pass.dense, c.unit));
   }
   Json json = {{"text", verdict_text(c)},
-               {"sparse_wins", c.sparse_wins()},
+               {"better", c.disturbed ? Json() : Json(to_string(c.better()))},
+               {"sparse_wins", !c.disturbed && c.sparse_wins()},
                {"runs_dense", c.runs_dense},
-               {"how", c.how}};
+               {"how", c.how},
+               {"error", c.error}};
   json.update(costs_json(c.has_sparse() ? std::optional(c.sparse_cost()) : std::nullopt,
                          c.has_dense() ? std::optional(c.dense_cost()) : std::nullopt, c.unit));
   json["no_dense_plan"] = c.has_dense() ? Json() : Json(c.no_dense);

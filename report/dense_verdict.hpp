@@ -2,8 +2,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tessera/base/block_shape.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/base/problem.hpp"
@@ -17,6 +19,24 @@ namespace tessera::report {
 
 // The unit of the costs of a comparison.
 enum class CostUnit { Cycles, Seconds };
+
+// The side of a comparison that costs less. Neither: the costs are about equal, which means that
+// they differ by no more than the error that is stated for their origin. R then stays dense.
+enum class Better { Sparse, Dense, Neither };
+
+// Returns "sparse", "dense" or "about equal".
+std::string to_string(Better better);
+
+// Compares two costs with an error, which is a share of the larger one. A side without a cost does
+// not fit. Neither if none fits.
+Better better_of(const std::optional<double>& sparse, const std::optional<double>& dense,
+                 double error);
+
+// The errors that are stated for modelled cycles and for forecasts. docs/validation.md compares the
+// model with published hardware: the largest error of dynamic products is 5.8 %, that of most
+// ratios to dense is 4 %. bench/results/host_costs.md compares forecasts with measured times.
+inline constexpr double kErrorOfModel = 0.05;
+inline constexpr double kErrorOfForecast = 0.25;
 
 // One pass of a sparse layer beside the dense one. One of the two costs is known at least.
 struct ComparedPass {
@@ -35,6 +55,7 @@ struct Outlook {
   std::optional<double> pays_up_to;  // density from which on dense costs less than random patterns
   bool is_searched = false;          // `remedies` has all that were found
   std::vector<Remedy> remedies;      // that with the least change first
+  std::string how;                   // the origin of these findings; empty: that of the costs
 };
 
 // A sparse layer beside the dense layer of the same size on the same machine.
@@ -49,6 +70,10 @@ struct DenseComparison {
   CostUnit unit = CostUnit::Cycles;
   std::string how = "modelled";  // the origin of the costs
   double density = 0;            // of the layer; 0: not known
+  double error = kErrorOfModel;  // share by which costs may differ and be about equal
+  // The times differ so much from run to run that there is no verdict: the share of the processor
+  // time that other programs used meanwhile. No value: there is one.
+  std::optional<double> disturbed;
   Outlook outlook;
 
   bool has_sparse() const { return !passes.empty() && passes.front().sparse.has_value(); }
@@ -58,8 +83,9 @@ struct DenseComparison {
   double sparse_cost() const;
   double dense_cost() const;
 
-  // Returns true if the sparse passes together cost less, or if there are no dense costs.
-  bool sparse_wins() const;
+  // Compares the passes together.
+  Better better() const;
+  bool sparse_wins() const { return better() == Better::Sparse; }
 };
 
 // The modelled cycles of one pass of a sparse layer.
@@ -71,12 +97,24 @@ struct PassCycles {
 // Returns the cycles of the passes of a plan.
 std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost);
 
-// Returns the dense plan that sparse plans of a layer are compared with, under the caller's limit
-// of memory. Its sums have the type that is fastest, half for halves, whatever those of the layer
-// are: a user who gives up sparsity may choose it, and published products compare so
-// (bench/results/published.md). If no partition fits the machine, it has the reason instead.
-planner::DensePlanResult dense_baseline(const Problem& problem, const device::Machine& machine,
-                                        const planner::Options& options);
+// The cheapest dense program of a layer, or the reason why there is none.
+struct DenseBaseline : planner::DensePlanResult {
+  DenseBaseline(planner::DensePlanResult result = {}) : DensePlanResult(std::move(result)) {}
+
+  // "half sums" or "float sums"; for a program with buckets "4x4 blocks, all stored". Such a
+  // program has the cost, and not the parts, of `plan`.
+  std::string name() const;
+
+  std::optional<BlockShape> buckets;  // the blocks of a program with buckets that holds all of R
+};
+
+// Returns the dense program that sparse plans of a layer are compared with, under the caller's
+// limit of memory. Its sums have the type that is fastest, half for halves, whatever those of the
+// layer are: a user who gives up sparsity may choose it, and published products compare so
+// (bench/results/published.md). A program with buckets for all blocks is a dense program, too, and
+// is taken where it costs less. If no partition fits the machine, the result has the reason.
+DenseBaseline dense_baseline(const Problem& problem, const device::Machine& machine,
+                             const planner::Options& options);
 
 // The cheapest plan with buckets of a layer that runs dense, or the reason why there is none.
 struct SparseAlternative {
@@ -98,8 +136,7 @@ std::string sums_name(DataType sums);
 // Returns the comparison of modelled cycles with a dense plan, which has these passes, or with the
 // reason why there is none.
 DenseComparison compare_cycles(const std::string& sparse_name,
-                               const std::vector<PassCycles>& sparse,
-                               const planner::DensePlanResult& dense);
+                               const std::vector<PassCycles>& sparse, const DenseBaseline& dense);
 
 // Returns the comparison of a layer that runs dense, with these cycles and sums, with its plan with
 // buckets.
@@ -111,6 +148,8 @@ DenseComparison compare_dense_run(const std::vector<PassCycles>& dense, DataType
 // which sparse pays, if it is known. If dense costs less, the first part says so, and the last one
 // what would win instead. If there is no dense cost, the parts are that sparse wins and the reason.
 // A layer that runs dense is named so, and its costs come before those of the sparse alternative.
+// The origin of the costs follows them in brackets; findings of another origin have parts of their
+// own.
 std::vector<std::string> verdict_parts(const DenseComparison& comparison);
 
 // Returns the same parts as one text without a line end.

@@ -94,7 +94,11 @@ void write_verdicts(const HostReport& report, TextOut out) {
   fmt::format_to(
       out,
       "times are measured, of the median of the runs; flops are counted, of stored values "
-      "only\n\n");
+      "only\n");
+  if (report.load > 0)
+    fmt::format_to(out, "processor time {:.0f} % of wall time; load {:.1f}, stolen {:.1f} %\n",
+                   100 * report.busy, report.load, 100 * report.stolen);
+  fmt::format_to(out, "\n");
   std::int64_t ran = 0;
   for (const HostPassReport& pass : report.passes) {
     ran += pass.runs > 0;
@@ -136,6 +140,9 @@ Json host_json(const HostReport& report) {
   Json json = internal::host_json({report.problem, report.cpu_model, report.cpu, report.threads});
   if (report.thread_peak_flops > 0) json["thread_peak_flops_per_second"] = report.thread_peak_flops;
   json.update(Json{{"values", report.values}, {"encode_seconds", report.encode_seconds}});
+  if (report.load > 0)
+    json.update(Json{
+        {"processor_share", report.busy}, {"load", report.load}, {"stolen_share", report.stolen}});
   for (const HostRank& rank : report.ranks)
     json["ranks"].push_back({{"first_row", rank.first_row},
                              {"rows", rank.rows},

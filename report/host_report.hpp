@@ -55,6 +55,9 @@ struct HostReport {
   double thread_peak_flops = 0;  // flops per second of one thread; 0: not measured
   std::int64_t values = 0;       // of all groups, with the zeros in stored blocks
   double encode_seconds = 0;     // time of one call of set_weights
+  double busy = 1;    // processor time of the measured passes, as a share of that of all threads
+  double load = 0;    // programs that wanted to run meanwhile, on average; 0: not known
+  double stolen = 0;  // share of the time that a hypervisor gave to others
   std::vector<HostPassReport> passes;
   std::vector<HostRank> ranks;             // empty: one process computes all
   std::optional<DenseComparison> verdict;  // beside the dense layer; no value: not compared

@@ -41,7 +41,7 @@ struct LayerReport {
   Bytes pattern_bytes;  // FullyConnected::pattern_bytes
   std::optional<Bytes> pattern_change_bytes;  // of the last update; no value: there was none
   std::vector<PassReport> passes;
-  planner::DensePlanResult dense;  // of the same passes; no plan and no reason: not compared
+  DenseBaseline dense;            // of the same passes; no plan and no reason: not compared
   SparseAlternative sparse = {};  // of a layer that runs dense; no plan and no reason: not compared
   Outlook outlook;                // what is known of other layers than this one
 

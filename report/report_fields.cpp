@@ -13,7 +13,11 @@ std::string status_of(const Outcome& outcome, const ReportContext& context) {
 
 Json opening(const std::string& source, const std::string& status, const ReportContext& context) {
   Json configuration = Json::object();
-  for (const auto& [option, value] : context.configuration) configuration[option] = value;
+  for (const auto& [option, value] : context.configuration) {
+    // Programs want numbers as numbers and switches as switches.
+    const Json read = Json::parse(value, nullptr, false);
+    configuration[option] = read.is_number() || read.is_boolean() ? read : Json(value);
+  }
   return {{"schema_version", kReportSchemaVersion},
           {"tool", {{"name", context.tool}, {"version", context.version}}},
           {"status", status},

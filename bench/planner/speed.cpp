@@ -8,8 +8,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/planner/planner.hpp"
+#include "tessera/study/verdict.hpp"
 #include "tessera/tests/planner/enumeration.hpp"
-#include "tessera/tools/plan_verdict.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -83,7 +83,7 @@ double PlanTimes::milliseconds_of_verdict(const Problem& problem) const {
   if (!planned.has_plan) return 0;  // there is nothing to judge
   const planner::PlannedLayer layer{problem, machine_, {}, planned.plan};
   const double before = cpu_milliseconds();
-  static_cast<void>(tools::plan_verdict(layer, nullptr));
+  static_cast<void>(study::plan_verdict(layer, nullptr));
   return cpu_milliseconds() - before;
 }
 

@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "tessera/base/error.hpp"
+#include "tessera/bench/published/measured_pattern.hpp"
 #include "tessera/bench/static/engine.hpp"
 #include "tessera/io/read.hpp"
-#include "tessera/tools/published/measured_pattern.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -47,7 +47,7 @@ void for_each_cell(const device::Machine& machine,
   for (const std::int64_t block : {16, 8, 4})
     for (const std::int64_t side : {1024, 4096})
       for (const std::int64_t share : {4, 8, 16, 32}) {
-        const auto matrix = tools::measured_pattern(side, {block, block}, 1 / double(share));
+        const auto matrix = bench::measured_pattern(side, {block, block}, 1 / double(share));
         for (const std::int64_t batch : {4, 64, 1024})
           visit(cell_of(fmt::format("{:4} {:2} 1/{:<2} {:4}", side, block, share, batch), matrix,
                         batch, machine));

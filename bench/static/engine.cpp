@@ -5,13 +5,13 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/bench/published/measured_pattern.hpp"
 #include "tessera/bench/static/cells.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/static_layer.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/tools/published/measured_pattern.hpp"
 
 namespace tessera::bench {
 
@@ -79,7 +79,7 @@ double BesideDynamic::over_float_sums() const { return ratio(float_sums, of_stat
 double BesideDynamic::over_half_sums() const { return ratio(half_sums, of_static); }
 
 BesideDynamic run_beside_dynamic(const device::Machine& machine) {
-  const auto matrix = tools::measured_pattern(kSide, {16, 16}, kDensity);
+  const auto matrix = bench::measured_pattern(kSide, {16, 16}, kDensity);
   Problem problem = half_problem(matrix, kBatch);
   problem.density = kDensity;
   const auto plan = planner::plan_static(problem, view_of(matrix), machine).plan.value();

@@ -8,10 +8,10 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/bench/published/measured_pattern.hpp"
+#include "tessera/bench/published/published_static.hpp"
 #include "tessera/bench/static/cells.hpp"
 #include "tessera/planner/static_plan.hpp"
-#include "tessera/tools/published/measured_pattern.hpp"
-#include "tessera/tools/published/published_static.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -56,18 +56,18 @@ double reproduced_plans(const device::Machine& machine) {
   double count = 0;
   for (const RetoldPlan& row : retold_plans()) {
     if (!row.has_pattern_of(drawn))
-      pattern = tools::measured_pattern(row.side, {row.block, row.block}, row.density);
+      pattern = bench::measured_pattern(row.side, {row.block, row.block}, row.density);
     drawn = row;
     count += is_reproduced(row, pattern, machine);
   }
   return count;
 }
 
-using Planned = std::vector<tools::PlannedStatic>;
+using Planned = std::vector<bench::PlannedStatic>;
 
 double median_percent(Planned points, std::int64_t batch) {
-  std::erase_if(points, [&](const tools::PlannedStatic& p) { return p.point.batch != batch; });
-  return 100 * tools::errors_of(points).median;
+  std::erase_if(points, [&](const bench::PlannedStatic& p) { return p.point.batch != batch; });
+  return 100 * bench::errors_of(points).median;
 }
 
 }  // namespace
@@ -76,8 +76,8 @@ void static_published_bars(const device::Machine& machine, Report& report) {
   report.at_least("plans of PopLibs' search reproduced, of 495", reproduced_plans(machine), 480);
   const std::string name = kData + "published_static.tsv";
   const Planned points =
-      tools::plan_points(tools::read_static_points(read_file(name), name), machine);
-  const tools::StaticErrors errors = tools::errors_of(points);
+      bench::plan_points(bench::read_static_points(read_file(name), name), machine);
+  const bench::StaticErrors errors = bench::errors_of(points);
   const std::string what = "error of cycles, 159 published cells, ";
   report.at_most(what + "median, %", 100 * errors.median, 9);
   report.at_most(what + "90th percentile, %", 100 * errors.ninetieth, 27);

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/bench/published/measured_pattern.hpp"
 #include "tessera/bench/static/cells.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/planner/static_plan.hpp"
-#include "tessera/tools/published/measured_pattern.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -61,7 +61,7 @@ void static_speed_bars(const device::Machine& machine, Report& report) {
   constexpr double kDensity = 1.0 / 16;
   for (const SpeedBars& bars :
        {SpeedBars{16, "blocks of 16", 5, 50}, SpeedBars{1, "elements", 10, 2000}}) {
-    const auto matrix = tools::measured_pattern(kSide, {bars.block, bars.block}, kDensity);
+    const auto matrix = bench::measured_pattern(kSide, {bars.block, bars.block}, kDensity);
     const std::string name = std::string(bars.name) + ", ms of a plan, ";
     report.at_most(std::string(bars.name) + ", time of a second plan by that of the first",
                    second_by_first(matrix, machine), 0.5);

@@ -10,6 +10,7 @@
 #include "tessera/python/src/products.hpp"
 #include "tessera/python/src/rewire.hpp"
 #include "tessera/python/src/simulate.hpp"
+#include "tessera/python/src/study.hpp"
 #include "tessera/python/src/trainer.hpp"
 
 namespace py = pybind11;
@@ -27,6 +28,7 @@ void add_all(py::module_& module) {
   add_plan(module);
   add_products(module);
   add_simulate(module);
+  add_study(module);
   add_trainer(module);
   module.attr("__version__") = TESSERA_VERSION;
 }

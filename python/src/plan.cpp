@@ -149,17 +149,6 @@ void add_plan(py::module_& module) {
       },
       "groups"_a, "rows"_a, "cols"_a, "batch"_a, "block"_a, "density"_a, "dtype"_a, "backward"_a,
       "machine"_a, "options"_a);
-  module.def(
-      "_dense_cycles",
-      [](std::int64_t rows, std::int64_t cols, std::int64_t batch, const std::string& type,
-         bool backward, const device::Machine& machine, const std::string& options) {
-        const Problem problem = problem_of(1, rows, cols, batch, {1, 1}, 1, type, backward);
-        const planner::DensePlanResult dense =
-            report::dense_baseline(problem, machine, planner::parse_options(options, "options"));
-        if (!dense.plan) throw Error(ErrorCode::NoSolution, dense.reason);
-        return dense.plan->cost.cycles.value;
-      },
-      "rows"_a, "cols"_a, "batch"_a, "dtype"_a, "backward"_a, "machine"_a, "options"_a);
 }
 
 }  // namespace tessera::python

@@ -24,7 +24,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/value_range.hpp"
-#include "tessera/tools/report_page.hpp"
+#include "tessera/tools/page/report_page.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace py = pybind11;

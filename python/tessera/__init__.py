@@ -23,9 +23,10 @@ from tessera._core import (
     __version__,
 )
 from tessera._layer import Layer, PassTimes, Rounding
-from tessera._machines import Crossover, crossover, plan, read, simulate, write
+from tessera._machines import plan, read, simulate, write
 from tessera._models import Model, TensorInfo, read_model, write_model
 from tessera._products import matmul, sddmm, spmm
+from tessera._study import Crossover, advise, crossover, sweep, verdict
 
 __all__ = [
     "BadInput",
@@ -44,6 +45,7 @@ __all__ = [
     "Rounding",
     "Run",
     "TensorInfo",
+    "advise",
     "crossover",
     "matmul",
     "plan",
@@ -52,7 +54,9 @@ __all__ = [
     "sddmm",
     "simulate",
     "spmm",
+    "sweep",
     "train",
+    "verdict",
     "write",
     "write_model",
 ]

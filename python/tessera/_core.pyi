@@ -209,9 +209,24 @@ def _plan(
     machine: Machine,
     options: str,
 ) -> Plan: ...
-def _dense_cycles(
-    rows: int, cols: int, batch: int, dtype: str, backward: bool, machine: Machine, options: str
-) -> int: ...
+
+class _Question:
+    def __init__(
+        self,
+        sizes: list[int],
+        block: tuple[int, int],
+        density: float,
+        dtype: str,
+        backward: bool,
+        machine: Machine | None,
+        options: str,
+    ) -> None: ...
+
+def _verdict(question: _Question) -> str: ...
+def _crossover(question: _Question) -> tuple[float, int]: ...
+def _advise_file(path: str, tensor: str, question: _Question) -> str: ...
+def _advise_matrix(weights: _Matrix, question: _Question) -> str: ...
+def _sweep(question: _Question, over: list[tuple[str, list[float]]]) -> str: ...
 def _simulate(
     matrix: _Matrix,
     s: Any,

@@ -1,15 +1,15 @@
-"""Layers on modelled machines of many tiles: plans, runs, and where sparse stops to pay; files."""
+"""Layers on modelled machines of many tiles: plans and runs; files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tessera import _core
-from tessera._core import InvalidArgument, LimitExceeded, Machine, NoSolution
+from tessera._core import LimitExceeded, Machine
 from tessera._options import (
     MOST_SIZE, block_shape, core_dtype, number, options_text, require_one_of, seed_number, text, thread_count,
     whole_number,
@@ -19,7 +19,6 @@ from tessera._weights import read_matrix
 
 _NUMPY = {"float32": np.float32, "float16": np.float16}
 _PASSES = {"all": True, "fwd": False}
-_THOUSAND = 1000  # densities are looked for in thousandths
 
 
 def _backward(passes: str) -> bool:
@@ -110,68 +109,6 @@ def _signs(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> Any:
     if dtype == "bfloat16":
         return (signs.view(np.uint32) >> 16).astype(np.uint16)
     return signs.astype(_NUMPY[dtype])
-
-
-class Crossover(NamedTuple):
-    """Where sparse stops to pay."""
-
-    density: float  # the largest density, in thousandths, at which the sparse plan costs less
-    dense_cycles: int  # of the dense plan of the same passes
-
-
-def crossover(
-    outputs: int,
-    inputs: int,
-    *,
-    batch: int,
-    block: int | tuple[int, int] = 1,
-    dtype: str = "float16",
-    passes: str = "all",
-    machine: str | Machine = "gc200",
-    options: Mapping[str, Any] | None = None,
-) -> Crossover:
-    """Return the density up to which a random sparse layer takes fewer cycles than the dense one.
-
-    options are those of ts.plan and hold for every sparse plan; the dense one has the same share of
-    memory. Plans about ten layers. Raises ts.NoSolution if the dense layer has no plan.
-    """
-    asked = _sparse_only(options)
-
-    def plan_at(thousandths: int) -> _core.Plan | None:
-        try:
-            return plan(
-                outputs, inputs, batch=batch, density=thousandths / _THOUSAND, block=block, dtype=dtype,
-                passes=passes, machine=machine, options=asked,
-            )
-        except NoSolution:
-            return None
-
-    low, high, dense = 0, _THOUSAND, _core._dense_cycles(
-        *_sizes(outputs, inputs, batch), core_dtype(dtype), _backward(passes), _machine(machine), options_text(asked)
-    )
-    while low < high:
-        middle = (low + high + 1) // 2
-        found = plan_at(middle)
-        if found is not None and found.cycles < dense:
-            low = middle
-        else:
-            high = middle - 1
-    return Crossover(low / _THOUSAND, dense)
-
-
-def _sparse_only(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options with the constraint that no plan multiplies the zeros."""
-    asked = dict(options or {})
-    constraints = asked.get("planConstraints", {})
-    if not isinstance(constraints, Mapping):
-        raise InvalidArgument(f"options: planConstraints is {constraints!r}; it must be an object")
-    if constraints.get("useDense") in (True, "true"):
-        raise InvalidArgument(
-            "options: planConstraints.useDense is true; a crossover is between sparse plans and the dense one: "
-            "leave it out"
-        )
-    asked["planConstraints"] = {**constraints, "useDense": False}
-    return asked
 
 
 def read(path: str | os.PathLike[str]) -> Any:

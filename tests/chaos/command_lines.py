@@ -98,7 +98,7 @@ def run(chaos):
     """Run random command lines and check how each of them ends."""
     layer, tessera = chaos.program("sparse_fc_layer"), chaos.program("tessera")
     tables = [([layer], options_of(chaos, layer, []))] * 5
-    for command in ("plan", "run", "inspect", "convert", "compare", "sweep", "crossover", "advise", "matmul", "network",
+    for command in ("plan", "run", "convert", "compare", "sweep", "crossover", "advise", "matmul", "network",
                     "report", "train"):
         tables.append(([tessera, command], options_of(chaos, tessera, [command])))
     chaos.expect(all(options for _, options in tables), "a help page has no options", chaos.run([layer, "--help"]))

@@ -233,7 +233,8 @@ TEST(Explain, PlansWithMoreTilesWithoutPinsAndWithTheOtherSharing) {
           internal::plan_with_buckets({changed.problem, changed.machine, changed.options, nullptr})
               .plan;
       const Lifted* l = find(e, limit);
-      EXPECT_EQ(l->gain, result.plan.cost.cycles - other.cost.cycles) << to_string(limit);
+      EXPECT_EQ(l->gain, std::max(Cycles(), result.plan.cost.cycles - other.cost.cycles))
+          << to_string(limit);
       EXPECT_EQ(l->partition, other.partition);
       return l->binds();
     };
@@ -367,13 +368,52 @@ TEST(Explain, ExplainsBothLayoutsAndWhatOneWouldLose) {
   ASSERT_EQ(two.backward.size(), 1u);
   const Explanation e = explain_plan(r, two);
   ASSERT_EQ(e.backward.size(), 1u);
-  EXPECT_EQ(e.plan.partition, two.partition);
+  EXPECT_EQ(e.plan, two);
   EXPECT_EQ(e.backward[0].plan, two.backward[0]);
   r.options.per_pass_plans = false;
   EXPECT_EQ(e.one_layout_loses,
             plan(r.problem, r.machine, r.options).plan.cost.cycles - two.cost.cycles);
   EXPECT_THAT(to_text(e), HasSubstr("one layout for all passes loses"));
   EXPECT_THAT(to_json(e), HasSubstr("oneLayoutLoses"));
+}
+
+// The layers of training: half of them have a layout of GradA's own.
+TEST(Explain, ExplainsThePlanThatRunsOfRandomTrainingLayers) {
+  Random random(11);
+  int with_two = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    Request r;
+    const std::int64_t side = std::int64_t{1} << (random.below(3) == 0 ? 0 : 2 + random.below(3));
+    r.problem = {.size = {1, 64 * (1 + random.below(8)), 64 * (1 + random.below(8)),
+                          std::int64_t{4} << random.below(4)},
+                 .block = {side, side},
+                 .density = 0.01 + 0.15 * random.unit(),
+                 .grad_a = true,
+                 .grad_w = true};
+    r.machine = device::machine_preset("gc200");
+    r.machine.tiles = 64 << random.below(4);
+    r.options = sparse_options();
+    const PlanResult result = plan(r.problem, r.machine, r.options);
+    if (!result.has_plan) continue;
+    const Explanation e = explain_plan(r, result.plan);
+    with_two += e.backward.empty() ? 0 : 1;
+    EXPECT_EQ(e.plan, result.plan);
+    Cycles sum;
+    for (const TermShare& term : e.terms) sum += term.cycles;
+    EXPECT_EQ(sum, result.plan.cost.cycles);
+    if (!e.backward.empty()) {
+      EXPECT_EQ(e.backward[0].plan, result.plan.backward[0]);
+    }
+    for (const Explanation* part : {&e, e.backward.empty() ? &e : &e.backward[0]}) {
+      for (const Lifted& l : part->limits) EXPECT_GE(l.gain, Cycles(0)) << to_string(l.limit);
+      for (const Alternative& other : part->runners_up) EXPECT_GE(other.loses, Cycles(0));
+      for (const MethodVerdict& v : part->methods_tried)
+        if (v.best) {
+          EXPECT_GE(v.best->loses, Cycles(0)) << to_string(v.methods);
+        }
+    }
+  }
+  EXPECT_GT(with_two, 20);
 }
 
 TEST(Explain, RefusesAPlanOfAnotherRequest) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tessera/bench/published/measured_pattern.hpp"
 #include "tessera/planner/internal/static_search.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
-#include "tessera/tools/published/measured_pattern.hpp"
 
 // 495 plans that were computed from the rules of PopLibs' search: layers of half, sides 256 to
 // 8192, on one Bow IPU, with the pattern that the published measurements drew.
@@ -63,7 +63,7 @@ TEST(StaticParity, ReproducesRetoldPlans) {
   internal::StaticCounts counts;
   for (const RetoldPlan& row : rows) {
     if (row.block != drawn.block || row.side != drawn.side || row.density != drawn.density) {
-      const auto matrix = tools::measured_pattern(row.side, {row.block, row.block}, row.density);
+      const auto matrix = bench::measured_pattern(row.side, {row.block, row.block}, row.density);
       counts = internal::count_blocks(view_of(matrix));
       drawn = row;
     }

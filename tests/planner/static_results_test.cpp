@@ -4,9 +4,9 @@
 #include <regex>
 #include <string>
 
+#include "tessera/bench/published/measured_pattern.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
-#include "tessera/tools/published/measured_pattern.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -23,7 +23,7 @@ TEST(StaticResults, TheTableHasTheCyclesOfThePlanner) {
     if (!std::regex_match(line, cells, row)) continue;
     SCOPED_TRACE(line);
     ++rows;
-    const auto matrix = tools::measured_pattern(1024, {16, 16}, 1 / std::stod(cells[1]));
+    const auto matrix = bench::measured_pattern(1024, {16, 16}, 1 / std::stod(cells[1]));
     const Problem problem = problem_of(matrix, std::stoll(cells[2]));
     const auto popsparse = plan_static_as_poplibs(problem, view_of(matrix), machine).plan.value();
     const auto ours = plan_static(problem, view_of(matrix), machine).plan.value();

@@ -84,8 +84,8 @@ TEST(DenseVerdict, SaysWhichIsFasterIfOnlyTheWholeStepPays) {
 }
 
 TEST(DenseVerdict, GivesTheReasonIfNoDensePlanFits) {
-  const DenseComparison c =
-      compare_cycles("", sparse_of({500, 20}), {std::nullopt, "no dense plan for Fwd"});
+  const DenseComparison c = compare_cycles(
+      "", sparse_of({500, 20}), planner::DensePlanResult{std::nullopt, "no dense plan for Fwd"});
   EXPECT_EQ(verdict_text(c), "only sparse fits: Fwd 500 cycles; no dense plan for Fwd (modelled)");
   EXPECT_TRUE(c.sparse_wins());
   EXPECT_FALSE(c.is_whole_step);
@@ -193,6 +193,38 @@ TEST(DenseVerdict, NamesWhatWouldWinIfDenseDoes) {
   EXPECT_EQ(nlohmann::json::parse(to_json(c))["would_win"][0]["change"], "4x4 blocks");
   c.passes[0].sparse = 400;
   EXPECT_THAT(verdict_text(c), Not(HasSubstr("would win")));
+}
+
+TEST(DenseVerdict, IsAboutEqualWithinTheErrorAndKeepsDense) {
+  DenseComparison c = compare("", {970}, {1000});
+  EXPECT_EQ(c.better(), Better::Neither);
+  EXPECT_FALSE(c.sparse_wins());
+  EXPECT_THAT(verdict_text(c), testing::StartsWith("about equal, keep R dense: Fwd 970 cycles"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(c))["better"], "about equal");
+  c.error = 0.01;
+  EXPECT_TRUE(c.sparse_wins());
+}
+
+TEST(DenseVerdict, SaysWhatIsForecastInPartsOfItsOwn) {
+  DenseComparison c = with_density(compare("", {500}, {1000}), 0.1, 0.2);
+  c.how = "measured, +-1 %";
+  c.outlook.how = "forecast";
+  EXPECT_EQ(
+      verdict_text(c),
+      "Fwd 500 cycles, 2.0x faster than dense (1,000, half sums) (measured, +-1 %); forecast: "
+      "pays up to density 0.2");
+}
+
+TEST(DenseVerdict, IsNoneWhereTheTimesDifferTooMuch) {
+  DenseComparison c = compare("", {500}, {1000});
+  c.how = "measured, +-34 %";
+  c.disturbed = 0.4;
+  EXPECT_EQ(verdict_text(c),
+            "none: the times differ by too much from run to run (measured, +-34 %); other programs "
+            "used 40 % of these cores; run again");
+  const auto json = nlohmann::json::parse(to_json(c));
+  EXPECT_TRUE(json["better"].is_null());
+  EXPECT_EQ(json["sparse_wins"], false);
 }
 
 TEST(DenseVerdict, ShowsTimesInMilliseconds) {

@@ -199,7 +199,7 @@ TEST(Report, EndsInWhetherSparsePays) {
                fmt::format("{:.1f}x as many as dense ({}, {})", 2'001'845.0 / double(dense.value),
                            dense.value, sums_name(report.dense.plan->partials_type)) +
                " (modelled)\n"));
-  report.dense = {std::nullopt, "no dense plan for Fwd: too large"};
+  report.dense = planner::DensePlanResult{std::nullopt, "no dense plan for Fwd: too large"};
   EXPECT_THAT(to_text(report), EndsWith("verdict   only sparse fits: Fwd 2,001,845 cycles; no "
                                         "dense plan for Fwd: too large (modelled)\n"));
 }
@@ -259,7 +259,7 @@ TEST(ReportJson, HasTheCyclesOfBothSidesOfTheVerdict) {
   EXPECT_EQ(verdict().at("sparse_wins"), false);
   EXPECT_EQ(verdict().at("text"), verdict_text(*dense_comparison(report)));
   EXPECT_TRUE(verdict().at("no_dense_plan").is_null());
-  report.dense = {std::nullopt, "too large"};
+  report.dense = planner::DensePlanResult{std::nullopt, "too large"};
   EXPECT_EQ(verdict().at("no_dense_plan"), "too large");
   EXPECT_TRUE(verdict().at("dense_over_sparse").is_null());
 }

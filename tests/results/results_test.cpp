@@ -9,9 +9,9 @@
 
 #include "tessera/bench/planner/quality.hpp"
 #include "tessera/bench/planner/training.hpp"
+#include "tessera/bench/published/published.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/tests/support/results_table.hpp"
-#include "tessera/tools/published/published.hpp"
 
 namespace tessera {
 namespace {
@@ -34,13 +34,13 @@ void expect_rows(const std::string& text, const std::vector<std::string>& beginn
 }
 
 TEST(Results, OfPublishedRunsAreThoseOfTheModel) {
-  std::vector<tools::PublishedPoint> points = tools::published_points();
+  std::vector<bench::PublishedPoint> points = bench::published_points();
   std::erase_if(points, [](const auto& p) { return p.side > 2048; });
-  const tools::Repetition how{device::machine_preset("bow"),
+  const bench::Repetition how{device::machine_preset("bow"),
                               {4, 16, 64, 256, 1024, 4096, 16384, 65536}};
   const auto executor = make_executor();
-  std::vector<tools::Repeated> repeated;
-  for (const auto& point : points) repeated.push_back(tools::repeat(point, how, *executor));
+  std::vector<bench::Repeated> repeated;
+  for (const auto& point : points) repeated.push_back(bench::repeat(point, how, *executor));
   expect_rows(to_text(repeated, how), {"2048\t16\t", "512\t16\t"}, "published.tsv");
 }
 

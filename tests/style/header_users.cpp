@@ -128,7 +128,8 @@ std::set<std::string> public_headers(const std::vector<SourceFile>& files) {
       kModule(R"(\btessera_module\(([^)]*)\))");
   std::set<std::string> headers;
   for (const SourceFile& file : files) {
-    if (!file.path.ends_with("/CMakeLists.txt")) continue;
+    // Benchmarks are programs of their own, and nobody installs their libraries.
+    if (!file.path.ends_with("/CMakeLists.txt") || file.path.starts_with("bench/")) continue;
     const std::string text = text_of(file);
     Variables variables;
     for (std::sregex_iterator set(text.begin(), text.end(), kSet), end; set != end; ++set)

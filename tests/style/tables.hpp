@@ -34,15 +34,30 @@ inline const Arrows& arrows() {
       {"train", {"runtime", "host", "io", "device", "partitioner", "verify", "sparse", "base"}},
       {"arrays", {"train", "runtime", "host", "device", "sparse", "base"}},
       {"distributed", {"pod", "host", "io", "json", "verify", "sparse", "base"}},
-      {"tools",
-       {"report", "train", "distributed", "pod", "collectives", "runtime", "host", "io", "json",
-        "verify", "partitioner", "planner", "codelets", "device", "sparse", "base"}},
+      {"study",
+       {"report", "pod", "collectives", "runtime", "host", "io", "planner", "codelets", "device",
+        "sparse", "base"}},
+      {"tools/page", {"report", "runtime", "partitioner", "base"}},
+      {"tools/options",
+       {"tools/page", "study", "report", "pod", "runtime", "host", "io", "json", "partitioner",
+        "planner", "codelets", "device", "sparse", "base"}},
+      {"tools/run",
+       {"tools/options", "tools/page", "study", "report", "pod", "runtime", "host", "io", "verify",
+        "partitioner", "planner", "codelets", "device", "sparse", "base"}},
+      {"tools/ranks",
+       {"tools/run", "tools/options", "study", "report", "distributed", "host", "io", "verify",
+        "sparse", "base"}},
+      {"tools/commands",
+       {"tools/run", "tools/options", "tools/page", "study", "report", "train", "pod", "runtime",
+        "host", "io", "json", "verify", "partitioner", "planner", "codelets", "device", "sparse",
+        "base"}},
+      {"tools", {"tools/commands", "tools/ranks", "tools/run", "tools/options", "base"}},
       {"tessera.hpp",  // the umbrella
        {"report", "runtime", "host", "io", "verify", "partitioner", "planner", "codelets", "device",
         "sparse", "base"}},
       {"python",
        {"report", "runtime", "host", "train", "io", "verify", "partitioner", "planner", "codelets",
-        "device", "sparse", "base", "tools/report_page.hpp"}},
+        "device", "sparse", "base", "study", "tools/page"}},
       {"tests", {kEverything}},
       {"bench", {kEverything}},
       {"examples", {kEverything}},
@@ -52,10 +67,11 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",    "json",        "sparse",      "arrays",   "io",
-      "verify",  "device",      "collectives", "codelets", "planner/solver",
-      "planner", "partitioner", "host",        "runtime",  "pod",
-      "report",  "train",       "distributed", "tools",    "python"};
+      "base",           "json",        "sparse",     "arrays",         "io",        "verify",
+      "device",         "collectives", "codelets",   "planner/solver", "planner",   "partitioner",
+      "host",           "runtime",     "pod",        "report",         "study",     "train",
+      "distributed",    "tools",       "tools/page", "tools/options",  "tools/run", "tools/ranks",
+      "tools/commands", "python"};
   return folders;
 }
 

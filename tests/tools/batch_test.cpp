@@ -1,4 +1,4 @@
-#include "tessera/tools/tessera/batch.hpp"
+#include "tessera/tools/commands/batch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,13 @@
-#include "tessera/tools/block_choice.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/error.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/block_study.hpp"
+#include "tessera/tools/options/models.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -37,12 +36,9 @@ const std::vector<std::string> kRandom{"--input-size=64", "--output-size=96", "-
 
 TEST(ChooseBlock, TakesTheBlockWithTheFewestPlannedCycles) {
   LayerArguments a = small_layer();
-  BlockStudy study(a);
-  Cycles least = study.plan_random({1, 1}, 0.1).cycles;
-  BlockShape best{1, 1};
-  for (const std::int64_t side : kBlockSides)
-    if (const Cycles cycles = study.plan_random({side, side}, 0.1).cycles; cycles < least)
-      least = cycles, best = {side, side};
+  const auto model = planned_model(a, problem_of(a), make_machine(a));
+  const std::vector<study::Cost> costs = study::in_square_blocks(*model, {.density = 0.1});
+  const BlockShape best = study::cheapest_of(costs)->block;
   const std::string note = choose_block(a, {});
   EXPECT_EQ(a.block, best);
   EXPECT_THAT(note, StartsWith("block size by planned cycles: " + std::to_string(best.rows) + "x"));
@@ -59,11 +55,16 @@ TEST(ChooseBlock, CountsTheBlocksOfAFile) {
                       sparse::with_block(sparse::random_pattern(96, 64, {8, 8}, 0.1, 3), {1, 1}));
   choose_block(a, {});
   LayerArguments sized = a;
-  BlockStudy study(sized);
-  const auto file = load_weights(a.matrix).matrix;
-  const BlockPlan chosen = study.plan_pattern(file, a.block);
-  for (const std::int64_t side : kBlockSides)
-    EXPECT_LE(chosen.cycles, study.plan_pattern(file, {side, side}).cycles);
+  const auto file = load_pattern(sized);
+  const auto model = planned_model(sized, problem_of(sized), make_machine(sized));
+  const auto costs = study::in_square_blocks(*model, {.pattern = &*file});
+  EXPECT_EQ(study::cheapest_of(costs)->block, a.block);
+}
+
+TEST(PlannedCosts, RefuseAConstraintThatAsksForDense) {
+  LayerArguments a = small_layer();
+  a.plan_constraints = R"({"useDense": true})";
+  EXPECT_THROW(planned_model(a, problem_of(a), make_machine(a)), Error);
 }
 
 TEST(ChooseBlock, LeavesABlockThatWasGiven) {

@@ -28,9 +28,9 @@ std::string too_wide(const std::string& text) {
   return found;
 }
 
-const std::vector<std::string> kCommands{"plan",    "run",     "bench",  "inspect",   "convert",
-                                         "compare", "report",  "sweep",  "crossover", "advise",
-                                         "network", "machine", "doctor", "train",     "matmul"};
+const std::vector<std::string> kCommands{"plan",    "run",    "bench",     "convert", "compare",
+                                         "report",  "sweep",  "crossover", "advise",  "network",
+                                         "machine", "doctor", "train",     "matmul"};
 
 std::string help_of(std::vector<std::string> words) {
   words.push_back("--help");
@@ -73,7 +73,7 @@ TEST(Output, OfEveryCommandFitsAPage) {
            "sparse_fc_layer " + layer +
                R"( --matmul-options '{"partitioner.forceBucketSpills":"true"}')",
            "tessera plan " + layer + " --explain", "tessera run " + layer + " --block-size 16",
-           "tessera bench --batch batch", "tessera inspect w.smtx",
+           "tessera bench --batch batch", "tessera advise w.smtx",
            "tessera advise w.smtx --machine mk1 --machine host", "tessera convert w.smtx w.mtx",
            "tessera sweep --over tiles --values 64,1472 " + quick + " --density 0.1",
            "tessera sweep --over memory --values 2048,638976 " + quick + " --density 0.1",

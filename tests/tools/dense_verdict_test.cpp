@@ -1,4 +1,4 @@
-#include "tessera/tools/dense_verdict.hpp"
+#include "tessera/tools/options/dense_verdict.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ TEST(DenseNote, NamesTheDensePlanAndHowToKeepRSparse) {
 }
 
 TEST(VerdictLine, HasTheWordsOfReports) {
-  const report::DenseComparison none =
-      report::compare_cycles("", {{Pass::Fwd, Cycles(7)}}, {std::nullopt, "too large"});
+  const report::DenseComparison none = report::compare_cycles(
+      "", {{Pass::Fwd, Cycles(7)}}, planner::DensePlanResult{std::nullopt, "too large"});
   EXPECT_EQ(verdict_line(none), "verdict    " + report::verdict_text(none) + "\n");
 }
 

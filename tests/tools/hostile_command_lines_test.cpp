@@ -121,7 +121,7 @@ TEST(CommandLine, RefusesNamesThatAreTooLongForTheFileSystem) {
   for (const char* option : {"--plan-cache=", "--output-dir=", "--html=", "--trace=", "--plan=",
                              "--machine=", "--values=", "--input=", "--config=", "@"})
     refused(layer({option + name}));
-  refused({TESSERA_TOOL, "inspect", name});
+  refused({TESSERA_TOOL, "advise", name});
   refused({TESSERA_TOOL, "bench", "--output", name, "--", "-h"});
   refused({TESSERA_TOOL, "train", "--data", name});
 }
@@ -137,7 +137,7 @@ TEST(CommandLine, EscapesControlCharactersOfNamesInMessages) {
   const std::string name = "no\x1b]0;title\x07.mtx";
   for (const Words& words :
        {Words{TESSERA_SPARSE_FC_LAYER, "--matrix", name},
-        Words{TESSERA_SPARSE_FC_LAYER, "--" + name}, Words{TESSERA_TOOL, "inspect", name}}) {
+        Words{TESSERA_SPARSE_FC_LAYER, "--" + name}, Words{TESSERA_TOOL, "advise", name}}) {
     const Outcome outcome = run(words);
     EXPECT_THAT(outcome.err, Not(HasSubstr("\x1b")));
     EXPECT_THAT(outcome.err, Not(HasSubstr("\x07")));

@@ -1,4 +1,4 @@
-#include "tessera/tools/internal/interrupt.hpp"
+#include "tessera/tools/options/interrupt.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "tessera/base/internal/unfinished_files.hpp"
+#include "tessera/study/timing.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
-#include "tessera/tools/internal/host_timing.hpp"
 
 namespace tessera::test {
 namespace {
@@ -36,7 +36,7 @@ class Child {
     }
     ::dup2(out_[1], 1);
     ::dup2(out_[1], 2);
-    tools::internal::catch_interrupts();
+    tools::catch_interrupts();
     std::fputs("ready", stdout);
     std::fflush(stdout);
     ::_exit(body());
@@ -75,7 +75,7 @@ int work() {
 TEST(Interrupt, EndsWorkThatDoesNotStopAndReportsWhatWasFinished) {
   for (const auto& [signal, exit] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
     Child child([] {
-      tools::internal::set_results_so_far("3 of 7 problems\n");
+      tools::set_results_so_far("3 of 7 problems\n");
       return work();
     });
     EXPECT_EQ(child.end_by({signal}), exit);
@@ -94,13 +94,14 @@ TEST(Interrupt, EndsWorkThatDoesNotStopSoon) {
 
 TEST(Interrupt, EndsRepeatedMeasurementsAfterTheRunThatGoesOn) {
   Child child([] {
-    const tools::internal::EndsByItself passing;
+    const tools::EndsByItself passing;
     int runs = 0;
-    tools::internal::measure([&] {
-      while (!tools::internal::is_interrupted()) std::this_thread::sleep_for(1ms);
+    const auto run_once = [&] {
+      while (!tools::is_interrupted()) std::this_thread::sleep_for(1ms);
       ++runs;
       return host::HostTimes();
-    });
+    };
+    study::measure(run_once, tools::is_interrupted);
     return runs;
   });
   EXPECT_EQ(child.end_by({SIGINT}), 2) << "the first run and the one that is measured";
@@ -121,8 +122,8 @@ TEST(Interrupt, LeavesNoUnfinishedFile) {
 TEST(Interrupt, LetsWorkThatStopsByItselfTakeItsTime) {
   Child child([] {
     {
-      const tools::internal::EndsByItself pass;
-      while (!tools::internal::is_interrupted()) std::this_thread::sleep_for(1ms);
+      const tools::EndsByItself pass;
+      while (!tools::is_interrupted()) std::this_thread::sleep_for(1ms);
     }
     std::this_thread::sleep_for(1500ms);  // the report is written
     return 42;
@@ -132,7 +133,7 @@ TEST(Interrupt, LetsWorkThatStopsByItselfTakeItsTime) {
 
 TEST(Interrupt, EndsAtOnceWithTheSecondSignal) {
   Child child([] {
-    const tools::internal::EndsByItself pass;
+    const tools::EndsByItself pass;
     return work();
   });
   // The system may deliver two signals that wait in either order.

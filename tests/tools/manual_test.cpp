@@ -41,9 +41,8 @@ TEST(GeneratedPages, NameTheOptionsOfSubCommandsToo) {
   for (const char* kind : {"man", "bash", "zsh", "fish"}) {
     std::string page = run({TESSERA_TOOL, "--generate", kind}).out;
     page = std::regex_replace(page, std::regex("\\\\-"), "-");
-    for (const char* command :
-         {"plan", "run", "bench", "inspect", "convert", "compare", "report", "sweep", "crossover",
-          "advise", "network", "machine", "doctor", "train"}) {
+    for (const char* command : {"plan", "run", "bench", "convert", "compare", "report", "sweep",
+                                "crossover", "advise", "network", "machine", "doctor", "train"}) {
       EXPECT_THAT(page, HasSubstr(command));
       for (const std::string& name : options_of(run({TESSERA_TOOL, command, "--help"}).out))
         EXPECT_NE(page.find((std::string(kind) == "fish" ? "-l " : "--") + name), page.npos)

@@ -12,7 +12,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/tessera/network_file.hpp"
+#include "tessera/tools/commands/network_file.hpp"
 
 namespace tessera::test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/options/inputs.hpp"
 
 namespace tessera::test {
 namespace {

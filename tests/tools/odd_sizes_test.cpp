@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tessera/planner/plan_json.hpp"
+#include "tessera/study/plan_notes.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/plan_notes.hpp"
 
 namespace tessera::test {
 namespace {
@@ -80,7 +80,7 @@ TEST(OddSizes, ArePlannedAsTheyAre) {
                                "--matrix=" + folder.write("corners.mtx", kCorners)});
   ASSERT_EQ(of_file.exit, 0) << of_file.err;
   const Problem problem =
-      planner::plan_from_json(tools::without_notes(of_file.out), "stdout").problem;
+      planner::plan_from_json(study::without_notes(of_file.out), "stdout").problem;
   EXPECT_EQ(problem.size, (Dims{1, 5, 7, 1}));
   EXPECT_EQ(problem.density, 0.5) << "two of the four blocks that cover it";
   const Outcome of_sizes = run({TESSERA_TOOL, "plan", "--input-size=50", "--output-size=33",

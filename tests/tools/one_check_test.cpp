@@ -2,9 +2,9 @@
 
 #include "tessera/sparse/internal/check_count.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
-#include "tessera/tools/sparse_fc_layer/arguments.hpp"
-#include "tessera/tools/sparse_fc_layer/run.hpp"
-#include "tessera/tools/sparse_fc_layer/weights.hpp"
+#include "tessera/tools/run/arguments.hpp"
+#include "tessera/tools/run/run.hpp"
+#include "tessera/tools/run/weights.hpp"
 
 // Counts the checks and copies of weights in the README's demo.
 namespace tessera::tools {

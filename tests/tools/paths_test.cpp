@@ -1,6 +1,6 @@
 // The files that a command line names are checked together, before any work.
 
-#include "tessera/tools/internal/paths.hpp"
+#include "tessera/tools/options/paths.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/report_page.hpp"
+#include "tessera/tools/page/report_page.hpp"
 
 namespace tessera::test {
 namespace {
@@ -111,8 +111,7 @@ TEST(Paths, OfEveryResultOfARunAreKnown) {
         run_words({"--output-dir", out, "--groups=2", "--batch-size=8"}), host})
     EXPECT_EQ(run(words).exit, 0);
   for (const auto& entry : fs::directory_iterator(folder / "out"))
-    EXPECT_TRUE(tools::internal::is_result_of_a_run(entry.path().filename().string()))
-        << entry.path();
+    EXPECT_TRUE(tools::is_result_of_a_run(entry.path().filename().string())) << entry.path();
 }
 
 TEST(Paths, OfTheRatesOfThisComputerAreInTheirFolder) {

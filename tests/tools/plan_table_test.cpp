@@ -1,4 +1,4 @@
-#include "tessera/tools/tessera/plan_table.hpp"
+#include "tessera/tools/commands/plan_table.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/tessera/table.hpp"
+#include "tessera/tools/options/table.hpp"
 
 namespace tessera::tools {
 namespace {

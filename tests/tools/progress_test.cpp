@@ -1,4 +1,4 @@
-#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/options/progress.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ class AtTerminal {
 
 // Work of so long under one progress, 3 of 12 parts done.
 int work(std::chrono::milliseconds length, bool quiet = false) {
-  tools::internal::Progress progress(quiet);
+  tools::Progress progress(quiet);
   progress.set("measuring", 3, 12);
   std::this_thread::sleep_for(length);
   return 0;
@@ -84,7 +84,7 @@ struct Seen {
     children.push_back(child("xterm", false, [] { return work(1500ms); }));
     children.push_back(child("xterm", false, [] { return work(2300ms, /*quiet=*/true); }));
     children.push_back(child("xterm", false, [] {
-      tools::internal::Progress progress(false);
+      tools::Progress progress(false);
       progress.set(std::string(200, 'x'), 1, 2);
       std::this_thread::sleep_for(2300ms);
       return 0;

@@ -111,7 +111,7 @@ TEST(ReportJson, SaysWhatTheTableSaysAndHowItCameAbout) {
   EXPECT_EQ(report["status"], "passed");
   EXPECT_EQ(report["how"]["cycles"], "modelled");
   EXPECT_EQ(report["how"]["moved_bytes"], "counted");
-  EXPECT_EQ(report["configuration"]["input-size"], "48");
+  EXPECT_EQ(report["configuration"]["input-size"], 48);
   EXPECT_EQ(report["configuration"]["machine"], "gc200");
   std::int64_t total = 0;
   for (const json& pass : report["passes"]) {

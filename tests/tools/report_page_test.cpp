@@ -1,4 +1,4 @@
-#include "tessera/tools/report_page.hpp"
+#include "tessera/tools/page/report_page.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

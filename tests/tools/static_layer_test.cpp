@@ -1,5 +1,5 @@
 // Layers whose pattern stays, in the programs.
-#include "tessera/tools/static_layer.hpp"
+#include "tessera/study/static_layer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/shared_data.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
-#include "tessera/tools/report_page.hpp"
+#include "tessera/tools/page/report_page.hpp"
 
 namespace tessera::test {
 namespace {
@@ -105,7 +105,7 @@ TEST(StaticPlanCommand, PrintsThePlanOfTheLibrary) {
   machine.tiles = 16;
   Problem problem{.size = {1, 64, 96, 20}, .block = {4, 4}, .grad_a = true, .grad_w = true};
   const auto expected =
-      planner::plan_static(problem, tools::block_pattern(matrix), machine).plan.value();
+      planner::plan_static(problem, study::block_pattern(matrix), machine).plan.value();
   EXPECT_EQ(planner::static_plan_from_json(json["plan"].dump(), "plan"), expected);
   EXPECT_LE(json["explanation"]["bounds"]["kernel"],
             json["plan"]["cost"]["passes"][0]["terms"].size() * 1'000'000);

@@ -15,9 +15,9 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tests/train/training_case.hpp"
-#include "tessera/tools/exit_code.hpp"
-#include "tessera/tools/report_page.hpp"
-#include "tessera/tools/tessera/pattern_update.hpp"
+#include "tessera/tools/commands/pattern_update.hpp"
+#include "tessera/tools/options/exit_code.hpp"
+#include "tessera/tools/page/report_page.hpp"
 
 namespace tessera::test {
 namespace {

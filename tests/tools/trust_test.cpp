@@ -1,4 +1,4 @@
-#include "tessera/tools/sparse_fc_layer/trust.hpp"
+#include "tessera/tools/run/trust.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

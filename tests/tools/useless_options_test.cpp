@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/report_page.hpp"
+#include "tessera/tools/page/report_page.hpp"
 
 namespace tessera::test {
 namespace {
@@ -38,8 +38,8 @@ TEST(UselessOptions, OfTheTextOfARunAreRefusedWithoutThatText) {
   expect_refused(command("run", {"--report-tiles"}), "--report-tiles: adds to the report in JSON");
 }
 
-TEST(UselessOptions, OfInspectAreUnknown) {
-  const Outcome outcome = run({TESSERA_TOOL, "inspect", "a.smtx", "--block-size=4"});
+TEST(UselessOptions, OfAdviceAreUnknown) {
+  const Outcome outcome = run({TESSERA_TOOL, "advise", "a.smtx", "--block-size=4"});
   expect_refused(outcome, "--block-size");
 }
 

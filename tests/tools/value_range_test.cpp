@@ -1,4 +1,4 @@
-#include "tessera/tools/sparse_fc_layer/value_range.hpp"
+#include "tessera/tools/run/value_range.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/sparse_fc_layer/run.hpp"
+#include "tessera/tools/run/run.hpp"
 
 namespace tessera::tools {
 namespace {

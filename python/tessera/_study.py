@@ -1,0 +1,155 @@
+"""Does sparse pay: verdicts, advice, break-even densities and sweeps, the same as those of the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tessera import _core
+from tessera._core import InvalidArgument, Machine
+from tessera._machines import _backward, _machine, _sizes
+from tessera._options import block_shape, core_dtype, number, options_text, text, whole_number
+from tessera._weights import read_matrix
+
+
+def _question(
+    sizes: tuple[int, int, int],
+    machine: str | Machine,
+    *,
+    block: int | tuple[int, int] = 1,
+    density: float = 1,
+    dtype: str,
+    passes: str,
+    options: Mapping[str, Any] | None = None,
+) -> _core._Question:
+    on = None if machine == "host" else _machine(machine)
+    if on is None and options:
+        raise InvalidArgument("options are those of plans for modelled machines; this computer has none: leave them out")
+    return _core._Question(
+        list(sizes), block_shape(block), number("density", density), core_dtype(dtype), _backward(passes), on,
+        options_text(_sparse_only(options)),
+    )
+
+
+def verdict(
+    outputs: int,
+    inputs: int,
+    *,
+    batch: int,
+    density: float,
+    block: int | tuple[int, int] = 1,
+    dtype: str = "float32",
+    passes: str = "fwd",
+    machine: str | Machine = "host",
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return whether a random sparse layer pays beside the dense one, and what would win if it does not.
+
+    machine   "host", which is this computer and forecast, or those of ts.plan, which are modelled
+    options   those of ts.plan, of modelled machines
+
+    "better" is "sparse", "dense", or "about equal" within the error that is stated for such costs; "text" is a
+    sentence for people, and the other keys are those of a verdict in a report.
+    """
+    asked = _question(
+        _sizes(outputs, inputs, batch), machine, block=block, density=density, dtype=dtype, passes=passes,
+        options=options,
+    )
+    return json.loads(_core._verdict(asked))
+
+
+def advise(
+    weights: Any,
+    *,
+    batch: int,
+    tensor: str = "",
+    dtype: str = "float32",
+    passes: str = "fwd",
+    machine: str | Machine = "host",
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the best form for weights: blocks of a size, or dense.
+
+    weights   as of ts.Layer, or the path of a file: every matrix of a .safetensors file, or `tensor` of it
+
+    The result is that of `tessera advise --json`: result["machines"][0]["layers"] has an entry for each matrix.
+    """
+    asked = _question((1, 1, whole_number("batch", batch)), machine, dtype=dtype, passes=passes, options=options)
+    if isinstance(weights, (str, os.PathLike)):
+        return json.loads(_core._advise_file(os.fspath(weights), text("tensor", tensor), asked))
+    return json.loads(_core._advise_matrix(read_matrix(weights), asked))
+
+
+def sweep(
+    over: Mapping[str, Sequence[float]],
+    *,
+    outputs: int = 1,
+    inputs: int = 1,
+    batch: int = 1,
+    density: float = 0.1,
+    block: int | tuple[int, int] = 1,
+    dtype: str = "float32",
+    passes: str = "fwd",
+    machine: str | Machine = "host",
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Compare a layer with the dense one at all points of a grid, for example {"density": [0.01, 0.1]}.
+
+    over      figures of the layer (density, block, batch, inputs, outputs) or of a modelled machine, and values
+    machine   "host", which is this computer and measured, or those of ts.plan, which are modelled
+
+    The result is that of `tessera sweep --json`; result["points"] has the figures of every point. Ctrl-C ends it.
+    """
+    asked = _question(
+        _sizes(outputs, inputs, batch), machine, block=block, density=density, dtype=dtype, passes=passes,
+        options=options,
+    )
+    axes = [(text("over", figure), [number(figure, value) for value in values]) for figure, values in over.items()]
+    return json.loads(_core._sweep(asked, axes))
+
+
+class Crossover(NamedTuple):
+    """Where sparse stops to pay."""
+
+    density: float  # the largest density, in thousandths, at which the sparse plan costs less
+    dense_cycles: int  # of the dense plan of the same passes
+
+
+def crossover(
+    outputs: int,
+    inputs: int,
+    *,
+    batch: int,
+    block: int | tuple[int, int] = 1,
+    dtype: str = "float16",
+    passes: str = "all",
+    machine: str | Machine = "gc200",
+    options: Mapping[str, Any] | None = None,
+) -> Crossover:
+    """Return the density up to which a random sparse layer takes fewer cycles than the dense one.
+
+    options are those of ts.plan and hold for every sparse plan; the dense one has the same share of
+    memory. A batch that has no sparse plan as a whole is planned in equal parts. Raises ts.NoSolution if the dense
+    layer has no plan.
+    """
+    asked = _question(
+        _sizes(outputs, inputs, batch), _machine(machine), block=block, dtype=dtype, passes=passes, options=options
+    )
+    return Crossover(*_core._crossover(asked))
+
+
+def _sparse_only(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the options with the constraint that no plan multiplies the zeros."""
+    asked = dict(options or {})
+    constraints = asked.get("planConstraints", {})
+    if not isinstance(constraints, Mapping):
+        raise InvalidArgument(f"options: planConstraints is {constraints!r}; it must be an object")
+    if constraints.get("useDense") in (True, "true"):
+        raise InvalidArgument(
+            "options: planConstraints.useDense is true; a crossover is between sparse plans and the dense one: "
+            "leave it out"
+        )
+    asked["planConstraints"] = {**constraints, "useDense": False}
+    return asked

@@ -1,0 +1,198 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "tessera/base/error.hpp"
+#include "tessera/tools/commands/batch.hpp"
+#include "tessera/tools/commands/commands.hpp"
+#include "tessera/tools/commands/peers.hpp"
+#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/options/command_line.hpp"
+#include "tessera/tools/options/exit_code.hpp"
+#include "tessera/tools/options/interrupt.hpp"
+#include "tessera/tools/options/layer_options.hpp"
+#include "tessera/tools/options/numbers.hpp"
+#include "tessera/tools/options/paths.hpp"
+#include "tessera/tools/options/progress.hpp"
+#include "tessera/tools/run/ranks.hpp"
+
+namespace tessera::tools {
+namespace {
+
+struct BenchArguments {
+  std::vector<std::string> files, problem;
+  BatchMode mode = BatchMode::Correctness;
+  std::string shard = "1/1", output;
+  std::int64_t start = 0;
+  double limit_milliseconds = 0;
+  double timeout_seconds = 300;
+  bool quiet = false;
+  bool peers = false, json = false;
+  Arguments layer;  // of --peers
+};
+
+// Reads "i/n" with 1 <= i <= n.
+std::pair<std::int64_t, std::int64_t> shard_of(std::string text) {
+  std::replace(text.begin(), text.end(), '/', ',');
+  const auto pair = parse_pair(text);
+  if (!pair || text.find(',') == text.npos || pair->first < 1 || pair->first > pair->second)
+    throw Error(ErrorCode::InvalidArgument,
+                "--shard must be i/n with 1 <= i <= n, for example 2/4");
+  return *pair;
+}
+
+// The options that describe the layer of --peers.
+constexpr const char* kPeerOptions[] = {
+    "--matrix",          "--input-size", "--output-size", "--density",      "--sparsity",
+    "--sparsity-factor", "--batch-size", "--block-size",  "--single-phase", "--data-type",
+    "--partials-type",   "--machine",    "--threads",     "--json"};
+
+int bench_peers(const BenchArguments& a) {
+  catch_interrupts();
+  Progress progress(a.quiet);
+  const PeerRun run = run_peers(a.layer, a.mode != BatchMode::Performance, progress);
+  const EndsByItself reporting;
+  a.json ? print_results(to_json_lines(run)) : print_text(to_text(run));
+  if (is_interrupted()) return interrupted_exit_code();
+  return run.has_wrong_result() ? kCheckFailed : kOk;
+}
+
+void check_peers(const CLI::App& app, const BenchArguments& a) {
+  if (a.peers) {
+    for (const char* option : {"--shard", "--start", "--output", "--max-ms-per-prb"})
+      if (app.count(option) > 0)
+        throw CLI::ValidationError(option, "is for batches of problems; omit it with --peers");
+    if (!a.files.empty() || !a.problem.empty())
+      throw CLI::ValidationError("--peers", "measures one layer; omit --batch and problems");
+    if (a.mode != BatchMode::Correctness && a.mode != BatchMode::Performance)
+      throw CLI::ValidationError("--mode", "with --peers it is correctness or performance");
+    if (!is_host(a.layer))
+      throw CLI::ValidationError("--peers", "libraries run on this computer; give --machine host");
+    return require_weights(app, a.layer);
+  }
+  for (const char* option : kPeerOptions)
+    if (app.count(option) > 0)
+      throw CLI::ValidationError(option, "needs --peers; options of a problem follow after --");
+  if (a.files.empty() && a.problem.empty())
+    throw CLI::ValidationError("bench", "give --batch FILE, a problem after --, or --peers");
+}
+
+int bench(const BenchArguments& a) {
+  if (ranks() != nullptr && (a.peers || !a.output.empty()))
+    throw Error(ErrorCode::InvalidArgument,
+                "--peers and --output are for one process; start the program without mpirun");
+  if (a.peers) return bench_peers(a);
+  std::vector<std::vector<std::string>> problems;
+  for (const std::string& file : a.files)
+    for (auto& words : read_batch(file)) problems.push_back(std::move(words));
+  if (!a.problem.empty()) problems.push_back(a.problem);
+  const auto [shard, shards] = shard_of(a.shard);
+  if (ranks() == nullptr) catch_interrupts();
+  BatchResults results(a.output);
+  BatchSummary summary;
+  Progress progress(a.quiet || ranks() != nullptr);
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    if (std::int64_t(i) < a.start || std::int64_t(i) % shards != shard - 1) continue;
+    if (is_interrupted()) break;
+    progress.set("problem " + std::to_string(i), std::int64_t(i), std::ssize(problems));
+    const std::string repro = repro_line(problems[i]);
+    std::optional<BatchResult> result = results.find(repro, a.mode, a.limit_milliseconds);
+    const bool is_old = result.has_value();
+    if (!is_old) result = run_problem(problems[i], a.mode, a.limit_milliseconds);
+    if (is_interrupted()) break;  // it may be incomplete, so the next call runs it again
+    const EndsByItself reporting;
+    if (!is_old) results.add(repro, a.mode, *result);
+    summary.add(*result);
+    set_results_so_far(to_text(summary));
+    progress.hide();
+    if (!a.quiet || result->status == BatchStatus::Failed)
+      print_text(to_text(*result, std::int64_t(i), repro));
+  }
+  const EndsByItself reporting;
+  progress.hide();
+  print_text(to_text(summary));
+  if (is_interrupted()) return interrupted_exit_code();
+  if (summary.count(BatchStatus::Failed) + summary.count(BatchStatus::InvalidArguments) > 0)
+    return kCheckFailed;
+  const std::int64_t skipped = summary.count(BatchStatus::Skipped);
+  return skipped > 0 && skipped == summary.all() ? kNothingFits : kOk;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, std::function<int()>& run) {
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "Runs many problems, one per line, each written as options of tessera run. A line --batch "
+      "FILE includes another file; '#' starts a comment. Options on a line with --batch or --reset "
+      "apply to all problems after it, until the next --reset.");
+  command->footer(std::string(kExitCodes) +
+                  "\nExamples: tessera bench --mode plan --batch problems.txt --shard 1/4\n"
+                  "          tessera bench --batch problems.txt --output results.jsonl\n"
+                  "          tessera bench --machine host --peers --matrix layer.smtx "
+                  "--batch-size 256");
+  const auto a = std::make_shared<BenchArguments>();
+  command->add_option("--batch", a->files, "file of problems; may be given more than once")
+      ->type_name("FILE");
+  static const std::map<std::string, BatchMode> modes{{"correctness", BatchMode::Correctness},
+                                                      {"performance", BatchMode::Performance},
+                                                      {"plan", BatchMode::Plan},
+                                                      {"list", BatchMode::List}};
+  auto* mode = command->add_option(
+      "--mode", a->mode,
+      "work per problem: correctness (run and check), performance (run only), plan (plan and "
+      "encode) or list (print the problem only)");
+  offer_values(mode, {"correctness", "performance", "plan", "list"})
+      ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case).description(""))
+      ->type_name("MODE")
+      ->default_str("correctness");
+  command
+      ->add_option(
+          "--shard", a->shard,
+          "share of the problems to run, as i/n: every n-th problem, starting with the i-th")
+      ->capture_default_str();
+  require_whole(command->add_option("--start", a->start,
+                                    "number of the first problem to run, counted from 0"),
+                0, kLargestSize)
+      ->capture_default_str();
+  require_writable_file(
+      *command
+           ->add_option("--output", a->output,
+                        "file of JSON lines to append the results to; problems that it already has "
+                        "are not run again")
+           ->type_name("FILE.jsonl"));
+  constexpr double kLongest = 1e9;  // 11 days
+  require_number(
+      command->add_option("--max-ms-per-prb", a->limit_milliseconds,
+                          "time limit per problem in milliseconds; a problem that exceeds it stops "
+                          "before its next step and is SKIPPED; 0 means no limit"),
+      0, kLongest)
+      ->capture_default_str();
+  command->add_flag("-q,--quiet", a->quiet, "print only failures and the summary");
+  command->add_option("problem", a->problem, "options of one more problem, after --");
+  command->add_flag("--peers", a->peers,
+                    "measure one layer on this computer beside the dense product, Eigen and SciPy; "
+                    "the options below describe the layer");
+  command->add_flag("--json", a->json, "with --peers, print a line of JSON per pass and library");
+  add_weights_options(*command, a->layer);
+  add_layer_options(*command, a->layer);
+  a->layer.data_type = DataType::Float;  // the type of the other libraries
+  command->get_option("--data-type")->default_str("float");
+  command->add_option("--machine", a->layer.machine, "with --peers: host, which is this computer")
+      ->type_name("MACHINE");
+  require_whole(command->add_option("--threads", a->layer.threads,
+                                    "with --peers, number of threads; 0 uses all"),
+                0, kMostThreads)
+      ->capture_default_str();
+  add_rank_options(*command, a->timeout_seconds);
+  command->callback([command, a, &run] {
+    check_peers(*command, *a);
+    check_rank_options(*command);
+    run = [a] {
+      return with_ranks("tessera bench", a->timeout_seconds, [&] { return bench(*a); });
+    };
+  });
+}
+
+}  // namespace tessera::tools

@@ -1,0 +1,171 @@
+#include "tessera/tools/commands/network_on_host.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/tools/commands/network_batch.hpp"
+#include "tessera/tools/commands/network_file.hpp"
+#include "tessera/tools/options/study_output.hpp"
+#include "tessera/train/network.hpp"
+#include "tessera/train/network_on_layers.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using runtime::NetworkWork;
+using train::WorkSeconds;
+
+// The shortest time of each work of all steps, and the loss before each step.
+struct HostRun {
+  std::vector<WorkSeconds> work;
+  std::vector<float> losses;
+  int threads = 0;
+
+  double seconds() const {
+    double sum = 0;
+    for (const WorkSeconds& one : work) sum += one.seconds;
+    return sum;
+  }
+};
+
+template <class T>
+HostRun run_network(const NetworkOnHost& a, const NetworkFile& file) {
+  const auto executor = make_executor(a.threads);
+  train::NetworkOnLayers<host::HostLayer, T> network(file.spec, train::host_layers(*executor),
+                                                     *executor);
+  for (std::int64_t l = 0; l < std::ssize(file.weights); ++l)
+    static_cast<void>(network.set_weights(l, weights_of(file, l, a.seed)));  // every pattern fits
+  const DrawnBatch batch(file.spec, batch_seed(a.seed));
+  HostRun run{.threads = executor->threads()};
+  for (std::int64_t step = 0; step < a.steps; ++step) {
+    const std::vector<WorkSeconds> times = network.run(batch.view());
+    if (step == 0) run.work = times;
+    for (std::size_t i = 0; i < times.size(); ++i)
+      run.work[i].seconds = std::min(run.work[i].seconds, times[i].seconds);
+    if (file.spec.loss) run.losses.push_back(network.loss());
+  }
+  return run;
+}
+
+// Layer after layer, and work that serves all layers last.
+void order_by_layer(std::vector<WorkSeconds>& work) {
+  std::ranges::stable_sort(work, {}, [](const WorkSeconds& one) {
+    return std::tuple(serves_all(one.work), one.layer, one.work);
+  });
+}
+
+Json json_of(const NetworkFile& file, const HostRun& run) {
+  Json work = Json::array(), losses = run.losses;
+  for (const WorkSeconds& one : run.work)
+    work.push_back({{"layer", serves_all(one.work) ? Json("all") : Json(one.layer + 1)},
+                    {"work", to_string(one.work)},
+                    {"seconds", one.seconds}});
+  return {{"machine", "host"},
+          {"threads", run.threads},
+          {"layers", file.spec.layers.size()},
+          {"batch", file.spec.batch},
+          {"data_type", tessera::to_string(file.spec.data_type)},
+          {"loss", file.spec.loss ? Json(codelets::to_string(*file.spec.loss)) : Json()},
+          {"seconds", run.seconds()},
+          {"losses", std::move(losses)},
+          {"work", std::move(work)}};
+}
+
+std::string text_of(const NetworkFile& file, const HostRun& run) {
+  std::string text = fmt::format(
+      "{} layers, batch {}, {}, {} on this computer, {} threads\n\n{:<8}{:<12}{:>14}{:>10}\n",
+      file.spec.layers.size(), file.spec.batch, tessera::to_string(file.spec.data_type),
+      file.spec.loss ? "one training step" : "forward", run.threads, "layer", "work",
+      "milliseconds", "share");
+  const double all = std::max(run.seconds(), 1e-12);
+  for (const WorkSeconds& one : run.work)
+    text += fmt::format("{:<8}{:<12}{:>14.4f}{:>9.1f}%\n",
+                        serves_all(one.work) ? "all" : fmt::format("{}", one.layer + 1),
+                        to_string(one.work), one.seconds * 1e3, 100 * one.seconds / all);
+  text += fmt::format("{:<8}{:<12}{:>14.4f}\n", "sum", "", run.seconds() * 1e3);
+  if (run.losses.empty()) return text;
+  text += fmt::format("\nloss       {:.4f}", run.losses.front());
+  if (run.losses.size() > 1)
+    text += fmt::format(" before the first step, {:.4f} before step {}", run.losses.back(),
+                        run.losses.size());
+  return text + "\n";
+}
+
+study::Table work_table(const HostRun& run) {
+  study::Table table{.key = "work",
+                     .title = "Time by layer and work",
+                     .note = "Measured; of each work the shortest of all steps.",
+                     .columns = {{"place", "work of a layer"},
+                                 {"layer", "layer"},
+                                 {"work", "work"},
+                                 {"seconds", "milliseconds", 4, 1e3},
+                                 {"share", "share, %", 1, 100}},
+                     .rows = {},
+                     .chart = study::Chart{.kind = study::Chart::Kind::Bars,
+                                           .label = "Milliseconds by layer and work",
+                                           .x = "place",
+                                           .y = {"seconds"},
+                                           .series = {}}};
+  const double all = std::max(run.seconds(), 1e-12);
+  for (const WorkSeconds& one : run.work) {
+    const std::string layer = serves_all(one.work) ? "all" : fmt::format("{}", one.layer + 1);
+    const std::string work(to_string(one.work));
+    table.rows.push_back(
+        {fmt::format("{} {}", layer, work), layer, work, one.seconds, one.seconds / all});
+  }
+  return table;
+}
+
+study::Table loss_table(const HostRun& run) {
+  study::Table table{
+      .key = "losses",
+      .title = "Loss",
+      .note = "Before each step, always of the same batch.",
+      .columns = {{"step", "step"}, {"loss", "loss", 4}},
+      .rows = {},
+      .chart =
+          study::Chart{.label = "Loss before each step", .x = "step", .y = {"loss"}, .series = {}}};
+  for (std::size_t step = 0; step < run.losses.size(); ++step)
+    table.rows.push_back({std::int64_t(step) + 1, double(run.losses[step])});
+  return table;
+}
+
+// The figures of the page.
+study::Report study_of(const NetworkFile& file, const HostRun& run) {
+  const std::int64_t threads = run.threads;
+  study::Report study{
+      .name = "network on this computer",
+      .title = file.spec.loss ? "Training step of a network" : "Outputs of a network",
+      .subtitle =
+          fmt::format("{} layers, batch {}, {}, on this computer, {} thread{}",
+                      file.spec.layers.size(), file.spec.batch,
+                      tessera::to_string(file.spec.data_type), threads, threads == 1 ? "" : "s"),
+      .facts = {{"threads", threads}, {"seconds", run.seconds()}},
+      .tables = {work_table(run)},
+      .verdict = {}};
+  if (!run.losses.empty()) study.tables.push_back(loss_table(run));
+  return study;
+}
+
+}  // namespace
+
+int print_network_on_host(const NetworkOnHost& a) {
+  const NetworkFile file = load_network(a.file);
+  HostRun run = with_type(file.spec.data_type,
+                          [&](auto zero) { return run_network<decltype(zero)>(a, file); });
+  order_by_layer(run.work);
+  return write_study({a.json, a.html}, study_of(file, run), text_of(file, run),
+                     json_of(file, run).dump(2) + "\n");
+}
+
+}  // namespace tessera::tools

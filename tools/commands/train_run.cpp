@@ -1,0 +1,259 @@
+#include "tessera/tools/commands/train_run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <stop_token>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/base/write_file.hpp"
+#include "tessera/tools/options/exit_code.hpp"
+#include "tessera/tools/options/interrupt.hpp"
+#include "tessera/tools/options/progress.hpp"
+#include "tessera/train/checkpoint.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+train::NetworkOptions network_of(const TrainArguments& a) {
+  return {.sizes = a.layers,
+          .density = a.method == "dense" ? 1 : a.density,
+          .distribution = a.distribution == "erk" ? train::Distribution::ErdosRenyi
+                                                  : train::Distribution::Uniform,
+          .block = {a.block, a.block},
+          .batch = a.batch,
+          .seed = std::uint64_t(a.seed),
+          .data_type = a.data_type};
+}
+
+train::Method method_of(const TrainArguments& a) {
+  if (a.method == "set") return train::Set{};
+  if (a.method == "rigl") return train::RigL{};
+  if (a.method == "sampled") return train::Sampled{.factor = a.factor};
+  return train::Static{};
+}
+
+train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& data) {
+  const std::int64_t batches = data.training.count() / a.batch;
+  train::TrainOptions options =
+      train::usual_options(method_of(a), a.epochs * batches, a.learning_rate);
+  options.schedule.every = a.every;
+  options.schedule.fraction = a.fraction;
+  options.seed = std::uint64_t(a.seed);
+  return options;
+}
+
+template <class L>
+std::vector<std::string> notes_of(const train::Network<L>& network) {
+  std::vector<std::string> notes;
+  bool pads = false;
+  for (std::int64_t i = 0; i < network.layers(); ++i) {
+    const Problem& p = network.problems()[std::size_t(i)];
+    const Dims whole = p.size_in_blocks();
+    pads = pads || whole.x != p.size.x || whole.y != p.size.y;
+    notes.push_back(fmt::format("layer {}: {} x {}, blocks of {} x {}, {} weights, density {:.4f}",
+                                i + 1, p.size.x, p.size.y, p.block.rows, p.block.cols,
+                                network.weights(i).values.size(), p.density));
+  }
+  if (pads) notes.push_back("sides that are no multiple of the block are padded with zeros");
+  return notes;
+}
+
+std::string epoch_line(const train::TrainReport& report) {
+  const train::EpochFigures& e = report.epochs.back();
+  const train::RewireFigures& last = report.rewires.back();
+  return fmt::format(
+      "epoch {:>3}  loss {:.4f}  train {:6.2f} %  test {:6.2f} %  {:7.1f} s  rewires {:>3}  "
+      "ever "
+      "active {:5.1f} %\n",
+      e.epoch, e.loss, 100 * e.accuracy, 100 * e.test_accuracy, e.seconds,
+      report.rewires.size() - 1, 100 * last.ever_active);
+}
+
+// One training run, with its lines, checkpoints and Ctrl-C.
+template <class L>
+class TrainingRun {
+ public:
+  TrainingRun(const TrainArguments& a, const train::DataSet& data, train::MakeLayer<L> make_layer,
+              Executor& executor)
+      : a_(a),
+        network_(network_of(a), std::move(make_layer), executor),
+        trainer_(network_, data, options_of(a, data)) {
+    if (!a.resume.empty()) train::restore(trainer_, read_file(a.resume), a.resume);
+  }
+
+  std::vector<std::string> notes() const { return notes_of(network_); }
+  const train::TrainReport& report() const { return trainer_.report(); }
+  const train::Trainer<L>& trainer() const { return trainer_; }
+
+  // Returns false if Ctrl-C ended the run.
+  bool run(bool prints, Progress& progress) {
+    const std::int64_t steps = a_.epochs * trainer_.steps_per_epoch();
+    std::stop_source stop;
+    const auto after_step = [&](std::int64_t step) {
+      if (is_interrupted()) stop.request_stop();
+      progress.set(fmt::format("{}, step", a_.method), step, steps);
+    };
+    try {
+      while (std::ssize(report().epochs) < a_.epochs) {
+        if (is_interrupted()) stop.request_stop();
+        const bool finished = trainer_.epoch(stop.get_token(), after_step);
+        save();
+        if (!finished) return false;
+        progress.hide();
+        if (prints) print_text(epoch_line(report()));
+      }
+    } catch (const Error&) {  // the run is as it was before the step that failed
+      save();
+      throw;
+    }
+    return true;
+  }
+
+ private:
+  void save() {
+    if (!a_.checkpoint.empty()) write_results(a_.checkpoint, train::checkpoint_of(trainer_));
+  }
+
+  TrainArguments a_;
+  train::Network<L> network_;
+  train::Trainer<L> trainer_;
+};
+
+Json json_of(const train::TrainReport& report) {
+  Json epochs = Json::array(), rewires = Json::array(), seconds = Json::object();
+  for (const train::EpochFigures& e : report.epochs)
+    epochs.push_back({{"epoch", e.epoch},
+                      {"loss", e.loss},
+                      {"accuracy", e.accuracy},
+                      {"test_loss", e.test_loss},
+                      {"test_accuracy", e.test_accuracy},
+                      {"seconds", e.seconds}});
+  for (const train::RewireFigures& r : report.rewires)
+    rewires.push_back({{"step", r.step},
+                       {"fraction", r.fraction},
+                       {"moved", r.moved},
+                       {"ever_active", r.ever_active},
+                       {"seconds", r.seconds},
+                       {"per_input", r.per_input}});
+  for (std::size_t i = 0; i < train::kActivities; ++i)
+    seconds[train::to_string(train::Activity(i))] = report.seconds.of[i];
+  return {{"steps", report.steps},
+          {"epochs", std::move(epochs)},
+          {"rewires", std::move(rewires)},
+          {"seconds", std::move(seconds)}};
+}
+
+// Keeps the first images of a part of a data set.
+void keep_first(train::LabelledImages& images, std::int64_t count) {
+  if (images.count() <= count) return;
+  images.pixels.resize(std::size_t(count * images.features()));
+  images.labels.resize(std::size_t(count));
+}
+
+train::DataSet read_data(const TrainArguments& a) {
+  train::DataSet data =
+      a.data.empty() ? train::read_fashion_mnist() : train::read_fashion_mnist(a.data);
+  if (a.images > 0)
+    for (train::LabelledImages* part : {&data.training, &data.test}) keep_first(*part, a.images);
+  return data;
+}
+
+// The parts that all runs of one command share.
+struct Session {
+  const train::DataSet& data;
+  Executor& executor;
+  bool prints = false;
+  Progress progress{false};
+  TrainOutcome outcome = {};
+};
+
+// Trains a network to the end or to Ctrl-C, and calls finished(trainer).
+template <class L, class Finished>
+train::TrainReport train_network(const TrainArguments& a, train::MakeLayer<L> make_layer,
+                                 Session& session, Finished&& finished) {
+  TrainingRun<L> run(a, session.data, std::move(make_layer), session.executor);
+  TrainOutcome& outcome = session.outcome;
+  if (outcome.notes.empty()) {
+    outcome.notes = run.notes();
+    if (session.prints) print_text(fmt::format("{}\n", fmt::join(outcome.notes, "\n")));
+  }
+  outcome.is_complete = run.run(session.prints, session.progress);
+  finished(run.trainer());
+  return run.report();
+}
+
+train::TrainReport train_on_machine(const TrainArguments& a, Session& session) {
+  if (a.machine == device::kHostMachine)
+    return train_network(a, train::host_layers(session.executor), session, [](const auto&) {});
+  const ModelledMachine machine(a.machine);
+  return train_network(a, machine.layers(session.executor), session, [&](const auto& trainer) {
+    session.outcome.machine = machine_step(trainer, machine);
+  });
+}
+
+}  // namespace
+
+TrainOutcome run_training(const TrainArguments& a) {
+  const train::DataSet data = read_data(a);
+  const auto executor = make_executor(a.threads);
+  if (a.batch > data.training.count())  // before a network for such a batch is allocated
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("--batch-size is {}; there are {} training images", a.batch,
+                            data.training.count()));
+  const EndsByItself watching;  // between two steps
+  Session session{.data = data, .executor = *executor, .prints = !a.json && !a.csv};
+  TrainOutcome& outcome = session.outcome;
+  outcome.sparse = train_on_machine(a, session);
+  if (session.prints && outcome.machine) print_text(to_text(*outcome.machine));
+  if (!a.beside_dense || !outcome.is_complete) return outcome;
+  TrainArguments dense = a;
+  dense.method = "dense";
+  dense.block = 1;
+  dense.checkpoint.clear();
+  dense.resume.clear();
+  if (session.prints) print_text("the same network with all weights\n");
+  const std::optional<MachineStep> sparse_step = outcome.machine;
+  outcome.dense = train_on_machine(dense, session);
+  outcome.machine = sparse_step;
+  return outcome;
+}
+
+std::string training_csv(const TrainOutcome& outcome) {
+  std::string text = "run,epoch,loss,accuracy,test_loss,test_accuracy,seconds\n";
+  const auto add = [&](const char* name, const train::TrainReport& report) {
+    for (const train::EpochFigures& e : report.epochs)
+      text += fmt::format("{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.3f}\n", name, e.epoch, e.loss,
+                          e.accuracy, e.test_loss, e.test_accuracy, e.seconds);
+  };
+  add("sparse", outcome.sparse);
+  if (outcome.dense) add("dense", *outcome.dense);
+  return text;
+}
+
+std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) {
+  Json json = {{"schema_version", 1},
+               {"study", "train"},
+               {"status", outcome.is_complete ? "complete" : "partial"},
+               {"layers", a.layers},
+               {"method", a.method},
+               {"density", a.method == "dense" ? 1.0 : a.density},
+               {"distribution", a.distribution},
+               {"block", a.block},
+               {"batch", a.batch},
+               {"seed", a.seed},
+               {"machine", a.machine},
+               {"data_type", tessera::to_string(a.data_type)},
+               {"notes", outcome.notes},
+               {"sparse", json_of(outcome.sparse)}};
+  if (outcome.dense) json["dense"] = json_of(*outcome.dense);
+  if (outcome.machine) json["step_on_machine"] = Json::parse(to_json(*outcome.machine));
+  return json.dump(2) + "\n";
+}
+
+}  // namespace tessera::tools

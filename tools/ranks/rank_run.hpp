@@ -1,0 +1,18 @@
+#pragma once
+
+#include "tessera/distributed/communicator.hpp"
+#include "tessera/tools/run/host_run.hpp"
+#include "tessera/tools/run/ranks.hpp"
+
+namespace tessera::tools {
+
+// Runs a layer that is spread over ranks (distributed::DistributedLayer), measures it and checks
+// its results as run_on_host does. Each rank reads its rows of the weights (rank_weights.hpp) and
+// checks its own results. Times are those of the slowest rank in each run; the report has what each
+// rank has, how long it takes, how long it waits, and what it receives. The run of the first rank
+// is complete; those of the others have no files. Collective. Throws Error{InvalidArgument} for
+// what one process alone can do: modelled machines, products and dense passes.
+HostRun run_on_ranks(const Arguments& arguments, const char* program, Ranks& own,
+                     distributed::Communicator& ranks);
+
+}  // namespace tessera::tools

@@ -1,0 +1,129 @@
+#include "tessera/tools/ranks/rank_weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/distributed/files.hpp"
+#include "tessera/distributed/lists.hpp"
+#include "tessera/io/row_file.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tools/options/inputs.hpp"
+#include "tessera/tools/run/value_range.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using distributed::Communicator;
+
+double largest_of_ranks(Communicator& ranks, double own) {
+  for (const auto& list : gather_lists(ranks, "largest values", std::vector<double>{own}))
+    own = std::max(own, list[0]);
+  return own;
+}
+
+// Returns the largest sum of a row or column. Each rank adds up one part of the columns.
+double largest_sum(Communicator& ranks, const MagnitudeSums& own) {
+  const distributed::RowCut parts = distributed::cut_rows(std::ssize(own.columns), 1, ranks.size());
+  std::vector<std::vector<double>> to;
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    to.emplace_back(own.columns.begin() + parts.of(rank).begin,
+                    own.columns.begin() + parts.of(rank).end);
+  std::vector<double> sum(std::size_t(parts.of(ranks.rank()).size()));
+  for (const auto& list : exchange_lists(ranks, "sums of columns", std::move(to)))
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += list[i];
+  double largest = own.largest_row;
+  for (const double column : sum) largest = std::max(largest, column);
+  return largest_of_ranks(ranks, largest);
+}
+
+// Scales the rows of all ranks by one power of two (fit_range).
+sparse::Csr<float> fit_rows(Communicator& ranks, sparse::Csr<double> rows, const Arguments& a,
+                            Weights& layer) {
+  const double largest = largest_of_ranks(ranks, largest_magnitude(rows, a.matrix));
+  const double sum = largest_sum(ranks, magnitude_sums(rows, shift_of(largest)));
+  RangeFit fit = scaled(std::move(rows), a.data_type, range_exponent(a.data_type, largest, sum));
+  RangeFit all{.exponent = fit.exponent};
+  const std::vector<std::int64_t> own{fit.nonzeros, fit.lost};
+  for (const auto& list : gather_lists(ranks, "numbers of values", own)) {
+    all.nonzeros += list[0];
+    all.lost += list[1];
+  }
+  layer.source += note_of(all);
+  layer.scale_exponent = fit.exponent;
+  return std::move(fit.weights);
+}
+
+RankWeights read_rows(const Arguments& a, Communicator& ranks) {
+  auto file = distributed::read_own_elements<double>(ranks, a.matrix, a.block.rows);
+  if (file.outputs.rows() < 1 || file.cols < 1)
+    throw Error(ErrorCode::BadInput, a.matrix + ": a layer needs at least one row and one column");
+  RankWeights weights{.layer = {{}, file.outputs.rows(), file.cols, a.matrix},
+                      .cut = std::move(file.outputs),
+                      .block = a.block};
+  sparse::Csr<float> elements;
+  if (file.has_values) {
+    elements = fit_rows(ranks, std::move(file.rows), a, weights.layer);
+  } else {
+    elements = sparse::cast<float>(file.rows);
+    sparse::fill_signs(elements, a.seed, file.first_entry);
+    weights.layer.source += kPatternNote;
+  }
+  weights.rows = a.block.is_element() ? std::move(elements) : in_whole_blocks(elements, a.block);
+  return weights;
+}
+
+RankWeights keep_rows(const Arguments& a, Communicator& ranks) {
+  const Weights all = make_weights(a);
+  const sparse::Csr<float>& matrix = *all.matrix;
+  std::vector<std::int64_t> counts;
+  for (std::size_t row = 1; row < matrix.row_begin.size(); ++row)
+    counts.push_back(matrix.row_begin[row] - matrix.row_begin[row - 1]);
+  RankWeights weights{
+      .layer = {{}, all.rows, all.cols, all.source, all.scale_exponent},
+      .cut = distributed::cut_evenly(counts, all.rows, matrix.block.rows, ranks.size()),
+      .block = matrix.block};
+  weights.rows = distributed::rows_of(matrix, weights.cut.of(ranks.rank()));
+  return weights;
+}
+
+RankWeights rows_of_rank(const Arguments& a, Communicator& ranks) {
+  if (a.matrix.empty() || !a.values.empty()) return keep_rows(a, ranks);
+  try {
+    return read_rows(a, ranks);
+  } catch (const io::NotByRows& error) {
+    RankWeights weights = keep_rows(a, ranks);
+    weights.note = fmt::format("every rank reads the whole file: {}", error.what());
+    return weights;
+  }
+}
+
+}  // namespace
+
+RankWeights make_rank_weights(const Arguments& a, Communicator& ranks) {
+  RankWeights weights = rows_of_rank(a, ranks);
+  std::int64_t empty = 0;
+  for (std::size_t row = 1; row < weights.rows.row_begin.size(); ++row)
+    empty += weights.rows.row_begin[row] == weights.rows.row_begin[row - 1];
+  const std::vector<std::int64_t> own{weights.rows.blocks(), empty};
+  for (const auto& list : gather_lists(ranks, "numbers of blocks", own)) {
+    weights.blocks += list[0];
+    weights.empty_rows += list[1];
+  }
+  return weights;
+}
+
+Problem make_problem(const Arguments& a, const RankWeights& weights) {
+  Problem problem = problem_of(a);
+  problem.size = {1, weights.layer.rows, weights.layer.cols, a.batch_size};
+  problem.block = weights.block;
+  const Dims size = problem.size_in_blocks();
+  problem.density =
+      double(weights.blocks) * double(weights.block.area()) / (double(size.x) * double(size.y));
+  return problem;
+}
+
+}  // namespace tessera::tools

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "tessera/planner/plan_json.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/tools/run/arguments.hpp"
+#include "tessera/tools/run/weights.hpp"
+
+namespace tessera::tools {
+
+// A file of encoded weights: partitioner::SavedWeights whose plan is a JSON object with "planned"
+// (planner::plan_to_json), "outputs" and "inputs" of the layer, "scale_exponent" and "source" of
+// the weights.
+struct BucketFile {
+  planner::PlannedLayer planned;
+  Weights weights;
+};
+
+// Reads the file --buckets and gives the arguments the layer that it describes. Throws
+// Error{BadInput}, which names the file, for one that is damaged or no such file.
+BucketFile read_bucket_file(Arguments& arguments);
+
+// Returns the bytes of the file --save-buckets, for a layer with weights.
+std::string bucket_file(const runtime::FullyConnected& layer, const Weights& weights,
+                        const planner::PlannedLayer& planned);
+
+// Throws Error{InvalidArgument} with the remedy if the plan has no buckets.
+void refuse_dense_buckets(bool is_dense);
+
+}  // namespace tessera::tools

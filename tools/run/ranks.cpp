@@ -1,0 +1,61 @@
+#include "tessera/tools/run/ranks.hpp"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/launcher.hpp"
+#include "tessera/tools/options/exit_code.hpp"
+#include "tessera/tools/options/numbers.hpp"
+
+namespace tessera::tools {
+namespace {
+
+Launcher& launcher() {
+  static Launcher of_this_program;
+  return of_this_program;
+}
+
+Ranks* all_ranks = nullptr;
+
+}  // namespace
+
+void set_launcher(Launcher of_this_program) { launcher() = std::move(of_this_program); }
+
+void set_ranks(Ranks* ranks) { all_ranks = ranks; }
+
+Ranks* ranks() { return all_ranks; }
+
+void add_rank_options(CLI::App& app, double& timeout_seconds) {
+  constexpr double kLongest = 1e6;  // 11 days
+  require_number(app.add_option("--timeout", timeout_seconds,
+                                "with several ranks (mpirun), seconds that one waits for another "
+                                "before it ends all of them with an error"),
+                 1, kLongest)
+      ->capture_default_str();
+}
+
+void check_rank_options(const CLI::App& app) {
+  if (app.count("--timeout") > 0 && !is_started_by_mpi())
+    throw CLI::ValidationError("--timeout",
+                               "is for several ranks, which a launcher starts: mpirun -np 4 ...");
+}
+
+int with_ranks(const char* program, double timeout_seconds, const std::function<int()>& body) {
+  if (!is_started_by_mpi() || !launcher()) return body();
+  return launcher()(program, timeout_seconds, body);
+}
+
+int in_one_process(const char* program, const std::function<int()>& body) {
+  constexpr double kSeconds = 60;  // that ranks wait for the first one to end them
+  return with_ranks(program, kSeconds, [&] {
+    if (all_ranks == nullptr || all_ranks->size() == 1) return body();
+    if (all_ranks->rank() == 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  std::string(program) + " runs in one process; start it without mpirun");
+    all_ranks->barrier("the message of the first rank");
+    return int(kOk);
+  });
+}
+
+}  // namespace tessera::tools

@@ -1,0 +1,377 @@
+#include "tessera/tools/run/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
+#include "tessera/base/printable.hpp"
+#include "tessera/base/version.hpp"
+#include "tessera/planner/explain.hpp"
+#include "tessera/runtime/fit.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/static_layer.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/study/static_layer.hpp"
+#include "tessera/study/verdict.hpp"
+#include "tessera/tools/options/dense_verdict.hpp"
+#include "tessera/tools/options/inputs.hpp"
+#include "tessera/tools/options/interrupt.hpp"
+#include "tessera/tools/options/models.hpp"
+#include "tessera/tools/options/progress.hpp"
+#include "tessera/tools/options/static_option.hpp"
+#include "tessera/tools/run/bucket_file.hpp"
+#include "tessera/tools/run/host_run.hpp"
+#include "tessera/tools/run/operands.hpp"
+#include "tessera/tools/run/passes.hpp"
+#include "tessera/tools/run/product_layer.hpp"
+#include "tessera/tools/run/trust.hpp"
+
+namespace tessera::tools {
+
+namespace {
+
+planner::Options options_of(const Arguments& a) { return make_options(a, {}); }
+
+[[noreturn]] void throw_misfit(const partitioner::Misfit& misfit, const report::LayerReport& report,
+                               const planner::Options& options, const Weights& weights) {
+  std::optional<double> enough;  // the search encodes a single matrix
+  if (weights.groups() == 1)
+    enough = runtime::oversize_that_fits(report.problem, report.machine, options, weights.matrix);
+  const std::string remedy =
+      enough ? fmt::format(
+                   "--matmul-options '{{\"metaInfoBucketOversizeProportion\": {}}}' "
+                   "would do; it is {} now",
+                   *enough, options.meta_info_bucket_oversize_proportion)
+      : weights.groups() > 1
+          ? std::string("a larger metaInfoBucketOversizeProportion may do")
+          : std::string("no metaInfoBucketOversizeProportion up to 1000 would do");
+  throw Error(ErrorCode::NoSolution, fmt::format("{}; {}", misfit.message, remedy));
+}
+
+// Returns the plan of a file with the options of that file, or else a new plan for this pattern.
+planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
+                             const device::Machine& machine, const Weights& weights,
+                             const BucketFile* file) {
+  if (a.plan_file.empty() && file == nullptr) {
+    const PatternStats stats = pattern_stats(weights);
+    return PlanSource(a.plan_cache).plan_or(a.on_no_fit, problem, machine, options_of(a), &stats);
+  }
+  planner::PlannedLayer planned = file != nullptr ? file->planned : load_plan(a.plan_file);
+  // A plan serves every pattern of any density that fits its buckets.
+  planned.problem.density = problem.density;
+  planner::check_plan_is_for(planned, problem, machine, file != nullptr ? a.buckets : a.plan_file);
+  planner::BestEffort as_asked{{}, {}, problem, planned.options};
+  as_asked.result.plan = planned.plan;
+  return as_asked;
+}
+
+// Returns a plan for this pattern alone. The other plan of a static layer has its cost and the
+// figures that all reports name.
+planner::BestEffort plan_static_for(const Arguments& a, const Problem& problem,
+                                    const device::Machine& machine, const Weights& weights,
+                                    planner::StaticPlan& plan) {
+  planner::StaticOptions options = static_options(a, {});
+  options.z_parts = a.static_parts;
+  options.bands = a.static_bands;
+  plan =
+      *study::plan_static_or_throw(problem, study::block_pattern(*weights.matrix), machine, options)
+           .plan;
+  planner::BestEffort as_asked{{}, {}, problem, options_of(a)};
+  as_asked.result.plan.cost = plan.cost;
+  as_asked.result.plan.block = problem.block;
+  as_asked.result.plan.operand_placement = Placement::EvenSpread;
+  return as_asked;
+}
+
+std::vector<std::string> static_notes(const Arguments& a, const LayerRun& run,
+                                      const Weights& weights) {
+  std::vector<std::string> notes;
+  const std::string blocks = study::kernel_block_note(a.block);
+  if (!blocks.empty()) notes.push_back(blocks);
+  const report::LayerReport& report = run.report;
+  if (!run.context.options.poplibs_parity && report.plan.cost.cycles > Cycles())
+    notes.push_back(study::dynamic_comparison(report.plan.cost.cycles, report.problem,
+                                              report.machine,
+                                              sparse::pattern_stats(weights.matrix)));
+  return notes;
+}
+
+std::vector<std::string> notes_of(const planner::BestEffort& planned) {
+  std::vector<std::string> notes;
+  if (planned.relaxation) notes.push_back(planned.result.reason);
+  if (planned.relaxation && planned.relaxation->runs > 1)
+    notes.push_back(
+        fmt::format("the cycles below are for one run; the results of all {} runs are checked",
+                    planned.relaxation->runs));
+  const std::string dense = dense_note(planned.result.plan, planned.options);
+  if (!dense.empty()) notes.push_back(dense);
+  return notes;
+}
+
+partitioner::EncodeOptions encode_options(const Arguments& a, const planner::Options& options,
+                                          const runtime::FullyConnected& layer,
+                                          bool layer_is_dense) {
+  partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
+  if (a.spilling && layer_is_dense)
+    throw Error(ErrorCode::InvalidArgument,
+                "--spilling has no effect if R is dense without buckets; omit it, or set "
+                "planConstraints.useDense false");
+  if (!a.spilling) return encode;
+  if (encode.force_spills)
+    throw Error(ErrorCode::InvalidArgument,
+                "--spilling has no effect if partitioner.forceBucketSpills moves every block; omit "
+                "one of them");
+  if (*a.spilling == SpillChoice::Greedy) encode.spilling = partitioner::Spilling::Greedy;
+  if (*a.spilling == SpillChoice::EvenLoad) encode.even_load = layer.load_cost();
+  return encode;
+}
+
+bool wants_page(const Arguments& a) {
+  return !a.is_static && (!a.html.empty() || (!a.output_dir.empty() && can_make_pages()));
+}
+
+std::string explanation_of(const LayerRun& run, const Weights& weights) {
+  const PatternStats stats = pattern_stats(weights);
+  return planner::to_json(planner::explain(run.report.problem, run.report.machine,
+                                           run.context.options, &stats, run.report.plan));
+}
+
+// Adds what the run is compared with. Plans in PopSparse's cost model are not compared, because it
+// leaves out costs that the dense plan has; runs are charged in full in both models.
+void add_other_side(const Arguments& a, const Weights& weights, LayerRun& run) {
+  const planner::Options& options = run.context.options;
+  report::LayerReport& report = run.report;
+  if (options.poplibs_parity && a.stop < StopAfter::Passes) return;
+  report.dense = report::dense_baseline(report.problem, report.machine, options);
+  if (!report.plan.dense) return;
+  const PatternStats stats = pattern_stats(weights);
+  report.sparse = report::sparse_alternative(report.problem, report.machine, options, &stats);
+}
+
+// Returns the transposition that a product needs, if this is one.
+std::optional<planner::TransposePlan> move_of(const Arguments& a,
+                                              const report::LayerReport& report) {
+  if (!a.product) return std::nullopt;
+  return planner::matmul_plan(product_of(*a.product, report.problem), report.plan, report.machine)
+      .move;
+}
+
+// Returns why the planner chose this plan, for --explain.
+std::string explanation_text(const Arguments& a, const LayerRun& run, const Weights& weights) {
+  const report::LayerReport& report = run.report;
+  const PatternStats stats = pattern_stats(weights);
+  std::string text =
+      "\n" + planner::to_text(planner::explain(report.problem, report.machine, run.context.options,
+                                               &stats, report.plan));
+  if (const auto move = move_of(a, report))
+    text += fmt::format(
+        "transpose  the dense operand of each group, {} x {}, in {} x {} parts, before the pass: "
+        "arrange {}, exchange {}, transpose {}, barriers and launches {}\n",
+        move->rows, move->cols, move->row_parts, move->col_parts, move->arrange.value,
+        move->exchange.value, move->transpose.value, move->waiting.value);
+  return text;
+}
+
+// Adds what is known of other layers to a report that somebody reads. A file is read again, because
+// the weights of the run are in whole blocks.
+void add_outlook(const Arguments& a, LayerRun& run) {
+  report::LayerReport& report = run.report;
+  const auto comparison = dense_comparison(report);
+  const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
+  if (!comparison || !is_read || a.is_static || is_interrupted()) return;
+  LayerArguments file = a;
+  const auto ones = comparison->sparse_wins() ? std::nullopt : load_pattern(file);
+  // The study prices passes, so the dense side is that without the move of a product's operand.
+  report::DenseBaseline dense = report.dense;
+  if (const auto move = move_of(a, report); move && dense.plan)
+    dense.plan->cost.cycles -= move->cycles();
+  report.outlook =
+      study::outlook_of(report, run.context.options, *comparison, dense, ones ? &*ones : nullptr);
+}
+
+void add_tiles(const runtime::FullyConnected& layer, std::int64_t groups, const planner::Plan& plan,
+               PageExtras& page) {
+  const auto of_groups = [&](Pass pass) {
+    std::vector<const partitioner::Buckets*> buckets;
+    for (std::int64_t g = 0; g < groups; ++g) buckets.push_back(&layer.buckets_of(pass, g));
+    return buckets;
+  };
+  page.tiles = tiles_json(of_groups(Pass::Fwd));
+  if (plan.runs_transposed(Pass::GradA))
+    page.transposed_tiles = tiles_json(of_groups(Pass::GradA), /*is_transposed=*/true);
+}
+
+device::ExchangeMode mode_of(const Arguments& a) {
+  return a.isolate || a.fault ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+}
+
+void build_and_run_static(const Arguments& a, const Weights& weights, LayerRun& run,
+                          Progress& progress) {
+  report::LayerReport& report = run.report;
+  report.spill.blocks = weights.matrix->blocks();
+  if (a.stop == StopAfter::Plan) return;
+  progress.set("building the programs");
+  const auto executor = make_executor(a.threads);
+  runtime::StaticLayer layer(report.problem, weights.matrix, *report.static_plan, report.machine,
+                             mode_of(a), *executor);
+  report.high_water = layer.high_water();
+  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
+}
+
+// Returns a line with the number of serial parts in which the dense weight gradient runs beside the
+// buckets of the layer. Only the outputs are cut.
+std::string serial_splits(runtime::FullyConnected& layer) {
+  return fmt::format("dense GradW in {0} serial parts: groups 1, inputs 1, outputs {0}\n",
+                     layer.dense_grad_w_splits());
+}
+
+// Encodes the weights, or takes those of a file, and adds the figures of the encoded layer to the
+// report.
+void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected& layer,
+            LayerRun& run) {
+  report::LayerReport& report = run.report;
+  const planner::Options& options = run.context.options;
+  const bool is_dense = report.plan.dense.has_value();
+  if (!a.save_buckets.empty()) refuse_dense_buckets(is_dense);
+  if (weights.encoded) {
+    layer.restore_weights(*weights.encoded);
+  } else if (const auto misfit =
+                 layer.set_weights(std::span<const sparse::CheckedCsr<float>>(weights.matrices()),
+                                   encode_options(a, options, layer, is_dense))) {
+    throw_misfit(*misfit, report, options, weights);
+  }
+  if (!a.save_buckets.empty())
+    run.saved_buckets =
+        bucket_file(layer, weights, {report.problem, report.machine, options, report.plan});
+  report.spill = layer.spill();
+  report.travel = layer.travel();
+  report.pattern_bytes = layer.pattern_bytes();
+  if (wants_page(a) && !is_dense) add_tiles(layer, weights.groups(), report.plan, run.page);
+  if (a.report_serial_splits) run.extras += "\n" + serial_splits(layer);
+}
+
+// Adds the transposition of the dense operand to the costs of both sides of the verdict: a dense
+// product needs it in the same order.
+void charge_move(const planner::TransposePlan& move, LayerRun& run) {
+  report::LayerReport& report = run.report;
+  planner::add_transpose(move, Pass::Fwd, report.plan.cost);
+  if (report.dense.plan) planner::add_transpose(move, Pass::Fwd, report.dense.plan->cost);
+  if (report.sparse.plan) planner::add_transpose(move, Pass::Fwd, report.sparse.plan->cost);
+  run.context.notes.push_back(fmt::format(
+      "transposing the dense operand takes {} cycles, sparse and dense", move.cycles().value));
+}
+
+void build_and_run_product(const Arguments& a, const Weights& weights, LayerRun& run,
+                           Progress& progress) {
+  report::LayerReport& report = run.report;
+  const MatMulProblem problem = product_of(*a.product, report.problem);
+  run.context.notes.insert(run.context.notes.begin(), to_string(problem));
+  planner::MatMulPlan plan = planner::matmul_plan(problem, report.plan, report.machine);
+  const auto executor = make_executor(a.threads);
+  runtime::MatMul product(plan, report.machine, mode_of(a), *executor);
+  encode(a, weights, product.layer(), run);
+  if (plan.move) charge_move(*plan.move, run);
+  if (a.stop != StopAfter::Plan) report.high_water = product.high_water();
+  ProductLayer layer(product);
+  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
+}
+
+void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run, Progress& progress) {
+  if (a.is_static) return build_and_run_static(a, weights, run, progress);
+  progress.set("encoding");
+  if (a.product) return build_and_run_product(a, weights, run, progress);
+  report::LayerReport& report = run.report;
+  const auto executor = make_executor(a.threads);
+  runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode_of(a), *executor);
+  encode(a, weights, layer, run);
+  if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
+  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
+}
+
+std::string plan_text(const report::LayerReport& report) {
+  return "\n" + (report.static_plan ? to_string(*report.static_plan) : to_string(report.plan));
+}
+
+// Dense and static plans have no grid of buckets; reports take the block of the weights from it.
+partitioner::TileGrid grid_of(const Arguments& a, const planner::BestEffort& planned,
+                              const device::Machine& machine) {
+  if (planned.result.plan.dense || a.is_static) return {.block = planned.problem.block};
+  return runtime::tile_grid(planned.problem, planned.result.plan, machine);
+}
+
+}  // namespace
+
+LayerRun run_layer(const Arguments& given, const char* program, const Weights* given_weights) {
+  const auto begin = std::chrono::steady_clock::now();
+  Arguments a = given;
+  Progress progress(a.quiet);
+  progress.set("reading");
+  std::optional<BucketFile> file;
+  if (!a.buckets.empty()) file = read_bucket_file(a);
+  check_fault_pass(a);  // the passes may be those of the file
+  const device::Machine machine =
+      file && !a.names_machine ? file->planned.machine : make_machine(a);
+  if (a.trace_first_tile + a.trace_tiles > machine.tiles)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("--trace-tiles: the last tile is {}, but {} has tiles 0..{}",
+                            a.trace_first_tile + a.trace_tiles - 1, printable(machine.name),
+                            machine.tiles - 1));
+  const std::string block_choice = choose_block(a, {});
+  Weights weights = given_weights != nullptr ? *given_weights
+                    : file                   ? file->weights
+                    : a.product              ? make_product_weights(a)
+                                             : make_weights(a);
+  a.batch_size = batch_of(a, weights);
+  progress.set("planning");
+  if (a.is_static) use_kernel_blocks(weights);
+  const Problem problem = make_problem(a, weights);
+  planner::StaticPlan static_plan;
+  const planner::BestEffort planned =
+      a.is_static
+          ? plan_static_for(a, study::with_static_sums(problem), machine, weights, static_plan)
+          : plan_for(a, problem, machine, weights, file ? &*file : nullptr);
+  LayerRun run{{.tool = program,
+                .version = TESSERA_VERSION,
+                .seed = a.seed,
+                .options = planned.options,
+                .configuration = a.configuration,
+                .notes = notes_of(planned),
+                .weight_scale = std::ldexp(1.0, weights.scale_exponent),
+                .with_tiles = a.report_tiles},
+               {.source = weights.source,
+                .problem = planned.problem,
+                .plan = planned.result.plan,
+                .machine = machine,
+                .grid = grid_of(a, planned, machine)},
+               {},
+               share_without_blocks(*weights.matrix),
+               {},
+               {},
+               a.report_cycles,
+               a.profile,
+               a.report_tiles || wants_page(a)};
+  if (a.is_static) {
+    run.report.static_plan = std::move(static_plan);
+    run.context.notes = static_notes(a, run, weights);
+  }
+  if (!block_choice.empty()) run.context.notes.insert(run.context.notes.begin(), block_choice);
+  if (a.limit_milliseconds > 0)
+    run.deadline = begin + std::chrono::microseconds(std::int64_t(1e3 * a.limit_milliseconds));
+  if (a.report_plan) run.extras = plan_text(run.report);
+  if (a.explain) run.extras += explanation_text(a, run, weights);
+  if (wants_page(a) && a.plan_file.empty() && !file && planned.options == options_of(a))
+    run.page.explanation = explanation_of(run, weights);
+  add_other_side(a, weights, run);
+  build_and_run(a, weights, run, progress);
+  progress.set("comparing with dense");
+  add_outlook(a, run);
+  return run;
+}
+
+}  // namespace tessera::tools

@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tessera/planner/plan_json.hpp"
+#include "tessera/report/trace.hpp"
+#include "tessera/tools/options/inputs.hpp"
+#include "tessera/tools/options/interrupt.hpp"
+#include "tessera/tools/run/host_run.hpp"
+#include "tessera/tools/run/operands.hpp"
+#include "tessera/tools/run/passes.hpp"
+#include "tessera/tools/run/pod_run.hpp"
+#include "tessera/tools/run/ranks.hpp"
+#include "tessera/tools/run/run.hpp"
+
+namespace tessera::tools {
+
+namespace {
+
+std::string cycles_text(const LayerRun& run) {
+  std::string text;
+  for (const report::PassReport& pass : run.report.passes) {
+    const std::string name = to_string(pass.pass);
+    if (run.with_cycles)
+      text += fmt::format("{:<8}{:>12} cycles (modelled)\n", name, pass.ledger.total().value);
+    if (!run.with_steps) continue;
+    text += fmt::format("{:<8}{:<23}{:<9}{:>10}{:>10}{:>9}{:>14}\n", name, "step", "kind", "cycles",
+                        "overhead", "slowest", "bytes moved");
+    for (const device::StepRecord& step : pass.ledger.steps)
+      text += fmt::format("{:8}{:<23}{:<9}{:>10}{:>10}{:>9}{:>14}\n", "", to_string(step.phase),
+                          to_string(step.kind), step.cycles.value, step.overhead.value,
+                          step.critical_tile.value, step.moved.value);
+  }
+  return text.empty() ? text : "\n" + text;
+}
+
+std::string page_of(const LayerRun& run) {
+  report::ReportContext context = run.context;
+  context.with_tiles = true;
+  PageExtras extras = run.page;
+  extras.date = date_of_today();
+  return report_page(to_json(run.report, context), extras);
+}
+
+std::string page_of(const HostRun& run) {
+  return report_page(to_json(run.report, run.context), {.date = date_of_today()});
+}
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+// Returns the files that --output-dir receives besides the reports.
+Files results_of(const LayerRun& run) {
+  Files files = run.files;
+  const report::LayerReport& report = run.report;
+  files.emplace_back("plan.json", report.static_plan
+                                      ? planner::to_json(*report.static_plan)
+                                      : planner::plan_to_json({report.problem, report.machine,
+                                                               run.context.options, report.plan}));
+  return files;
+}
+
+Files results_of(const HostRun& run) { return run.files; }
+
+void write_traces(const Arguments& a, const LayerRun& run) {
+  if (!run.traces.empty()) write_results(a.trace, report::join_traces(run.traces));
+}
+
+void write_traces(const Arguments&, const HostRun&) {}
+
+template <class Run>
+void write_files(const Arguments& a, const Run& run) {
+  write_traces(a, run);
+  if (!a.html.empty()) write_results(a.html, page_of(run));
+  if constexpr (std::is_same_v<Run, LayerRun>)
+    if (!a.save_buckets.empty()) write_results(a.save_buckets, run.saved_buckets);
+  if (a.output_dir.empty()) return;
+  Files files = results_of(run);
+  files.emplace_back("report.json", to_json(run.report, run.context));
+  files.emplace_back("report.csv", report::to_csv(run.report, run.context));
+  if (can_make_pages()) files.emplace_back("report.html", page_of(run));
+  write_folder(a.output_dir, files);
+}
+
+template <class Run>
+int print_and_write(const Arguments& a, const Run& run) {
+  const EndsByItself reporting;
+  if (a.json) {
+    print_results(to_json(run.report, run.context));
+  } else if (a.csv) {
+    print_results(report::to_csv(run.report, run.context));
+  } else if (!a.quiet) {
+    print_text(to_text(run));
+  }
+  write_files(a, run);
+  return exit_code_of(run);
+}
+
+int run_and_print_here(const Arguments& a, const char* program, const Weights* weights) {
+  if (ranks() == nullptr) catch_interrupts();  // mpirun ends its ranks itself
+  if (a.verbose)
+    for (const auto& [option, value] : a.configuration)
+      print_message(fmt::format("{}: --{} {}\n", program, option, value));
+  if (a.pod.is_used()) return run_pod_and_print(a, program);
+  if (Ranks* const all = ranks()) {
+    const HostRun run = all->run(a, program);
+    return all->rank() == 0 ? print_and_write(a, run) : kOk;
+  }
+  if (is_host(a)) return print_and_write(a, run_on_host(a, program));
+  return print_and_write(a, run_layer(a, program, weights));
+}
+
+}  // namespace
+
+ExitCode exit_code_of(const LayerRun& run) {
+  if (!run.report.ok()) return kCheckFailed;
+  return run.context.is_partial ? ExitCode(interrupted_exit_code()) : kOk;
+}
+
+int run_and_print(const Arguments& a, const char* program, const Weights* weights) {
+  return with_ranks(program, a.timeout_seconds,
+                    [&] { return run_and_print_here(a, program, weights); });
+}
+
+std::string to_text(const LayerRun& run) {
+  std::string text;
+  for (const std::string& note : run.context.notes) text += fmt::format("note      {}\n", note);
+  text += report::to_text(run.report) + run.extras + cycles_text(run);
+  if (run.context.is_partial)
+    text += fmt::format("PARTIAL: {} of {} passes ran\n", run.report.passes.size(),
+                        passes_wanted(run.report.problem));
+  return text;
+}
+
+}  // namespace tessera::tools

@@ -1,0 +1,278 @@
+#include "tessera/tools/run/weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/read.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/pattern.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/sparse/restrict.hpp"
+#include "tessera/study/static_layer.hpp"
+#include "tessera/tools/options/inputs.hpp"
+#include "tessera/tools/run/value_range.hpp"
+
+namespace tessera::tools {
+namespace {
+
+// Reads the file --values, which must have `places` numbers.
+std::vector<double> read_values(const Arguments& a, std::size_t places) {
+  io::Array file = io::read_npy(read_file(a.values), a.values);
+  if (file.values.size() != places)
+    throw Error(ErrorCode::BadInput, fmt::format("{}: the file has {} values; the pattern needs {}",
+                                                 a.values, file.values.size(), places));
+  return std::move(file.values);
+}
+
+// Gives the pattern of a file the values of --values, which are in the order of that file.
+void take_values(const Arguments& a, io::ReadMatrix& file) {
+  if (file.has_values)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("--values: {} has values of its own; give it a pattern (.smtx, .txt, or "
+                    ".mtx of the field \"pattern\"), or omit the option",
+                    a.matrix));
+  const std::vector<std::int64_t>& entry = file.entry_of_value;
+  if (entry.empty()) {
+    file.matrix.values = read_values(a, file.matrix.values.size());
+  } else {
+    const auto places = std::size_t(*std::max_element(entry.begin(), entry.end())) + 1;
+    const std::vector<double> values = read_values(a, places);
+    for (std::size_t i = 0; i < entry.size(); ++i)
+      file.matrix.values[i] = values[std::size_t(entry[i])];
+  }
+  file.has_values = true;
+}
+
+// Returns the matrix without its values.
+template <class To, class From>
+sparse::Csr<To> pattern_of(sparse::Csr<From>&& matrix) {
+  return {matrix.rows,           matrix.cols, matrix.block, std::move(matrix.row_begin),
+          std::move(matrix.col), {}};
+}
+
+Weights read_weights(const Arguments& a, BlockShape block) {
+  io::ReadMatrix file = load_weights(a.matrix);
+  if (!a.values.empty()) take_values(a, file);
+  Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
+  sparse::Csr<float> elements;
+  if (file.has_values) {
+    RangeFit fit = fit_range(std::move(file.matrix), a.data_type, a.matrix);
+    weights.source += note_of(fit);
+    weights.scale_exponent = fit.exponent;
+    elements = std::move(fit.weights);
+  } else {
+    elements = pattern_of<float>(std::move(file.matrix));
+    sparse::fill_signs(elements, a.seed);
+    weights.source += kPatternNote;
+  }
+  weights.matrix = in_whole_blocks(sparse::checked(std::move(elements)), block);
+  return weights;
+}
+
+// Draws the pattern of the options, which must be small enough.
+sparse::Csr<float> draw(const Arguments& a) {
+  try {
+    return sparse::draw_pattern(round_up(a.output_size, a.block.rows),
+                                round_up(a.input_size, a.block.cols), a.block, a.density, a.seed,
+                                a.pattern);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::LimitExceeded) throw;
+    throw Error(error.code(),
+                fmt::format("--output-size {} --input-size {} --block-size {} x {} --density {} "
+                            "--pattern {}: {}",
+                            a.output_size, a.input_size, a.block.rows, a.block.cols, a.density,
+                            to_string(a.pattern), error.what()));
+  }
+}
+
+// Gives the product the sizes of a sparse operand that was read from a file.
+void take_stored_sizes(const Arguments& a, const Weights& stored, MatMulProblem& p) {
+  if (a.matrix.empty()) return;
+  const bool left = p.side == SparseSide::Left;
+  const bool turned = left ? p.transpose_lhs : p.transpose_rhs;
+  const std::int64_t rows = turned ? stored.cols : stored.rows;
+  const std::int64_t cols = turned ? stored.rows : stored.cols;
+  for (const auto& [size, own, name] :
+       {std::tuple{left ? &p.m : &p.k, rows, left ? "--m" : "--k"},
+        std::tuple{left ? &p.k : &p.n, cols, left ? "--k" : "--n"}}) {
+    if (*size != 0 && *size != own)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("{} is {}, but {} has {}; omit it", name, *size, a.matrix, own));
+    *size = own;
+  }
+}
+
+}  // namespace
+
+namespace {
+
+Weights weights_of_a_group(const Arguments& a) {
+  const BlockShape block = a.block;
+  if (!a.matrix.empty()) return read_weights(a, block);
+  const std::string kind = a.pattern == sparse::PatternSpec{} ? "" : to_string(a.pattern) + ", ";
+  Weights weights{{},
+                  a.output_size,
+                  a.input_size,
+                  fmt::format("random pattern, {}seed {}; values ", kind, a.seed)};
+  sparse::Csr<float> drawn = draw(a);
+  if (a.values.empty()) {
+    weights.source += "are +1 or -1";
+  } else {
+    const std::size_t places = drawn.values.size();
+    sparse::Csr<double> matrix = pattern_of<double>(std::move(drawn));
+    matrix.values = read_values(a, places);
+    RangeFit fit = fit_range(std::move(matrix), a.data_type, a.values);
+    weights.source += "of " + a.values + note_of(fit);
+    weights.scale_exponent = fit.exponent;
+    drawn = std::move(fit.weights);
+  }
+  weights.matrix = sparse::checked(std::move(drawn));
+  return weights;
+}
+
+// Refuses what the planner would refuse before the patterns of all groups are drawn.
+void check_groups(const Arguments& a) {
+  if (a.groups == 1 || is_host(a) || a.pod.is_used()) return;
+  const device::Machine machine = make_machine(a);
+  if (a.groups > machine.tiles)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("--groups is {}; it must be in 1..{}, the tiles of {}", a.groups,
+                            machine.tiles, machine.name));
+}
+
+}  // namespace
+
+Weights make_weights(const Arguments& a) {
+  check_groups(a);
+  Weights weights = weights_of_a_group(a);
+  Arguments next = a;
+  for (std::int64_t g = 1; g < a.groups; ++g) {
+    ++next.seed;  // every group has a pattern of its own
+    weights.further.push_back(weights_of_a_group(next).matrix);
+  }
+  return weights;
+}
+
+void use_kernel_blocks(Weights& weights) {
+  weights.matrix = study::in_kernel_blocks(weights.matrix, weights.rows, weights.cols);
+}
+
+std::vector<sparse::CheckedCsr<float>> Weights::matrices() const {
+  std::vector<sparse::CheckedCsr<float>> all{matrix};
+  all.insert(all.end(), further.begin(), further.end());
+  return all;
+}
+
+Weights make_product_weights(Arguments& a) {
+  MatMulProblem& product = *a.product;
+  Arguments stored = a;
+  stored.output_size = sparse_shape(product).rows;
+  stored.input_size = sparse_shape(product).cols;
+  stored.groups = product.groups;
+  Weights weights = make_weights(stored);
+  take_stored_sizes(a, weights, product);
+  if (stores_transposed_weights(product)) {
+    weights.matrix = sparse::transpose(weights.matrix);
+    for (auto& matrix : weights.further) matrix = sparse::transpose(matrix);
+    std::swap(weights.rows, weights.cols);
+  }
+  a.output_size = weights.rows;
+  a.input_size = weights.cols;
+  a.block = weights.matrix->block;
+  a.batch_size = layer_of(product).size.z;
+  return weights;
+}
+
+Problem make_problem(const Arguments& a, const Weights& weights) {
+  const sparse::Csr<float>& matrix = *weights.matrix;
+  const double places =
+      double(weights.groups()) * double(matrix.block_rows()) * double(matrix.block_cols());
+  double blocks = 0;
+  for (const auto& of_group : weights.matrices()) blocks += double(of_group->blocks());
+  Problem problem = problem_of(a);
+  problem.size.g = weights.groups();
+  problem.size.x = weights.rows;
+  problem.size.y = weights.cols;
+  problem.block = matrix.block;
+  problem.density = blocks / places;
+  return problem;
+}
+
+std::vector<sparse::CheckedCsr<float>> inside(const Weights& weights) {
+  std::vector<sparse::CheckedCsr<float>> all = weights.matrices();
+  for (sparse::CheckedCsr<float>& matrix : all)
+    if (matrix->rows != weights.rows || matrix->cols != weights.cols)
+      matrix =
+          sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), weights.rows, weights.cols);
+  return all;
+}
+
+PatternStats pattern_stats(const Weights& weights) {
+  if (weights.groups() == 1) return sparse::pattern_stats(weights.matrix);
+  sparse::Csr<float> diagonal;
+  diagonal.block = weights.matrix->block;
+  diagonal.row_begin = {0};
+  for (const auto& matrix : weights.matrices()) {
+    const auto first_value = diagonal.row_begin.back();
+    const auto first_column = std::int32_t(diagonal.cols / diagonal.block.cols);
+    for (std::size_t r = 1; r < matrix->row_begin.size(); ++r)
+      diagonal.row_begin.push_back(first_value + matrix->row_begin[r]);
+    for (const std::int32_t column : matrix->col) diagonal.col.push_back(first_column + column);
+    diagonal.values.insert(diagonal.values.end(), matrix->values.begin(), matrix->values.end());
+    diagonal.rows += matrix->rows;
+    diagonal.cols += matrix->cols;
+  }
+  return sparse::pattern_stats(diagonal);
+}
+
+sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights) {
+  if (gradient.rows == weights.rows && gradient.cols == weights.cols) return gradient;
+  return sparse::cropped(sparse::with_block(gradient, BlockShape{1, 1}), weights.rows,
+                         weights.cols);
+}
+
+std::int64_t stored_values(const Weights& weights) {
+  std::int64_t values = 0;
+  for (const auto& matrix : weights.matrices()) values += std::ssize(matrix->values);
+  return values;
+}
+
+std::vector<sparse::Csr<float>> gradients_inside(std::vector<float> values,
+                                                 const Weights& weights) {
+  const std::vector<sparse::CheckedCsr<float>> matrices = weights.matrices();
+  std::vector<sparse::Csr<float>> all;
+  auto next = values.cbegin();
+  for (const auto& matrix : matrices) {
+    const auto first = next;
+    next += std::ssize(matrix->values);
+    sparse::Csr<float> gradient{.rows = matrix->rows,
+                                .cols = matrix->cols,
+                                .block = matrix->block,
+                                .row_begin = matrix->row_begin,
+                                .col = matrix->col,
+                                .values = {}};
+    if (matrices.size() == 1)
+      gradient.values = std::move(values);
+    else
+      gradient.values.assign(first, next);
+    all.push_back(inside(std::move(gradient), weights));
+  }
+  return all;
+}
+
+double share_without_blocks(const sparse::Csr<float>& matrix) {
+  std::int64_t empty = 0;
+  for (std::size_t r = 1; r < matrix.row_begin.size(); ++r)
+    empty += matrix.row_begin[r] == matrix.row_begin[r - 1];
+  return double(empty) / double(matrix.block_rows());
+}
+
+}  // namespace tessera::tools

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/pattern_stats.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/partitioner/saved_weights.hpp"
+#include "tessera/sparse/checked.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/tools/run/arguments.hpp"
+
+namespace tessera::tools {
+
+// The weights of the layer that the command line describes.
+struct Weights {
+  sparse::CheckedCsr<float> matrix;  // in whole blocks, with values rounded to the layer's type
+  std::int64_t rows = 0, cols = 0;   // of the layer; the padded matrix may be larger
+  std::string source;                // description of the origin, for reports
+  int scale_exponent = 0;            // values were multiplied by 2^scale_exponent (fit_range)
+  std::vector<sparse::CheckedCsr<float>> further;  // of groups 1 and on: like `matrix`
+  std::shared_ptr<const partitioner::SavedWeights> encoded = nullptr;  // the same, from a file
+
+  std::int64_t groups() const { return 1 + std::ssize(further); }
+
+  // Returns the matrix of every group.
+  std::vector<sparse::CheckedCsr<float>> matrices() const;
+};
+
+// The end of the description of a file that has no values.
+inline constexpr const char* kPatternNote = " (a pattern; values are +1 or -1)";
+
+// Reads the weights from a file or draws them from the seed, that of each group from the next one.
+// Throws the errors of load_weights and fit_range.
+Weights make_weights(const Arguments& arguments);
+
+// Reads or draws the sparse operand of each group of arguments.product and returns the weights of
+// its layer. The product takes the sizes of a file and the density of what was drawn; the arguments
+// take the sizes of the layer. Throws the errors of make_weights, and Error{InvalidArgument} if the
+// command line gives other sizes than the file has.
+Weights make_product_weights(Arguments& arguments);
+
+// Cuts the blocks of the weights into blocks that have a static kernel, if they have none.
+void use_kernel_blocks(Weights& weights);
+
+// Returns the problem of the layer with the block and the density of the weights.
+Problem make_problem(const Arguments& arguments, const Weights& weights);
+
+// Returns the weights of every group inside the layer: the shared matrix itself if no side is
+// padded, else its elements inside the layer's size. O(values) if a side is padded.
+std::vector<sparse::CheckedCsr<float>> inside(const Weights& weights);
+
+// Returns the counts of the pattern, of all groups on the diagonal of one matrix.
+PatternStats pattern_stats(const Weights& weights);
+
+// Returns the same part of a gradient that has the blocks and the size of the weights.
+sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights);
+
+// Returns the number of stored values of all groups, in whole blocks.
+std::int64_t stored_values(const Weights& weights);
+
+// Returns the gradients of every group inside the layer, from the gradients of the stored values of
+// all groups.
+std::vector<sparse::Csr<float>> gradients_inside(std::vector<float> values, const Weights& weights);
+
+// Returns the share of block rows that have no block.
+double share_without_blocks(const sparse::Csr<float>& matrix);
+
+}  // namespace tessera::tools
