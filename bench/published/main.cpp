@@ -110,8 +110,8 @@ int run(const Arguments& a) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace tessera::bench;
-  return guarded_main("published", [&] {
+  using namespace tessera;
+  return tools::guarded_main("published", [&] {
     CLI::App app("Repeats published PopSparse measurements on a modelled machine.", "published");
     app.footer(tools::kExitCodes);
     Arguments arguments;
