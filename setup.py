@@ -88,8 +88,8 @@ class BinaryDistribution(Distribution):
 (ROOT / "build/pip").mkdir(parents=True, exist_ok=True)
 setup(
     version=version(),
-    packages=["tessera"],
-    package_dir={"tessera": "python/tessera"},
+    packages=["tessera", "tessera.torch"],
+    package_dir={"tessera": "python/tessera", "tessera.torch": "python/tessera/torch"},
     package_data={"tessera": ["py.typed", "*.pyi"]},
     cmdclass={"build_py": BuildPackage},
     distclass=BinaryDistribution,

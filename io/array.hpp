@@ -24,6 +24,10 @@ enum class ElementType { F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, 
 // Returns the bytes of one element, or 0 for Text, whose length depends on the file.
 std::int64_t bytes_of(ElementType type);
 
+// Returns the name that safetensors gives a type, "F64" to "BOOL"; "TEXT" for Text, which it has
+// not.
+std::string_view to_string(ElementType type);
+
 // A dense array of any rank. Numbers of all types are converted to double.
 struct Array {
   ElementType type = ElementType::F64;
@@ -54,6 +58,10 @@ struct TensorInfo {
   std::vector<std::int64_t> shape;
   std::int64_t begin = 0, end = 0;  // bytes after the header
 };
+
+// Returns the byte of a safetensors file at which the data begin. Throws Error{BadInput} if the
+// file is shorter than its header claims.
+std::int64_t safetensors_data_begin(std::string_view bytes, std::string_view name);
 
 // Returns the tensors of a file in the order of their data. The header may have 100 MB and 2^20
 // values at most; more are Error{LimitExceeded}. The

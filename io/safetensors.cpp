@@ -78,6 +78,16 @@ std::string with_header(std::string header) {
 
 }  // namespace
 
+std::string_view to_string(ElementType type) {
+  for (const auto& [value, text] : type_names())
+    if (value == type) return text;
+  return "TEXT";
+}
+
+std::int64_t safetensors_data_begin(std::string_view bytes, std::string_view name) {
+  return kLengthBytes + header_length(bytes, name);
+}
+
 std::vector<TensorInfo> list_safetensors(std::string_view bytes, std::string_view name) {
   const std::int64_t length = header_length(bytes, name);
   const std::int64_t data_bytes = std::int64_t(bytes.size()) - kLengthBytes - length;
@@ -143,7 +153,7 @@ Array read_safetensors(std::string_view bytes, std::string_view name, std::strin
                     names.empty() ? "none" : names));
   const TensorInfo& t = *meant[0];
   refuse_packed(t, name);
-  const std::int64_t at = kLengthBytes + header_length(bytes, name) + t.begin;
+  const std::int64_t at = safetensors_data_begin(bytes, name) + t.begin;
   const std::int64_t count = (t.end - t.begin) / bytes_of(t.type);
   return {t.type,
           t.shape,

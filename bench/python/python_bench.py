@@ -28,7 +28,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import tessera as ts
-from tessera.torch import RigL, SparseLinear
+from tessera.torch import RigL, SparseLinear, sparsify
 
 # outputs, inputs, batch, density, block
 SHAPES = [
@@ -183,10 +183,11 @@ class TorchSparse(nn.Module):
 
 
 def step_of(sizes, make):
-    """Returns a function that runs one step of training of a network."""
+    """Returns a function that runs one step of training of a network, with ReLU between its layers."""
     layers = []
     for inputs, outputs in zip(sizes, sizes[1:-1]):
-        layers += [make(inputs, outputs), nn.ReLU()]
+        layer = make(inputs, outputs)
+        layers += [layer] if getattr(layer, "activation", "none") == "relu" else [layer, nn.ReLU()]
     net = nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
     opt = torch.optim.SGD(net.parameters(), lr=0.01)
     x, y = torch.randn(128, sizes[0]), torch.randint(sizes[-1], (128,))
@@ -204,16 +205,29 @@ def bench_torch(bars, repeats):
     for sizes, density, block, bar in (
         (small, 0.1, 1, 3.0), (small, 0.02, 1, 6), (large, 0.1, 1, 4.8), (large, 0.02, 1, 16), (large, 0.1, 16, 8),
     ):
-        ours = step_of(sizes, lambda i, o: SparseLinear(i, o, density=density, block=block))
+        ours = step_of(sizes, lambda i, o: SparseLinear(i, o, density=density, block=block, activation="relu"))
         times = medians((ours, step_of(sizes, nn.Linear)), repeats * (5 if sizes is small else 1))
         name = "-".join(map(str, sizes))
         bars.add(f"torch step, {name}, {density}, block {block}: `nn.Linear` by ours", times[1] / times[0], bar)
-        if sizes is small and density == 0.1:
+        if sizes is small:
             peers = (ours, step_of(sizes, lambda i, o: Masked(i, o, density)),
                      step_of(sizes, lambda i, o: TorchSparse(i, o, density)))
             first, masked, sparse = medians(peers, 3 * repeats)
-            bars.add(f"torch step, {name}, {density}: masked `nn.Linear` by ours", masked / first, 4)
-            bars.add(f"torch step, {name}, {density}: `torch.sparse` by ours", sparse / first, 9)
+            bars.add(f"torch step, {name}, {density}: masked `nn.Linear` by ours", masked / first, 3 if density == 0.1 else 6)
+            bars.add(f"torch step, {name}, {density}: `torch.sparse` by ours", sparse / first, 9 if density == 0.1 else None)
+
+
+def bench_sparsify(bars, repeats):
+    block = lambda: nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True)
+    perceptron = lambda: nn.Sequential(nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 64), nn.ReLU(), nn.Linear(64, 10))
+    for name, make, x in (("perceptron", perceptron, torch.randn(128, 784)), ("encoder layer", block, torch.randn(4, 64, 256))):
+        for density in (0.5, 0.1):
+            dense, sparse = make(), make()
+            swaps = sparsify(sparse, x, density=density)
+            calls = (lambda: sparse(x).square().sum().backward(), lambda: dense(x).square().sum().backward())
+            first, second = medians(calls, repeats, 5)
+            swapped = sum(swap.swapped for swap in swaps)
+            bars.add(f"`sparsify`, {name}, {density}, {swapped} of {len(swaps)} swapped: ours by dense", first / second, 1.05, False)
 
 
 def bench_rewire(bars, repeats):
@@ -277,6 +291,7 @@ BENCHES = {
     "batch_first": bench_batch_first,
     "construction": bench_construction,
     "torch": bench_torch,
+    "sparsify": bench_sparsify,
     "rewire": bench_rewire,
     "fit": bench_fit,
     "accuracy": bench_accuracy,

@@ -38,12 +38,14 @@ void copy_to(const Matrix<T>& from, MatrixView<T> to) {
     for (std::int64_t c = 0; c < to.cols; ++c) to(r, c) = from(r, c);
 }
 
-// Writes the result of a layer without weights: a row's bias, or 0.
+// Writes the result of a layer without weights: a row's bias, or 0, and the activation of it.
 template <class T>
-void fill_rows(MatrixView<T> view, std::span<const float> bias) {
-  for (std::int64_t r = 0; r < view.rows; ++r)
-    for (std::int64_t c = 0; c < view.cols; ++c)
-      view(r, c) = T(bias.empty() ? 0.0f : bias[std::size_t(r)]);
+void fill_rows(MatrixView<T> view, const host::ForwardOptions& after) {
+  for (std::int64_t r = 0; r < view.rows; ++r) {
+    float value = after.bias.empty() ? 0.0f : after.bias[std::size_t(r)];
+    host::activate(after.activation, {&value, 1});
+    for (std::int64_t c = 0; c < view.cols; ++c) view(r, c) = T(value);
+  }
 }
 
 template <class T>
@@ -72,8 +74,9 @@ Layer::~Layer() = default;
 
 template <class T>
 MatrixView<T> Layer::operand(const Tensor& tensor, const char* name, std::int64_t features) const {
-  const MatrixView<T> given = tensor.matrix<T>();
-  const MatrixView<T> view = settings_.batch_first ? given.transposed() : given;
+  const MatrixView<T> given = tensor.is_vector() ? tensor.column<T>() : tensor.matrix<T>();
+  const bool is_turned = settings_.batch_first && !tensor.is_vector();
+  const MatrixView<T> view = is_turned ? given.transposed() : given;
   if (view.rows != features)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} is {} x {}; this layer needs {}", name, given.rows, given.cols,
@@ -82,9 +85,11 @@ MatrixView<T> Layer::operand(const Tensor& tensor, const char* name, std::int64_
   return view;
 }
 
-py::object Layer::new_result(py::handle like, std::int64_t features, std::int64_t batch) const {
+py::object Layer::new_result(py::handle like, std::int64_t features, std::int64_t batch,
+                             bool is_vector) const {
   std::vector<std::int64_t> shape = {features, batch};
   if (settings_.batch_first) std::swap(shape[0], shape[1]);
+  if (is_vector) shape = {features};
   if (!is_numpy(like) && py::hasattr(like, "new_empty")) return like.attr("new_empty")(shape);
   return new_array(settings_.data_type, shape);
 }
@@ -112,7 +117,7 @@ void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out,
                 const host::ForwardOptions& after) {
   if (in.cols == 0) return;
   const auto call = [&](MatrixView<T> to) {
-    if (!layer_) return fill_rows(to, after.bias);
+    if (!layer_) return fill_rows(to, after);
     times_ = pass == Pass::Fwd ? layer_->forward<T>(in, to, after) : layer_->grad_a<T>(in, to);
   };
   const Footprint written = footprint("out", out);
@@ -131,7 +136,7 @@ py::object Layer::product(Pass pass, py::object in, const char* name, py::object
     const Tensor from(in, name, settings_.data_type, Access::Read);
     const auto source = operand<const T>(from, name, is_forward ? cols() : rows());
     const std::int64_t features = is_forward ? rows() : cols();
-    if (out.is_none()) out = new_result(in, features, source.cols);
+    if (out.is_none()) out = new_result(in, features, source.cols, from.is_vector());
     const Tensor to(out, "out", settings_.data_type, Access::Write);
     const auto target = operand<T>(to, "out", features);
     if (target.cols != source.cols)
@@ -147,11 +152,14 @@ py::object Layer::product(Pass pass, py::object in, const char* name, py::object
 }
 
 py::object Layer::forward(py::object s, py::object out, py::object bias,
-                          const StampedValues& values) {
-  if (bias.is_none()) return product(Pass::Fwd, std::move(s), "s", std::move(out), values);
+                          host::Activation activation, const StampedValues& values) {
+  if (bias.is_none())
+    return product(Pass::Fwd, std::move(s), "s", std::move(out), values,
+                   {.activation = activation});
   const Tensor tensor(bias, "bias", DataType::Float, Access::Read);
   const std::span<const float> numbers(tensor.values(rows()), std::size_t(rows()));
-  return product(Pass::Fwd, std::move(s), "s", std::move(out), values, {.bias = numbers});
+  return product(Pass::Fwd, std::move(s), "s", std::move(out), values,
+                 {.bias = numbers, .activation = activation});
 }
 
 py::object Layer::grad_input(py::object dq, py::object out, const StampedValues& values) {

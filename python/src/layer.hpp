@@ -61,9 +61,10 @@ struct StampedValues {
 struct TrainForward {
   std::int64_t batch = 0;
   TorchMatrix x;            // [batch][inputs]
-  std::uintptr_t s = 0;     // [inputs][batch]: receives the transpose of x, or is x's memory
+  std::uintptr_t s = 0;     // [inputs][batch]: receives the transpose of x, or is x's; 0: none
   std::uintptr_t q = 0;     // [batch][outputs]
   std::uintptr_t bias = 0;  // [outputs]
+  bool relu = false;        // whether q is max(x * W^T + bias, 0)
   StampedValues values;
 };
 
@@ -75,7 +76,8 @@ struct TrainBackward {
   std::uintptr_t dx = 0;              // [batch][inputs]
   std::uintptr_t gradients = 0;       // [values.count], of the values
   std::uintptr_t bias_gradients = 0;  // [outputs]
-  StampedValues values;               // of train_forward
+  std::uintptr_t q = 0;  // of a forward pass with relu; dq_rows is then not dq's memory
+  StampedValues values;  // of train_forward
 };
 
 // A host::HostLayer for Python. Any number of Python threads may share one: calls take turns at a
@@ -95,8 +97,9 @@ class Layer {
   // These take arguments as Tensor does. `out` is None or the object that receives the result,
   // which is then returned; else the result is a new array of the kind of the operand. `out` may
   // overlap operands, whose copies are then not needed: the result is made aside and copied.
+  // An operand of one dimension is one column, and so is its result.
   pybind11::object forward(pybind11::object s, pybind11::object out, pybind11::object bias,
-                           const StampedValues& values = {});
+                           host::Activation activation, const StampedValues& values = {});
   pybind11::object grad_input(pybind11::object dq, pybind11::object out,
                               const StampedValues& values = {});
   pybind11::object grad_weights(pybind11::object dq, pybind11::object s, pybind11::object out);
@@ -141,11 +144,12 @@ class Layer {
                            const StampedValues& values, const host::ForwardOptions& after = {});
   template <class T>
   void run(Pass pass, MatrixView<const T> in, MatrixView<T> out, const host::ForwardOptions& after);
-  pybind11::object new_result(pybind11::handle like, std::int64_t features,
-                              std::int64_t batch) const;
+  pybind11::object new_result(pybind11::handle like, std::int64_t features, std::int64_t batch,
+                              bool is_vector) const;
   pybind11::object new_gradients(pybind11::handle like, std::int64_t count) const;
   const sparse::Csr<float>& weights() const { return layer_ ? layer_->weights() : empty_; }
   void copy_transposed(const TorchMatrix& from, MatrixView<float> to);
+  void copy_where_positive(const TorchMatrix& from, const float* q, MatrixView<float> to);
   void require_values(std::int64_t count) const;
   void take_values(std::span<const float> values);
   void take(const StampedValues& values);

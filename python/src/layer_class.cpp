@@ -8,6 +8,7 @@
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/layer.hpp"
 #include "tessera/python/src/method.hpp"
+#include "tessera/python/src/products.hpp"
 #include "tessera/python/src/rewire.hpp"
 
 namespace py = pybind11;
@@ -44,14 +45,16 @@ void update(Layer& layer, const py::array& removed_rows, const py::array& remove
 
 void train_forward(Layer& layer, std::int64_t batch, std::uintptr_t x, std::int64_t row_stride,
                    std::int64_t col_stride, std::uintptr_t s, std::uintptr_t q, std::uintptr_t bias,
-                   std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
-  layer.train_forward({batch, {x, row_stride, col_stride}, s, q, bias, {values, count, stamp}});
+                   bool relu, std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
+  layer.train_forward(
+      {batch, {x, row_stride, col_stride}, s, q, bias, relu, {values, count, stamp}});
 }
 
 void train_backward(Layer& layer, std::int64_t batch, std::uintptr_t dq, std::int64_t row_stride,
                     std::int64_t col_stride, std::uintptr_t dq_rows, std::uintptr_t s,
                     std::uintptr_t dx, std::uintptr_t gradients, std::uintptr_t bias_gradients,
-                    std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
+                    std::uintptr_t q, std::uintptr_t values, std::int64_t count,
+                    std::int64_t stamp) {
   layer.train_backward({batch,
                         {dq, row_stride, col_stride},
                         dq_rows,
@@ -59,11 +62,18 @@ void train_backward(Layer& layer, std::int64_t batch, std::uintptr_t dq, std::in
                         dx,
                         gradients,
                         bias_gradients,
+                        q,
                         {values, count, stamp}});
 }
 
-py::object forward(Layer& layer, py::object s, py::object out, py::object bias) {
-  return layer.forward(std::move(s), std::move(out), std::move(bias));
+// Returns the activation of an argument, which is seldom given.
+host::Activation given_activation(const py::object& name) {
+  return name.is_none() ? host::Activation::None : activation_of(text_of(name, "activation"));
+}
+
+py::object forward(Layer& layer, py::object s, py::object out, py::object bias,
+                   const py::object& activation) {
+  return layer.forward(std::move(s), std::move(out), std::move(bias), given_activation(activation));
 }
 
 py::object grad_input(Layer& layer, py::object dq, py::object out) {
@@ -72,7 +82,8 @@ py::object grad_input(Layer& layer, py::object dq, py::object out) {
 
 py::object forward_with(Layer& layer, py::object s, py::object out, py::object bias,
                         std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
-  return layer.forward(std::move(s), std::move(out), std::move(bias), {values, count, stamp});
+  return layer.forward(std::move(s), std::move(out), std::move(bias), host::Activation::None,
+                       {values, count, stamp});
 }
 
 py::object grad_input_with(Layer& layer, py::object dq, py::object out, std::uintptr_t values,
@@ -80,13 +91,15 @@ py::object grad_input_with(Layer& layer, py::object dq, py::object out, std::uin
   return layer.grad_input(std::move(dq), std::move(out), {values, count, stamp});
 }
 
-constexpr const char* kForward = R"(Return Q = W @ S + bias.
+constexpr const char* kForward = R"(Return Q = activation(W @ S + bias).
 
     s    [inputs, batch], or [batch, inputs] with order="batch_first": a NumPy array with any
          strides, or anything with __dlpack__ on the CPU, of the layer's dtype. Not copied.
+         A vector [inputs] gives a vector [outputs].
     out  receives the result and is returned; None: a new array (a torch tensor for a torch s).
          It may overlap s and bias.
     bias [outputs], contiguous float32: added to each row of Q; None: none.
+    activation "none", "relu" or "gelu" (by tanh), of Q with its bias.
     Raises TypeError for another dtype, ts.InvalidArgument for another shape.)";
 
 constexpr const char* kGradInput = R"(Return dS = W.T @ dQ, the gradient of the operand.
@@ -102,8 +115,9 @@ constexpr const char* kGradWeights = R"(Return the gradient of every stored valu
 
 void add_layer(py::module_& module) {
   py::class_<Layer> type(module, "Layer");
-  add_method(type, "forward", "forward(s, out=None, bias=None)", kForward, &forward, "s"_a,
-             "out"_a = py::none(), "bias"_a = py::none());
+  add_method(type, "forward", "forward(s, out=None, bias=None, activation=\"none\")", kForward,
+             &forward, "s"_a, "out"_a = py::none(), "bias"_a = py::none(),
+             "activation"_a = py::none());
   add_method(type, "grad_input", "grad_input(dq, out=None)", kGradInput, &grad_input, "dq"_a,
              "out"_a = py::none());
   add_method(type, "grad_weights", "grad_weights(dq, s, out=None)", kGradWeights,

@@ -101,6 +101,8 @@ void require_old_values(const py::object& out, float beta) {
                 "beta is not 0, but there is no out whose old values it multiplies");
 }
 
+}  // namespace
+
 host::Activation activation_of(const std::string& name) {
   for (const auto kind : {host::Activation::None, host::Activation::Relu, host::Activation::Gelu})
     if (name == to_string(kind)) return kind;
@@ -108,9 +110,12 @@ host::Activation activation_of(const std::string& name) {
               fmt::format("activation is \"{}\"; it is none, relu or gelu", name));
 }
 
-// Returns a matrix as it is given, or its transpose.
+namespace {
+
+// Returns a matrix as it is given, or its transpose; a vector is one column.
 template <class T>
 MatrixView<T> matrix_of(const Tensor& tensor, bool transposed) {
+  if (tensor.is_vector()) return tensor.column<T>();
   const MatrixView<T> given = tensor.matrix<T>();
   return transposed ? given.transposed() : given;
 }
@@ -130,7 +135,9 @@ py::object spmm(const py::tuple& matrix, bool a_transposed, const py::object& b,
     options.bias = {added->values(rows), std::size_t(rows)};
   }
   require_old_values(out, beta);
-  if (out.is_none())
+  if (out.is_none() && in.is_vector())
+    out = new_array(DataType::Float, {rows});
+  else if (out.is_none())
     out = out_transposed ? new_array(DataType::Float, {in_view.cols, rows})
                          : new_array(DataType::Float, {rows, in_view.cols});
   const Tensor result(out, "out", DataType::Float, Access::Write);

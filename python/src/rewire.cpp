@@ -8,11 +8,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/tensor.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/train/rewire/density.hpp"
 #include "tessera/train/rewire/schedule.hpp"
 
 namespace py = pybind11;
@@ -54,6 +57,15 @@ py::tuple random_pattern(std::int64_t rows, std::int64_t cols, std::int64_t bloc
                          std::int64_t block_cols, double density, std::uint64_t seed) {
   return arrays_from_csr(
       sparse::random_pattern(rows, cols, {block_rows, block_cols}, density, seed));
+}
+
+// Returns the densities of layers of these sizes (rows, columns) by Erdos and Renyi's rule.
+std::vector<double> erdos_renyi(const std::vector<std::pair<std::int64_t, std::int64_t>>& sizes,
+                                std::pair<std::int64_t, std::int64_t> block, double density) {
+  std::vector<train::LayerSize> layers;
+  for (const auto& [rows, cols] : sizes)
+    layers.push_back({rows, cols, {block.first, block.second}});
+  return train::erdos_renyi_densities(layers, density);
 }
 
 // Returns the numbers of blocks of `area` after a rewire: those of block origin[i], or 0 where it
@@ -103,6 +115,7 @@ void add_rewire(py::module_& module) {
       [](const std::string& method, const std::string& pool, const std::string& exclude,
          double factor) { check(method_of(method, pool, exclude, factor)); },
       "method"_a, "pool"_a, "exclude"_a, "factor"_a);
+  module.def("_erdos_renyi", &erdos_renyi, "sizes"_a, "block"_a, "density"_a);
   module.def("_carried", &carried, "origin"_a, "numbers"_a, "count"_a, "area"_a);
   module.def("_rewire_fraction", &rewire_fraction, "step"_a, "fraction"_a, "begin"_a, "end"_a,
              "every"_a);

@@ -117,7 +117,9 @@ Tensor::~Tensor() {
 void Tensor::set_shape(int dimensions, const std::int64_t* shape) {
   if (dimensions > kMostDimensions)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} has {} dimensions; a layer's operands have 2", name_, dimensions));
+                fmt::format("{} has {} dimensions; an operand has 2, or 1 for a vector: reshape {} "
+                            "to [-1, features] or [features, -1]",
+                            name_, dimensions, name_));
   dimensions_ = dimensions;
   for (int i = 0; i < dimensions; ++i) shape_[std::size_t(i)] = shape[i];
 }
@@ -181,8 +183,8 @@ std::string Tensor::shape_text() const {
 void Tensor::require_two_dimensions() const {
   if (dimensions_ != 2)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} has the shape {}; a layer's operands have 2 dimensions; one column "
-                            "is {}.reshape(-1, 1)",
+                fmt::format("{} has the shape {}; an operand has 2 dimensions, or 1 for a vector: "
+                            "reshape {} to [-1, features] or [features, -1]",
                             name_, shape_text(), name_));
 }
 

@@ -41,6 +41,15 @@ class Tensor {
     return {static_cast<T*>(data_), shape_[0], shape_[1], strides_[0], strides_[1]};
   }
 
+  // Returns true for an argument of one dimension.
+  bool is_vector() const { return dimensions_ == 1; }
+
+  // Returns an argument of one dimension as a matrix of one column.
+  template <class T>
+  MatrixView<T> column() const {
+    return {static_cast<T*>(data_), shape_[0], 1, strides_[0], 1};
+  }
+
   // Returns the first of all elements, which are contiguous. Throws InvalidArgument if they are not
   // or if there are not `count`.
   float* values(std::int64_t count) const;

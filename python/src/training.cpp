@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <numeric>
 #include <span>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -25,6 +26,9 @@ float* memory_at(std::uintptr_t address) {
 MatrixView<float> result_rows(std::uintptr_t address, std::int64_t features, std::int64_t batch) {
   return MatrixView<float>{memory_at(address), batch, features, features, 1}.transposed();
 }
+
+// The gradient in front of a ReLU whose result is q; that of NaN passes, as in torch.
+float where_positive(float q, float gradient) { return q <= 0 ? 0.0f : gradient; }
 
 // Returns the sum of a row in an order that does not depend on the instruction set.
 float sum_of(const float* row, std::int64_t count) {
@@ -59,6 +63,35 @@ void Layer::copy_transposed(const TorchMatrix& from, MatrixView<float> to) {
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_chunk(chunk);
 }
 
+// As copy_transposed, with 0 where q [batch][outputs] is 0 or less. A square is masked and
+// transposed while it is in the nearest cache.
+void Layer::copy_where_positive(const TorchMatrix& from, const float* q, MatrixView<float> to) {
+  constexpr std::int64_t kSide = 64;
+  const std::int64_t outputs = to.rows, batch = to.cols, step = from.col_stride;
+  const auto* const given = memory_at(from.address);
+  const auto copy_rows = [&](std::int64_t chunk) {
+    const std::int64_t first = chunk * kSide, count = std::min(kSide, outputs - first);
+    std::array<float, kSide * kSide> masked;
+    for (std::int64_t begin = 0; begin < batch; begin += kSide) {
+      const std::int64_t rows = std::min(kSide, batch - begin);
+      for (std::int64_t b = 0; b < rows; ++b) {
+        const float* const row = given + (begin + b) * from.row_stride + first * step;
+        const float* const kept = q + (begin + b) * outputs + first;
+        float* const out = masked.data() + b * kSide;
+        // Gradients are read even where they are not used, so that no branch depends on signs.
+        for (std::int64_t i = 0; step == 1 && i < count; ++i)
+          out[i] = where_positive(kept[i], row[i]);
+        for (std::int64_t i = 0; step != 1 && i < count; ++i)
+          out[i] = where_positive(kept[i], row[i * step]);
+      }
+      codelets::transpose(masked.data(), kSide, rows, count, to.row(first) + begin, to.row_stride);
+    }
+  };
+  const std::int64_t chunks = ceil_div(outputs, kSide);
+  if (executor_->threads() > 1) return executor_->for_each(chunks, copy_rows);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_rows(chunk);
+}
+
 void Layer::require_values(std::int64_t count) const {
   if (count != std::ssize(weights().values))
     throw Error(ErrorCode::InvalidArgument, fmt::format("there are {} values; this layer has {}",
@@ -74,12 +107,16 @@ void Layer::take(const StampedValues& values) {
 
 void Layer::train_forward(const TrainForward& step) {
   const MatrixView<float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
+  const MatrixView<const float> x{memory_at(step.x.address), cols(), step.batch, step.x.col_stride,
+                                  step.x.row_stride};
   host::ForwardOptions after;
   if (step.bias != 0) after.bias = {memory_at(step.bias), std::size_t(rows())};
+  if (step.relu) after.activation = host::Activation::Relu;
   const Turn turn(mutex_);
   take(step.values);
-  copy_transposed(step.x, s);
-  run<float>(Pass::Fwd, s, result_rows(step.q, rows(), step.batch), after);
+  if (step.s != 0) copy_transposed(step.x, s);
+  const MatrixView<const float> in = step.s != 0 ? MatrixView<const float>(s) : x;
+  run<float>(Pass::Fwd, in, result_rows(step.q, rows(), step.batch), after);
 }
 
 void Layer::train_backward(const TrainBackward& step) {
@@ -88,7 +125,10 @@ void Layer::train_backward(const TrainBackward& step) {
   const MatrixView<const float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
   const MatrixView<float> dq{memory_at(step.dq_rows), rows(), step.batch, step.batch, 1};
   const Turn turn(mutex_);
-  copy_transposed(step.dq, dq);
+  if (step.q != 0)
+    copy_where_positive(step.dq, memory_at(step.q), dq);
+  else
+    copy_transposed(step.dq, dq);
   if (step.bias_gradients != 0)
     for (std::int64_t row = 0; row < rows(); ++row)
       memory_at(step.bias_gradients)[row] = sum_of(dq.row(row), step.batch);

@@ -5,7 +5,7 @@
     layer = ts.Layer(w, batch=128)
     q = layer @ s                        # s is [784, 128], q is [1024, 128]
 
-`help(ts.Layer)` describes the layer. `tessera.torch` has a module for PyTorch.
+`help(ts.Layer)` describes the layer. `tessera.torch` has modules for PyTorch.
 """
 
 from tessera import train
@@ -24,6 +24,7 @@ from tessera._core import (
 )
 from tessera._layer import Layer, PassTimes, Rounding
 from tessera._machines import plan, read, simulate, write
+from tessera._models import Model, TensorInfo, read_model, write_model
 from tessera._products import matmul, sddmm, spmm
 from tessera._study import Crossover, advise, crossover, sweep, verdict
 
@@ -37,16 +38,19 @@ __all__ = [
     "Layer",
     "LimitExceeded",
     "Machine",
+    "Model",
     "NoSolution",
     "PassTimes",
     "Plan",
     "Rounding",
     "Run",
+    "TensorInfo",
     "advise",
     "crossover",
     "matmul",
     "plan",
     "read",
+    "read_model",
     "sddmm",
     "simulate",
     "spmm",
@@ -54,4 +58,5 @@ __all__ = [
     "train",
     "verdict",
     "write",
+    "write_model",
 ]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import InvalidArgument
-from tessera._options import core_dtype, number, require_one_of, seed_number, text, thread_count, whole_number
+from tessera._options import DTYPES, number, operand_type, require_one_of, seed_number, text, thread_count, whole_number
 from tessera._text import html_table, si_bytes
 from tessera._weights import Arrays, index_array, is_bare, read_matrix
 
@@ -50,11 +50,13 @@ class Layer(_core.Layer):
 
     weights   W [outputs, inputs], float32: any format of scipy.sparse (a BSR matrix keeps its
               blocks), a sparse tensor of torch, an array of pydata/sparse, (indptr, indices, data),
-              `arrays` of another layer, or a NumPy array, of which zeros are not stored. Copied,
-              sorted; places given twice are added up.
+              (data, (rows, columns)), `arrays` of another layer, or a NumPy array, of which zeros are
+              not stored. Copied, sorted; places given twice are added up.
     batch     the width of S that the layer is cut for. Passes take any other width as well.
     threads   threads of a pass; 0: one for each core. Results have the same bits for any number.
-    dtype     of the operands: "float32", "float16" or "bfloat16". Sums are float32.
+    dtype     of the operands: "float32", "float16" or "bfloat16", or that dtype of NumPy or torch. Sums
+              are float32. If it is given, weights of other real types are converted to float32;
+              by default it is float32, and they are a TypeError.
     order     "features_first": operands are [features, batch], as in W @ S.
               "batch_first": operands are [batch, features], as in torch.nn.Linear.
     passes    "all"; "fwd+grad_weights" for a first layer, whose input needs no gradient; or "fwd"
@@ -62,6 +64,8 @@ class Layer(_core.Layer):
     shape     (outputs, inputs), for (indptr, indices, data) whose last columns are empty.
 
     layer @ s            the product                                    [outputs, batch]
+    layer @ v            that of a vector [inputs]                      [outputs]
+    layer.T @ dq         grad_input(dq); dq.T @ layer is its transpose
     layer.grad_input(dq)         W.T @ dQ                               [inputs, batch]
     layer.grad_weights(dq, s)    dQ @ S.T where W has non-zeros         as layer.values
     layer.values = v             new values, in the order of layer.weights.data
@@ -70,6 +74,8 @@ class Layer(_core.Layer):
 
     Operands are never copied or converted: another dtype is a TypeError. Any number of threads may
     use one layer; their calls take turns. Passes release the interpreter lock.
+
+    scipy.sparse.linalg.aslinearoperator(layer) serves SciPy's solvers, whose vectors are converted.
 
     Errors: TypeError for another dtype, ts.InvalidArgument (a ValueError) for another shape,
     ts.BadInput (a ValueError) for arrays that are no legal matrix. The layer is then unchanged.
@@ -81,19 +87,19 @@ class Layer(_core.Layer):
         batch: int = 128,
         *,
         threads: int = 1,
-        dtype: str = "float32",
+        dtype: Any = None,
         order: str = "features_first",
         passes: str = "all",
         shape: tuple[int, int] | None = None,
     ) -> None:
-        type_name = core_dtype(dtype)
+        casts, dtype = dtype is not None, operand_type("float32" if dtype is None else dtype)
         require_one_of("order", order, _ORDERS)
         require_one_of("passes", passes, tuple(_PASSES))
         super().__init__(
-            read_matrix(weights, shape),
+            read_matrix(weights, shape, casts=casts),
             whole_number("batch", batch),
             thread_count(threads),
-            type_name,
+            DTYPES[dtype],
             order == "batch_first",
             *_PASSES[passes],
         )
@@ -104,6 +110,42 @@ class Layer(_core.Layer):
         return self.forward(s)
 
     __call__ = __matmul__
+
+    # NumPy's arrays leave `array @ layer` to this class.
+    __array_ufunc__ = None
+
+    def __rmatmul__(self, left: Any) -> Any:
+        """Return left @ W for left [rows, outputs], or a vector [outputs]."""
+        first = self._order == "batch_first"
+        return self.grad_input(left) if first or left.ndim == 1 else self.grad_input(left.T).T
+
+    @property
+    def T(self) -> Transpose:
+        """W.T, for products: layer.T @ dq is grad_input(dq)."""
+        return Transpose(self)
+
+    @property
+    def ndim(self) -> int:
+        """2, as that of a matrix."""
+        return 2
+
+    def matvec(self, x: Any) -> Any:
+        """Return W @ x as SciPy's linear operators call it: a vector or one column of any real type."""
+        return self._converted(self.forward, x)
+
+    def rmatvec(self, x: Any) -> Any:
+        """Return W.T @ x as SciPy's linear operators call it."""
+        return self._converted(self.grad_input, x)
+
+    matmat, rmatmat = matvec, rmatvec
+
+    def _converted(self, call: Any, x: Any) -> Any:
+        array = np.asarray(x)
+        if self._dtype != "float32":
+            raise InvalidArgument(f"linear operators are float32; this layer has {self._dtype}: make it with dtype=\"float32\"")
+        turned = self._order == "batch_first" and array.ndim == 2
+        given = np.ascontiguousarray(array, np.float32)
+        return call(given.T).T if turned else call(given)
 
     @property
     def dtype(self) -> str:
@@ -243,6 +285,46 @@ class Layer(_core.Layer):
         made: Layer = rebuild(*arguments)
         made.__dict__.update(attributes)
         return made
+
+
+class Transpose:
+    """The transpose of a layer: layer.T @ dq is layer.grad_input(dq), and layer.T.T is the layer."""
+
+    ndim = 2
+    __array_ufunc__ = None
+
+    def __init__(self, layer: Layer) -> None:
+        self.T = layer
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(inputs, outputs)"""
+        outputs, inputs = self.T.shape
+        return inputs, outputs
+
+    @property
+    def dtype(self) -> str:
+        """The type of the operands."""
+        return self.T.dtype
+
+    def __matmul__(self, dq: Any) -> Any:
+        return self.T.grad_input(dq)
+
+    def __rmatmul__(self, left: Any) -> Any:
+        """Return left @ W.T for left [rows, inputs], or a vector [inputs]."""
+        first = self.T.order == "batch_first"
+        return self.T.forward(left) if first or left.ndim == 1 else self.T.forward(left.T).T
+
+    def matvec(self, x: Any) -> Any:
+        """Return W.T @ x as SciPy's linear operators call it."""
+        return self.T.rmatvec(x)
+
+    def rmatvec(self, x: Any) -> Any:
+        """Return W @ x as SciPy's linear operators call it."""
+        return self.T.matvec(x)
+
+    def __repr__(self) -> str:
+        return f"Transpose({self.T!r})"
 
 
 def _rebuild(kind: type[Layer], arrays: Arrays, settings: dict[str, Any]) -> Layer:

@@ -155,6 +155,15 @@ def _run_facts(run: _core.Run) -> dict[str, str]:
     return facts
 
 
+def _machine_facts(machine: _core.Machine) -> dict[str, str]:
+    return {
+        "name": machine.name,
+        "tiles": f"{machine.tiles:,}",
+        "clock": f"{machine.clock_hz / 1e9:.3g} GHz",
+        "memory": f"{si_bytes(machine.tile_memory_bytes)} a tile",
+    }
+
+
 def _text(kind: str, facts: dict[str, str]) -> str:
     return f"{kind}(" + "; ".join(f"{name} {fact}" for name, fact in facts.items()) + ")"
 
@@ -172,5 +181,6 @@ def _add_text(kind: type, facts_of: Callable[[Any], dict[str, str]]) -> None:
     setattr(kind, "_repr_html_", html)
 
 
+_add_text(_core.Machine, _machine_facts)
 _add_text(_core.Plan, _plan_facts)
 _add_text(_core.Run, _run_facts)

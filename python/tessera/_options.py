@@ -69,10 +69,24 @@ def options_text(options: Mapping[str, Any] | None) -> str:
         raise TypeError(f"options are no mapping of texts to values of JSON ({error}); pass a dict") from None
 
 
-def core_dtype(dtype: str) -> str:
+def dtype_text(dtype: Any) -> str:
+    """Return the name of a type: of a text, a dtype of NumPy or torch, or a class such as np.float32."""
+    if isinstance(dtype, str):
+        return dtype
+    name = getattr(dtype, "__name__", None) or getattr(dtype, "name", None) or str(dtype)
+    return name.rpartition(".")[2] if isinstance(name, str) else reprlib.repr(dtype)
+
+
+def operand_type(dtype: Any) -> str:
+    """Return the name of a type of operands, one of DTYPES, which may be given as a dtype of NumPy or torch."""
+    name = dtype_text(dtype)
+    require_one_of("dtype", name, tuple(DTYPES))
+    return name
+
+
+def core_dtype(dtype: Any) -> str:
     """Return the library's own name of a type of operands."""
-    require_one_of("dtype", dtype, tuple(DTYPES))
-    return DTYPES[dtype]
+    return DTYPES[operand_type(dtype)]
 
 
 def block_shape(block: Any) -> tuple[int, int]:

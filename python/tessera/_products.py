@@ -8,8 +8,8 @@ import numpy as np
 
 from tessera import _core
 from tessera._core import InvalidArgument
-from tessera._options import number, text, thread_count
-from tessera._weights import Arrays, is_sparse, read_matrix
+from tessera._options import number, operand_type, text, thread_count
+from tessera._weights import Arrays, Matrix, array_of, as_float32, is_sparse, is_torch, read_matrix
 
 
 def spmm(
@@ -22,6 +22,7 @@ def spmm(
     bias: Any = None,
     activation: str = "none",
     threads: int = 0,
+    dtype: Any = None,
 ) -> Any:
     """Return alpha * a @ b + beta * out, then the bias and the activation.
 
@@ -29,34 +30,57 @@ def spmm(
          layouts, read where it is, with 32- or 64-bit indices. Anything else that ts.Layer takes is
          converted first.
     b    [y, z], float32 with any strides: a NumPy array, or anything with __dlpack__ on the CPU. For
-         [batch, features] pass b.T.
-    out  [x, z], receives the result and is returned; None: a new NumPy array. It may not overlap b.
-    bias [x], contiguous float32: added to each row. activation: "none", "relu" or "gelu".
+         [batch, features] pass b.T. A vector [y] gives a vector [x], and [..., y, z] gives [..., x, z].
+    out  [x, z], receives the result and is returned; None: a new NumPy array, or a tensor if b is one of
+         torch or an operand requires a gradient. It may not overlap b.
+    bias [x], contiguous float32: added to each row. activation: "none", "relu" or "gelu" (by tanh).
     threads  0: one for each core. Calls of several Python threads take turns.
+    dtype    "float32" converts operands of other types; None: they are a TypeError.
+
+    Tensors of torch that require gradients get them: b, bias, and a sparse a, or the data of (indptr, indices, data).
     Raises TypeError for another dtype, ts.InvalidArgument for another shape, ts.BadInput with the place
     for indices outside the matrix. A matrix that is multiplied often is faster as a ts.Layer.
     """
-    return _core._spmm(
-        read_matrix(a, name="a"), False, b, False, out, False, number("alpha", alpha), number("beta", beta), bias,
-        text("activation", activation), thread_count(threads),
+    casts = _casts(dtype)
+    after = bias if bias is None else _operand(bias, "bias", casts), text("activation", activation)
+    return _multiply(
+        a, read_matrix(a, name="a", casts=casts), False, _operand(b, "b", casts), False, out, False, after,
+        number("alpha", alpha), number("beta", beta), thread_count(threads),
     )
 
 
 def sddmm(
-    pattern: Any, a: Any, b: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, threads: int = 0
+    pattern: Any,
+    a: Any,
+    b: Any,
+    out: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    threads: int = 0,
+    dtype: Any = None,
 ) -> Any:
     """Return alpha * (a @ b) where the pattern has places, + beta * out: one number for each of pattern.data.
 
     pattern  as the matrix of spmm(); its values are not read.
     a, b     [x, k] and [k, y], float32 with any strides, as b of spmm(). With dq and s.T it is the gradient
-             of the values of a sparse matrix w, where q = w @ s.
-    out      contiguous float32 of the shape of pattern.data, returned; None: a new NumPy array.
-    Raises as spmm().
+             of the values of a sparse matrix w, where q = w @ s. Tensors that require gradients get them.
+    out      contiguous float32 of the shape of pattern.data, returned; None: a new NumPy array, or a tensor if
+             a or b is one of torch.
+    dtype    as in spmm(). Raises as spmm().
     """
-    return _core._sddmm(
-        read_matrix(pattern, name="pattern"), a, b, out, number("alpha", alpha), number("beta", beta),
-        thread_count(threads),
-    )
+    casts = _casts(dtype)
+    matrix = read_matrix(pattern, name="pattern", casts=casts)
+    a, b = _operand(a, "a", casts), _operand(b, "b", casts)
+    rest = number("alpha", alpha), number("beta", beta), thread_count(threads)
+    if is_torch(a) or is_torch(b):
+        from tessera.torch import _autograd as autograd
+
+        if autograd.needs_gradient(a, b):
+            autograd.require_no_out(out, beta)
+            return autograd.sddmm(matrix, a, b, rest[0], rest[2])
+    made = _core._sddmm(matrix, _detached(a), _detached(b), out, *rest)
+    return _as_tensor(made) if out is None and (is_torch(a) or is_torch(b)) else made
 
 
 def matmul(
@@ -67,29 +91,88 @@ def matmul(
     transpose_lhs: bool = False,
     transpose_rhs: bool = False,
     threads: int = 0,
+    dtype: Any = None,
 ) -> Any:
     """Return the product of a sparse and a dense matrix, a @ b, in either order, in groups.
 
     a, b  one of them sparse and one dense, as a and b of spmm(): [m, k] and [k, n], or as they are stored,
           [k, m] with transpose_lhs and [n, k] with transpose_rhs. A list of sparse matrices, with a pattern
           for each, makes groups; the dense operand and out then have a first axis with one entry for each.
-    out   [m, n], or [groups, m, n]: receives the result and is returned; None: a new NumPy array.
+    out   [m, n], or [groups, m, n]: receives the result and is returned; None: a new array or tensor.
+    dtype as in spmm(), and so are gradients.
     The same products on a modelled machine: tessera matmul. Raises as spmm(), and TypeError unless exactly
     one operand is sparse.
     """
     if _is_group(a) or _is_group(b):
-        return _multiply_groups(a, b, out, transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs, threads=threads)
+        return _multiply_groups(
+            a, b, out, transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs, threads=threads, dtype=dtype
+        )
     if is_sparse(a) == is_sparse(b):
         raise TypeError("pass one operand as a sparse matrix of SciPy or torch, and the other one as a dense array")
     if is_sparse(a):
-        matrix, dense, turned = read_matrix(a, name="a"), b, False
+        given, dense, name, turned = a, b, "a", False
         flags = transpose_lhs, transpose_rhs
     else:  # A @ B is the transpose of B^T @ A^T
-        matrix, dense, turned = read_matrix(b, name="b"), a, True
+        given, dense, name, turned = b, a, "b", True
         flags = not transpose_rhs, not transpose_lhs
-    return _core._spmm(
-        matrix, bool(flags[0]), dense, bool(flags[1]), out, turned, 1.0, 0.0, None, "none", thread_count(threads)
+    casts = _casts(dtype)
+    return _multiply(
+        given, read_matrix(given, name=name, casts=casts), bool(flags[0]), _operand(dense, "b" if name == "a" else "a", casts),
+        bool(flags[1]), out, turned, (None, "none"), 1.0, 0.0, thread_count(threads),
     )
+
+
+def _multiply(
+    given: Any, matrix: Matrix, matrix_turned: bool, dense: Any, turned: bool, out: Any, result: bool,
+    after: tuple[Any, str], alpha: float, beta: float, threads: int,
+) -> Any:
+    """Return a product of a matrix as it was given, and as it was read, with a dense operand of any dimensions."""
+    is_tensor = is_torch(dense)
+    if any(map(is_torch, (given, dense, after[0], *(given if isinstance(given, tuple) else ())))):
+        from tessera.torch import _autograd as autograd
+
+        if autograd.needs_gradient(given, dense, after[0]):
+            autograd.require_no_out(out, beta)
+            carrier = autograd.carrier_of(given)
+            return autograd.spmm(carrier, dense, matrix, matrix_turned, turned, result, alpha, *after, threads)
+    dense, bias = _detached(dense), _detached(after[0])
+    shape = tuple(getattr(dense, "shape", ()))
+    if len(shape) <= 2:
+        made = _core._spmm(matrix, matrix_turned, dense, turned, out, result, alpha, beta, bias, after[1], threads)
+        return _as_tensor(made) if is_tensor and out is None else made
+    if out is None:
+        rows, columns = matrix.shape[1] if matrix_turned else matrix.shape[0], shape[-2] if turned else shape[-1]
+        out = np.zeros((*shape[:-2], *((columns, rows) if result else (rows, columns))), np.float32)
+        out = _as_tensor(out) if is_tensor else out
+    for part, to in zip(dense, out):
+        _multiply(None, matrix, matrix_turned, part, turned, to, result, (bias, after[1]), alpha, beta, threads)
+    return out
+
+
+def _casts(dtype: Any) -> bool:
+    """Return True if the operands are to be converted to float32."""
+    if dtype is None:
+        return False
+    if operand_type(dtype) != "float32":
+        raise InvalidArgument(f"dtype is {dtype}; products compute in float32: pass dtype=\"float32\" or leave it out")
+    return True
+
+
+def _operand(given: Any, name: str, casts: bool) -> Any:
+    """Return a dense operand, converted to float32 if that was asked for."""
+    if not casts:
+        return given
+    return given.float() if is_torch(given) else as_float32(array_of(given, name), name)
+
+
+def _detached(given: Any) -> Any:
+    return given.detach() if is_torch(given) and given.requires_grad else given
+
+
+def _as_tensor(array: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(array)
 
 
 def _is_group(operand: Any) -> bool:
@@ -108,4 +191,8 @@ def _multiply_groups(a: Any, b: Any, out: Any, **options: Any) -> Any:
     parts = [
         matmul(a[g], b[g], None if out is None else out[g], **options) for g in range(len(sparse))
     ]
-    return np.stack(parts) if out is None else out
+    if out is not None or not is_torch(parts[0]):
+        return np.stack(parts) if out is None else out
+    import torch
+
+    return torch.stack(parts)

@@ -131,7 +131,8 @@ def crossover(
     """Return the density up to which a random sparse layer takes fewer cycles than the dense one.
 
     options are those of ts.plan and hold for every sparse plan; the dense one has the same share of
-    memory. Raises ts.NoSolution if the dense layer has no plan.
+    memory. A batch that has no sparse plan as a whole is planned in equal parts. Raises ts.NoSolution if the dense
+    layer has no plan.
     """
     asked = _question(
         _sizes(outputs, inputs, batch), _machine(machine), block=block, dtype=dtype, passes=passes, options=options

@@ -32,16 +32,24 @@ class Matrix(NamedTuple):
     format: str  # "csr" (with or without blocks), "csc" or "coo"
     first: NDArray[Any]  # indptr; the rows of coo
     second: NDArray[Any]  # indices, the columns of coo: of the same type
-    data: NDArray[np.float32]
+    data: NDArray[Any]  # float32, as read_matrix returns it
     shape: tuple[int, int]
 
 
-def read_matrix(matrix: Any, shape: tuple[int, int] | None = None, name: str = "weights") -> Matrix:
+def read_matrix(
+    matrix: Any, shape: tuple[int, int] | None = None, name: str = "weights", casts: bool = False
+) -> Matrix:
     """Return the arrays of a matrix; `shape` is for bare arrays only, which do not know theirs.
 
-    Raises TypeError for values that are not float32 and for objects that are no matrix. `name` is that of the
-    argument.
+    Raises TypeError for values that are not float32, unless the caller casts them, and for objects that are no
+    matrix. `name` is that of the argument.
     """
+    made = _read(matrix, shape, name, casts)
+    return made._replace(data=as_float32(made.data, "data" if is_bare(matrix) else name, casts))
+
+
+def _read(matrix: Any, shape: tuple[int, int] | None, name: str, casts: bool) -> Matrix:
+    """Return the arrays of a matrix with values of any type that NumPy has."""
     if is_bare(matrix):
         return _from_tuple(matrix, shape)
     if shape is not None:
@@ -52,7 +60,7 @@ def read_matrix(matrix: Any, shape: tuple[int, int] | None = None, name: str = "
     if dimensions != 2:
         raise InvalidArgument(f"{name}: {dimensions} dimensions; a matrix has 2")
     if is_torch(matrix):
-        return _from_torch(matrix, name)
+        return _from_torch(matrix, name, casts)
     if isinstance(matrix, np.ndarray):
         return _from_dense(array_of(matrix, name), name)
     if hasattr(matrix, "to_scipy_sparse"):  # pydata/sparse: COO, GCXS
@@ -83,6 +91,20 @@ def is_sparse(given: Any) -> bool:
     if is_torch(given):
         return "sparse" in str(given.layout)
     return isinstance(given, Arrays) or hasattr(given, "tocsr") or hasattr(given, "to_scipy_sparse")
+
+
+def as_float32(array: NDArray[Any], name: str, casts: bool = True) -> NDArray[np.float32]:
+    """Return real numbers as float32, themselves if they are. Finite ones beyond float32 are BadInput."""
+    if array.dtype == np.float32:
+        return array
+    if not casts or array.dtype.kind not in "fiub":
+        remedy = f'pass {name}.astype(np.float32), or dtype="float32" to a call that has it'
+        raise TypeError(f"{name}: the values are {array.dtype}; they must be float32: {remedy}")
+    with np.errstate(over="ignore"):
+        made = array.astype(np.float32)
+    if array.dtype.kind == "f" and not np.array_equal(np.isinf(made), np.isinf(array)):
+        raise BadInput(f"{name} has finite numbers beyond those of float32, about 3.4e38")
+    return made
 
 
 def array_of(given: Any, name: str) -> NDArray[Any]:
@@ -117,8 +139,6 @@ def index_array(indices: Any, name: str) -> NDArray[Any]:
 
 def _matrix(kind: str, first: Any, second: Any, data: Any, shape: Any, name: str) -> Matrix:
     data = array_of(data, name)
-    if data.dtype != np.float32:
-        raise TypeError(f"{name}: the values are {data.dtype}; they must be float32: pass {name}.astype(np.float32)")
     names = ("row", "col") if kind == "coo" else ("indptr", "indices")
     first, second = index_array(first, names[0]), index_array(second, names[1])
     if first.dtype != second.dtype:
@@ -135,8 +155,12 @@ def _sides(shape: Any) -> tuple[int, int]:
 
 
 def _from_tuple(weights: tuple[Any, ...], shape: tuple[int, int] | None) -> Matrix:
+    if len(weights) == 2:
+        return _from_triplets(weights, shape)
     if len(weights) != 3:
-        raise InvalidArgument(f"weights are a tuple of {len(weights)}; pass (indptr, indices, data)")
+        raise InvalidArgument(
+            f"weights are a tuple of {len(weights)}; pass (indptr, indices, data), or (data, (rows, columns))"
+        )
     indptr, indices, data = weights
     made = _matrix("csr", indptr, indices, data, (0, 0) if shape is None else shape, "data")
     if shape is not None:
@@ -147,6 +171,19 @@ def _from_tuple(weights: tuple[Any, ...], shape: tuple[int, int] | None) -> Matr
     return made._replace(shape=((len(made.first) - 1) * rows, (last + 1) * cols))
 
 
+def _from_triplets(weights: tuple[Any, ...], shape: tuple[int, int] | None) -> Matrix:
+    """Return the matrix of (data, (rows, columns)), as SciPy's coo takes it."""
+    data, places = weights
+    try:
+        rows, cols = places
+    except (TypeError, ValueError):
+        raise InvalidArgument("weights of two parts are (data, (rows, columns)); there is no pair of rows and columns") from None
+    made = _matrix("coo", rows, cols, data, (0, 0) if shape is None else shape, "data")
+    if shape is not None:
+        return made
+    return made._replace(shape=(int(made.first.max(initial=-1)) + 1, int(made.second.max(initial=-1)) + 1))
+
+
 def _from_dense(matrix: NDArray[Any], name: str) -> Matrix:
     rows, cols = np.nonzero(matrix)
     indptr = np.zeros(len(matrix) + 1, np.int64)
@@ -154,17 +191,21 @@ def _from_dense(matrix: NDArray[Any], name: str) -> Matrix:
     return _matrix("csr", indptr, cols, matrix[rows, cols], matrix.shape, name)
 
 
-def _from_torch(tensor: Any, name: str) -> Matrix:
+def _from_torch(tensor: Any, name: str, casts: bool) -> Matrix:
     if tensor.device.type != "cpu":
         raise TypeError(f"{name}: on {tensor.device}; this library runs on the CPU: pass {name}.cpu()")
-    if str(tensor.dtype) != "torch.float32":
+    if str(tensor.dtype) != "torch.float32" and not casts:
         raise TypeError(f"{name}: the values are {tensor.dtype}; they must be float32: pass {name}.to(torch.float32)")
     tensor, layout = tensor.detach(), str(tensor.layout).rpartition(".")[2]
+
+    def numbers(values: Any) -> Any:  # NumPy has no bfloat16
+        return values.float() if str(values.dtype) == "torch.bfloat16" else values
+
     if layout == "strided":
-        return _from_dense(array_of(tensor, name), name)
+        return _from_dense(array_of(numbers(tensor), name), name)
     if layout == "sparse_coo" and tensor.dense_dim() == 0:
         rows, cols = tensor._indices()
-        return _matrix("coo", rows, cols, tensor._values(), tensor.shape, name)
+        return _matrix("coo", rows, cols, numbers(tensor._values()), tensor.shape, name)
     if layout in ("sparse_csr", "sparse_bsr"):
         indptr, indices, kind = tensor.crow_indices(), tensor.col_indices(), "csr"
     elif layout == "sparse_csc":
@@ -172,7 +213,7 @@ def _from_torch(tensor: Any, name: str) -> Matrix:
     else:
         dense = " with dense dimensions" if layout == "sparse_coo" else ""
         raise TypeError(f"{name}: torch's {layout}{dense} is not read; pass {name}.to_dense().to_sparse_csr()")
-    return _matrix(kind, indptr, indices, tensor.values(), tensor.shape, name)
+    return _matrix(kind, indptr, indices, numbers(tensor.values()), tensor.shape, name)
 
 
 def _from_pydata(matrix: Any, name: str) -> Matrix:

@@ -88,6 +88,12 @@ class Trainer:
                 print(self.history[-1])
         return self.history
 
+    def __repr__(self) -> str:
+        sizes, options = "-".join(map(str, self.sizes)), self._options
+        return (
+            f"Trainer({sizes!r}, method={options['method']!r}, density={options['density']:g}, {len(self.history)} epochs trained)"
+        )
+
     def _trained(self) -> _core._Trainer:
         if self._run is None:
             raise InvalidArgument("call fit first")

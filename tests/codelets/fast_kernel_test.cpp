@@ -19,6 +19,7 @@
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
 #include "tessera/tests/codelets/random_case.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 namespace tessera::test {
 namespace {
@@ -109,6 +110,7 @@ TEST_P(FastReplacing, TakesWhatItNamesForZeros) {
   for (const std::int64_t side : {3, 4, 16})
     for (const std::int64_t z : {1, 2, 16, 33, 150})
       for (const std::int64_t cols : {3, 40}) {
+        if (kIsSanitized && (z == 2 || z == 150 || cols == 40)) continue;
         SCOPED_TRACE(testing::Message() << side << " z " << z << " columns " << cols << " seed 43");
         KernelCase replacing = random_case(key(), {.block = {side, side},
                                                    .z = z,
@@ -259,7 +261,11 @@ TEST(RowCode, ReadsOnlyItsOwnWord) {
 template <class Wanted>
 std::vector<KernelOnTarget> fast_kernels(const Wanted& wanted) {
   std::vector<KernelOnTarget> all;
-  for (const SimdTarget& target : codelets::internal::simd_targets())
+  std::vector<SimdTarget> targets = codelets::internal::simd_targets();
+  if (kIsSanitized &&
+      targets.size() > 1)  // EMU128 has no vectors, and the reference kernel has as few
+    std::erase_if(targets, [](const SimdTarget& target) { return target.name == "EMU128"; });
+  for (const SimdTarget& target : targets)
     for (const KernelEntry& kernel : codelets::kernels())
       if (kernel.run != kernel.reference && wanted(kernel.key)) all.push_back({kernel, target});
   return all;

@@ -3,8 +3,10 @@
 
 #include "tessera/tests/fuzz/input_bytes.hpp"
 #include "tessera/tests/fuzz/targets.hpp"
+#include "tessera/tools/commands/network_file.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/layer_arguments.hpp"
+#include "tessera/tools/options/layer_keys.hpp"
 #include "tessera/tools/run/arguments.hpp"
 
 namespace tessera::fuzz {
@@ -65,6 +67,25 @@ void response_file(Input input) {
     for (const std::string& word :
          tools::split_words(std::string(InputBytes(input).rest()), "input"))
       require(word.size() <= input.size(), "a word is no longer than its file");
+  });
+}
+
+void layer_keys(Input input) {
+  std::string text(InputBytes(input).rest());
+  const std::string given = text;
+  accepts([&] {
+    const tools::LayerKeys keys = tools::take_layer_keys(text, "input");
+    if (!keys.grad_a && !keys.grad_w && !keys.partials_type)
+      require(text == given, "a text without the keys is not changed");
+  });
+}
+
+// A network that is read is one that can be planned: its parts fit together.
+void network_json(Input input) {
+  accepts([&] {
+    const tools::NetworkFile file = tools::parse_network(InputBytes(input).rest(), "input");
+    planner::check(file.spec);
+    require(file.weights.size() == file.spec.layers.size(), "a file of weights for each layer");
   });
 }
 

@@ -11,8 +11,6 @@
 #include "tessera/tests/fuzz/targets.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
-#include "tessera/tools/commands/network_file.hpp"
-#include "tessera/tools/options/layer_keys.hpp"
 
 namespace tessera::fuzz {
 
@@ -57,25 +55,6 @@ void option_json(Input input) {
 
 void constraint_json(Input input) {
   accepts([&] { planner::parse_plan_constraints(InputBytes(input).rest(), "input"); });
-}
-
-void layer_keys(Input input) {
-  std::string text(InputBytes(input).rest());
-  const std::string given = text;
-  accepts([&] {
-    const tools::LayerKeys keys = tools::take_layer_keys(text, "input");
-    if (!keys.grad_a && !keys.grad_w && !keys.partials_type)
-      require(text == given, "a text without the keys is not changed");
-  });
-}
-
-// A network that is read is one that can be planned: its parts fit together.
-void network_json(Input input) {
-  accepts([&] {
-    const tools::NetworkFile file = tools::parse_network(InputBytes(input).rest(), "input");
-    planner::check(file.spec);
-    require(file.weights.size() == file.spec.layers.size(), "a file of weights for each layer");
-  });
 }
 
 // A stored answer is replaced by the input, either the whole file or its text under a valid

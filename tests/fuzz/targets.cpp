@@ -22,21 +22,23 @@ std::span<const Target> targets() {
                                         {"pod_plan_json", pod_plan_json},
                                         {"option_json", option_json},
                                         {"constraint_json", constraint_json},
-                                        {"layer_keys", layer_keys},
-                                        {"network_json", network_json},
                                         {"cached_plan", cached_plan},
-                                        {"command_line", command_line},
-                                        {"response_file", response_file},
                                         {"bucket_words", bucket_words},
                                         {"round_trip", round_trip},
                                         {"saved_weights", saved_weights},
                                         {"tile_layer", tile_layer},
                                         {"host_layer", host_layer},
-                                        {"storage_formats", storage_formats},
+#ifdef TESSERA_FUZZ_ALL
+                                        {"layer_keys", layer_keys},
+                                        {"network_json", network_json},
+                                        {"command_line", command_line},
+                                        {"response_file", response_file},
                                         {"coo_tensor", coo_tensor},
                                         {"sliced_csr", sliced_csr},
                                         {"row_sparse", row_sparse},
-                                        {"mapped_array", mapped_array}};
+                                        {"mapped_array", mapped_array},
+#endif
+                                        {"storage_formats", storage_formats}};
   return kTargets;
 }
 

@@ -18,7 +18,7 @@ struct Target {
   void (*run)(Input);
 };
 
-// Returns all targets.
+// Returns all targets of this build: those of command lines and arrays only with TESSERA_FUZZ_ALL.
 std::span<const Target> targets();
 
 // Throws std::logic_error with the text unless the condition holds: a promise that is broken.

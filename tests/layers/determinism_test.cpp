@@ -13,6 +13,7 @@
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 namespace tessera::test {
 namespace {
@@ -24,11 +25,7 @@ using runtime::LayerCase;
 constexpr int kLayers = 64, kShards = 4;
 // Sanitized builds, which are slow, run one layer of each shard in all ways and the others in one.
 // AddressSanitizer's is by clang, so all layers are compared between the compilers.
-#ifdef TESSERA_SANITIZED
-constexpr bool kIsSlow = true;
-#else
-constexpr bool kIsSlow = false;
-#endif
+constexpr bool kIsSlow = kIsSanitized;
 
 // A layer whose sizes, blocks, type, cut and spills depend on its number. The cut is written by
 // hand, so a change of the planner changes no bits.

@@ -5,6 +5,7 @@
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/exhaustive_spill.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 // Spilling in the fewest steps against trying everything, against greedy, and on drawings.
 namespace tessera::partitioner {
@@ -54,7 +55,7 @@ std::string describe(const test::TinySpill& tiny, int round) {
 TEST(FewestSteps, AreWhatTryingEverythingFindsWhenOnlyBlocksAreShort) {
   Random random(kSeed);
   int spilled = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < tessera::test::trials(400); ++round) {
     const test::TinySpill tiny = random_spill(random, 1000);
     SCOPED_TRACE(describe(tiny, round));
     const auto matrix = matrix_of(tiny, 8);
@@ -69,7 +70,7 @@ TEST(FewestSteps, AreWhatTryingEverythingFindsWhenOnlyBlocksAreShort) {
     EXPECT_TRUE(stats.exact());
     spilled += stats.steps > 0;
   }
-  EXPECT_GT(spilled, 150);
+  EXPECT_GT(spilled, tessera::test::trials(150));
 }
 
 // Each record costs a header, which the flow cannot price: the bound may then be too low and the
@@ -77,7 +78,7 @@ TEST(FewestSteps, AreWhatTryingEverythingFindsWhenOnlyBlocksAreShort) {
 TEST(FewestSteps, AreBoundedFromBothSidesWhenWordsAreShort) {
   Random random(kSeed);
   int spilled = 0, best = 0, proven = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < tessera::test::trials(400); ++round) {
     const test::TinySpill tiny = random_spill(random, kHeader * random.below(4) / 2);
     SCOPED_TRACE(describe(tiny, round));
     const auto matrix = matrix_of(tiny, 8);
@@ -96,7 +97,7 @@ TEST(FewestSteps, AreBoundedFromBothSidesWhenWordsAreShort) {
     proven += stats.exact();
   }
   RecordProperty("spilled", spilled);
-  EXPECT_GT(spilled, 80);
+  EXPECT_GT(spilled, tessera::test::trials(80));
   EXPECT_GT(best * 10, spilled * 9);
   EXPECT_GT(proven * 2, spilled);
 }

@@ -7,6 +7,7 @@
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/partitioner/bucket_checks.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 // Real matrices: skewed, empty in places, of any size.
 namespace tessera::partitioner {
@@ -45,10 +46,11 @@ TEST(SharedMatrices, GoIntoBucketsAndBack) {
   TESSERA_NEED_SHARED(shared);
   const auto files = matrix_files(shared / "data");
   EXPECT_GE(files.size(), 36u);
-  for (const auto& file : files)
+  constexpr std::size_t kStep = tessera::test::kIsSanitized ? 5 : 1;
+  for (std::size_t i = 0; i < files.size(); i += kStep)
     for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 8}}) {
-      SCOPED_TRACE(file.filename().string());
-      const auto matrix = in_blocks(io::read_matrix(file).matrix, block);
+      SCOPED_TRACE(files[i].filename().string());
+      const auto matrix = in_blocks(io::read_matrix(files[i]).matrix, block);
       TileGrid grid;
       grid.size = {1, matrix.rows, matrix.cols, 8};
       grid.block = block;

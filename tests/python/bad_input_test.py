@@ -34,7 +34,8 @@ ARRAYS = {
     "data is objects": ((PTR, COL, DATA.astype(object)), TypeError, "object"),
     "data is structured": ((PTR, COL, np.zeros(3, "f4,f4")), TypeError, "f4"),
     "data has 2 dimensions": ((PTR, COL, DATA[:, None]), ts.InvalidArgument, "2 dimensions"),
-    "two arrays": ((PTR, COL), ts.InvalidArgument, "indptr, indices, data"),
+    "two arrays": ((PTR, COL), ts.InvalidArgument, r"are \(data, \(rows, columns\)\)"),
+    "four arrays": ((PTR, COL, DATA, DATA), ts.InvalidArgument, "indptr, indices, data"),
 }
 
 MATRICES = {
@@ -51,7 +52,8 @@ OPERANDS = {
     "big-endian": (S.astype(">f4"), TypeError, ">f4"),
     "complex": (S.astype(np.complex64), TypeError, "complex64"),
     "objects": (S.astype(object), TypeError, "object"),
-    "one dimension": (S[:, 0], ts.InvalidArgument, r"reshape\(-1, 1\)"),
+    "a short vector": (S[:-1, 0], ts.InvalidArgument, "9 x 1"),
+    "no dimension": (S[0, :1].reshape(()), ts.InvalidArgument, r"s has the shape \[\]"),
     "three dimensions": (S[None], ts.InvalidArgument, r"\[1, 10, 4\]"),
     "four dimensions": (S[None, None], ts.InvalidArgument, "4 dimensions"),
     "another size": (S[:9], ts.InvalidArgument, "9 x 4; this layer needs 10 x batch"),

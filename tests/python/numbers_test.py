@@ -73,7 +73,7 @@ NUMBERS = {
     "Trainer, epochs 10^18": (lambda: fit(epochs=10**18), ValueError, "epochs is"),
     "Trainer, batch 10^9": (lambda: fit(batch=10**9), ValueError, "batches of 1000000000 from 4 images; .* 1 to 4"),
     "Trainer, batch 2^31": (lambda: fit(batch=2**31), ValueError, "batch .*2147483648"),
-    "forward, another option": (lambda: layer().forward(LARGE, outt=LARGE), TypeError, r"pass forward\(s, out=None, bias=None\)"),
+    "forward, another option": (lambda: layer().forward(LARGE, outt=LARGE), TypeError, r"pass forward\(s, out=None, bias=None, activation=\"none\"\)"),
     "forward without operand": (lambda: layer().forward(), TypeError, r"pass forward\(s"),
     "grad_input, too many": (lambda: layer().grad_input(LARGE, LARGE, LARGE), TypeError, r"pass grad_input\(dq, out=None\)"),
     "grad_weights, one operand": (lambda: layer().grad_weights(LARGE), TypeError, r"pass grad_weights\(dq, s"),

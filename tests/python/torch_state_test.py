@@ -13,6 +13,7 @@ from torch.nn.utils.stateless import functional_call  # noqa: E402
 
 import tessera as ts  # noqa: E402
 from tessera.torch import SET, RigL, SparseLinear  # noqa: E402
+from tessera.torch._passes import Product  # noqa: E402
 
 KINDS = [torch.float32, torch.bfloat16]
 
@@ -135,7 +136,7 @@ def test_any_number_of_threads_may_use_one_module(kind):
         for step in range(60):
             x = torch.randn(6, 32, generator=torch.Generator().manual_seed(step)).to(kind).requires_grad_((step + i) % 3 > 0)
             mine = values[i].clone().requires_grad_()
-            q = ts.torch._Product.apply(x, mine, layer.bias, layer, True)
+            q = Product.apply(x, mine, layer.bias, layer, True)
             q.float().sum().backward()
             weight = weights[i]
             wrong += not torch.allclose(q.float(), F.linear(x.detach().float(), weight, layer.bias), **tolerance(kind))

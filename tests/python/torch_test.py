@@ -147,7 +147,7 @@ def test_copies_pickles_and_state_dicts_compute_the_same(tmp_path):
     assert not torch.equal(other(x), expected)
     other.load_state_dict(torch.load(tmp_path / "state.pt"))
     assert other[0].values is parameter
-    for net in (other, copy.deepcopy(sparse), pickle.loads(pickle.dumps(sparse)), torch.load(tmp_path / "net.pt")):
+    for net in (other, copy.deepcopy(sparse), pickle.loads(pickle.dumps(sparse)), torch.load(tmp_path / "net.pt", weights_only=False)):
         assert torch.equal(net(x), expected)
     state = sparse.state_dict()
     state["0.indices"] = state["0.indices"] + 100

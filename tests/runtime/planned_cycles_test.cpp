@@ -211,12 +211,13 @@ Layer small_layer(int number, Random& random) {
 TEST(PlannedCycles, OfMultiplyFromTheDensityAloneAreTheMeanOfManyPatterns) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   Random random(7);
-  constexpr int kLayers = 36, kPatterns = 6;
+  constexpr int kSmallLayers = 36, kPatterns = 6;
   std::vector<double> ratios;
-  for (int number = 0; number < kLayers; ++number) {
+  for (int number = 0; number < kSmallLayers; ++number) {
     const Layer layer = small_layer(number, random);
     const Dims size = layer.problem.size_in_blocks();
-    if (double(size.x * size.y) * layer.problem.density < layer.problem.block.area()) continue;
+    if (double(size.x * size.y) * layer.problem.density < double(layer.problem.block.area()))
+      continue;
     std::map<Pass, std::pair<double, double>> sums;  // planned and counted
     for (int pattern = 0; pattern < kPatterns; ++pattern) {
       std::vector<PhaseCycles> phases;

@@ -9,11 +9,39 @@ import torch
 from torch import Tensor
 
 from tessera._core import InvalidArgument
+from tessera._options import DTYPES, dtype_text
 
 _IN_PLACE = re.compile(  # the names of functions that write their first argument
     r"[^_].*_|__(set|setitem|i(add|sub|mul|truediv|floordiv|div|mod|pow|and|or|xor|lshift|rshift|matmul))__"
 )
+# The types of operands that the kernels have. double is computed by torch itself.
+FLOATS = tuple(getattr(torch, name) for name in DTYPES)
 _NoTorchFunction = getattr(torch._C, "DisableTorchFunctionSubclass", torch._C.DisableTorchFunction)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return the name that NumPy gives a type: "float32"."""
+    return str(dtype).rpartition(".")[2]
+
+
+def operand_dtype(dtype: Any) -> torch.dtype:
+    """Return a type of operands that is given as a dtype of torch or NumPy, or by its name; None is torch's default."""
+    if dtype is None:
+        dtype = torch.get_default_dtype()
+    name = dtype_name(dtype) if isinstance(dtype, torch.dtype) else dtype_text(dtype)
+    if name not in (*DTYPES, "float64"):
+        raise InvalidArgument(
+            f"dtype is {name}; SparseLinear(dtype=...) is torch.float32, float16, bfloat16 or float64: pass one of these"
+        )
+    kind: torch.dtype = getattr(torch, name)
+    return kind
+
+
+def autocast_dtype() -> torch.dtype | None:
+    """Return the type to which autocast converts the operands of a linear layer; None outside it."""
+    if hasattr(torch, "get_autocast_dtype"):  # torch 2.4 and later
+        return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+    return torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
 
 
 def require_plain(name: str, parameter: Tensor) -> None:

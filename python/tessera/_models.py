@@ -1,0 +1,269 @@
+"""Checkpoints of whole models: files of safetensors, folders of them, and compressed sparse weights in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessera import _core
+from tessera._core import BadInput, InvalidArgument
+from tessera._text import html_table
+from tessera._weights import array_of
+
+_INDEX = "model.safetensors.index.json"
+_TYPES = {
+    "F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I64": np.int64, "I32": np.int32,
+    "I16": np.int16, "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
+}  # fmt: skip
+_FLOATS = ("F64", "F32", "F16", "BF16")
+_PARTS = ("compressed", "bitmask", "shape", "row_offsets")  # of a compressed weight; 2:4 has no row_offsets
+
+
+class TensorInfo(NamedTuple):
+    """A tensor of a model; `form` is "dense", or that of a compressed weight."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    form: str
+    file: str
+
+
+class _Stored(NamedTuple):
+    dtype: str
+    shape: tuple[int, ...]
+    file: str
+    begin: int
+    end: int
+
+
+class Model(Mapping[str, Any]):
+    """The tensors of a checkpoint by their names, read when they are asked for.
+
+    model[name]         a NumPy array; float32 for float16 and bfloat16. Weights in whole numbers are
+                        multiplied by their scale (NAME_scale), and refused if the file has none
+    model.matrix(name)  a scipy.sparse.csr_matrix in float32, whose zeros are not stored
+    model.state_dict()  tensors of torch, for load_state_dict() of the dense model or a sparsified one
+    model.tensors       a TensorInfo for each, in the order of the file
+
+    Weights in the forms sparse-bitmask and sparse-24-bitmask have the name of the weight that they stand for.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = pathlib.Path(path)
+        self._files: dict[str, NDArray[np.uint8]] = {}
+        self._stored: dict[str, _Stored] = {}
+        for file in _files_of(self.path):
+            self._add(file)
+        _check_map(self.path, self._stored)
+        self._infos = {info.name: info for info in self._described()}
+
+    def _add(self, path: pathlib.Path) -> None:
+        memory, name = _mapped(path), str(path)
+        self._files[name] = memory
+        for tensor, dtype, shape, begin, end in _core._list_tensors(memory, name):
+            if tensor in self._stored:
+                raise BadInput(f"{name}: the tensor {tensor!r} is in {self._stored[tensor].file} as well")
+            self._stored[tensor] = _Stored(dtype, tuple(shape), name, begin, end)
+
+    def _described(self) -> Iterator[TensorInfo]:
+        for name, stored in self._stored.items():
+            layer, _, part = name.rpartition(".")
+            if part in _PARTS and f"{layer}.bitmask" in self._stored:
+                if part == "compressed":
+                    form = "sparse-bitmask" if len(stored.shape) == 1 else "sparse-24-bitmask"
+                    yield TensorInfo(f"{layer}.weight", stored.dtype, self._shape(layer, name), form, stored.file)
+                continue
+            yield TensorInfo(name, stored.dtype, stored.shape, "dense", stored.file)
+
+    def _shape(self, layer: str, name: str) -> tuple[int, int]:
+        if f"{layer}.shape" not in self._stored:
+            raise BadInput(f"{self._stored[name].file}: {name!r} is a compressed weight, but there is no {layer}.shape")
+        sides = [int(side) for side in self._raw(f"{layer}.shape").reshape(-1)]
+        if len(sides) != 2 or min(sides) < 0:
+            raise BadInput(f"{self._stored[name].file}: {layer}.shape is {sides}; it has two sides")
+        return sides[0], sides[1]
+
+    def _raw(self, name: str) -> NDArray[Any]:
+        stored = self._stored[name]
+        numbers = self._files[stored.file][stored.begin : stored.end].view(_TYPES[stored.dtype]).reshape(stored.shape)
+        if stored.dtype == "BF16":
+            return (numbers.astype(np.uint32) << 16).view(np.float32)
+        return numbers.astype(np.float32) if stored.dtype == "F16" else numbers
+
+    @property
+    def tensors(self) -> list[TensorInfo]:
+        """A TensorInfo for each tensor."""
+        return list(self._infos.values())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._infos)
+
+    def __len__(self) -> int:
+        return len(self._infos)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        info = self._info(name)
+        if info.form != "dense":
+            return _spread(*self._places(info))
+        is_weight = name.rpartition(".")[2].startswith("weight") and len(info.shape) == 2
+        return self._scaled(info) if is_weight and info.dtype not in _FLOATS else self._raw(name)
+
+    def _scaled(self, info: TensorInfo) -> NDArray[np.float32]:
+        """Return weights that are stored in whole numbers, times their scale."""
+        scale = f"{info.name}_scale"
+        if info.name.endswith("_packed"):
+            raise BadInput(f"{info.file}: {info.name!r} is packed, several numbers in one; it is not read: save it as floats")
+        if scale not in self._stored or f"{info.name}_zero_point" in self._stored:
+            raise BadInput(
+                f"{info.file}: {info.name!r} is {info.dtype}, whole numbers without a scale ({scale}) alone; they are not the "
+                "weights: save the model in floats"
+            )
+        return self._raw(info.name).astype(np.float32) * self._raw(scale).astype(np.float32)
+
+    def matrix(self, name: str) -> Any:
+        """Return a tensor of two dimensions as scipy.sparse.csr_matrix in float32; its zeros are not stored."""
+        import scipy.sparse
+
+        info = self._info(name)
+        if len(info.shape) != 2:
+            raise InvalidArgument(f"{name!r} has the shape {list(info.shape)}; a matrix has two sides")
+        if info.form == "dense":
+            numbers = self[name] if info.dtype in _FLOATS else self._scaled(info)
+            return scipy.sparse.csr_matrix(np.asarray(numbers, np.float32))
+        flags, values = self._places(info)
+        indptr = np.concatenate([[0], np.cumsum(flags.sum(1))])
+        return scipy.sparse.csr_matrix((values.astype(np.float32), np.nonzero(flags)[1], indptr), info.shape)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all tensors as torch's, for load_state_dict()."""
+        import torch
+
+        return {name: torch.from_numpy(np.array(self[name])) for name in self}
+
+    def _info(self, name: str) -> TensorInfo:
+        if name not in self._infos:
+            shown = ", ".join(list(self._infos)[:20])
+            raise KeyError(f"{self.path} has no tensor {name!r}; it has {shown}{', ...' if len(self) > 20 else ''}")
+        return self._infos[name]
+
+    def _places(self, info: TensorInfo) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+        """Return which places of a compressed weight are stored, and the values row by row."""
+        layer, (rows, cols) = info.name.rpartition(".")[0], info.shape
+
+        def check(holds: bool, text: str) -> None:
+            if not holds:
+                raise BadInput(f"{info.file}: {layer}: {text}")
+
+        bits, values = self._raw(f"{layer}.bitmask"), self._raw(f"{layer}.compressed").reshape(-1)
+        wanted = (rows, -(-cols // 8))
+        check(bits.dtype == np.uint8 and bits.shape == wanted, f"bitmask is {bits.dtype} {list(bits.shape)}, not uint8 {list(wanted)}")
+        check(info.dtype in _FLOATS, f"compressed is {info.dtype}; values are floats")
+        flags = np.unpackbits(bits, axis=1, bitorder="little").astype(np.bool_)
+        check(not flags[:, cols:].any(), f"bits behind the last column, {cols - 1}, are set")
+        flags = flags[:, :cols]
+        counts = flags.sum(1)
+        check(int(counts.sum()) == len(values), f"{counts.sum()} bits are set, but there are {len(values)} values")
+        if info.form == "sparse-24-bitmask":
+            check(bool((counts * 2 == cols).all()), "not every row has half of its places")
+        elif f"{layer}.row_offsets" in self._stored:
+            offsets = self._raw(f"{layer}.row_offsets").reshape(-1)
+            check(np.array_equal(offsets, np.cumsum(counts) - counts), "row_offsets are not those of the bits")
+        return flags, values
+
+    def __repr__(self) -> str:
+        lines = [f"Model({str(self.path)!r}, {len(self)} tensors)"]
+        return "\n".join(lines + [f"  {i.name}  {i.dtype}  {list(i.shape)}  {i.form}" for i in self.tensors])
+
+    def _repr_html_(self) -> str:
+        return html_table("Model", {i.name: f"{i.dtype} {list(i.shape)} {i.form}" for i in self.tensors})
+
+
+def read_model(path: str | os.PathLike[str]) -> Model:
+    """Return the tensors of a checkpoint: a .safetensors file, a folder with one or several, or the index of shards.
+
+    Raises ts.BadInput for files that break the rules of their format. Files are mapped, and read as needed.
+    """
+    return Model(path)
+
+
+def write_model(path: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
+    """Write arrays or tensors by their names, such as a state_dict, as one .safetensors file, whole or not at all."""
+    if not str(os.fspath(path)).endswith(".safetensors"):
+        raise InvalidArgument(f"{path}: the ending is that of no format for models; use .safetensors")
+    _core._write_tensors(path, [_encoded(name, given) for name, given in tensors.items()])
+
+
+def _encoded(name: str, given: Any) -> tuple[str, str, list[int], bytes]:
+    kind = ""
+    if str(getattr(given, "dtype", "")) == "torch.bfloat16":
+        import torch
+
+        kind, given = "BF16", given.detach().cpu().contiguous().view(torch.int16)
+    array = array_of(given, name)
+    kind = kind or next((text for text, dtype in _TYPES.items() if array.dtype == dtype and text != "BF16"), "")
+    if not kind:
+        raise TypeError(f"{name} is {array.dtype}, which a .safetensors file cannot have; convert it")
+    return name, kind, list(array.shape), np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+def _spread(flags: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.float32]:
+    dense = np.zeros(flags.shape, np.float32)
+    dense[flags] = values
+    return dense
+
+
+def _files_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of a checkpoint."""
+    if path.is_dir():
+        if (path / _INDEX).exists():
+            return _files_of(path / _INDEX)
+        files = sorted(path.glob("*.safetensors"))
+        if not files:
+            raise BadInput(f"{path}: there is no .safetensors file in this folder")
+        return files
+    if path.name.endswith(".index.json"):
+        return [path.parent / name for name in sorted(set(_weight_map(path).values()))]
+    if path.suffix in (".pt", ".pth", ".bin", ".ckpt"):
+        line = f'ts.write_model("model.safetensors", torch.load({path.name!r}, map_location="cpu"))'
+        raise BadInput(f"{path}: a pickle of torch may run any code, so it is not read; convert it: {line}")
+    return [path]
+
+
+def _weight_map(index: pathlib.Path) -> dict[str, str]:
+    try:
+        found = json.loads(index.read_bytes())["weight_map"]
+        names = {str(tensor): str(file) for tensor, file in found.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(f"{index}: no index of shards, an object with weight_map ({error})") from None
+    for file in names.values():
+        if pathlib.PurePath(file).name != file:
+            raise BadInput(f"{index}: weight_map names {file!r}; shards are files of the same folder")
+    return names
+
+
+def _check_map(path: pathlib.Path, stored: dict[str, _Stored]) -> None:
+    """Refuse an index that does not agree with the shards."""
+    index = path / _INDEX if path.is_dir() else path
+    if not index.name.endswith(".index.json") or not index.exists():
+        return
+    for tensor, file in _weight_map(index).items():
+        if tensor not in stored or pathlib.Path(stored[tensor].file).name != file:
+            raise BadInput(f"{index}: weight_map says that {tensor!r} is in {file}; it is not")
+
+
+def _mapped(path: pathlib.Path) -> NDArray[np.uint8]:
+    try:
+        info = path.stat()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: {getattr(error, 'strerror', error)}") from None
+    if not stat.S_ISREG(info.st_mode) or info.st_size == 0:
+        raise BadInput(f"{path}: it is no plain file, or it is empty")
+    return np.memmap(path, np.uint8, mode="r")

@@ -1,0 +1,155 @@
+"""ts.spmm, ts.sddmm and ts.matmul on tensors of torch, with gradients of both operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tessera import _core
+from tessera._core import InvalidArgument
+from tessera._weights import Matrix
+
+
+class _Turns:
+    """Which of the operands and the result of a product are stored transposed, and its other options."""
+
+    def __init__(self, matrix: bool, dense: bool, result: bool, alpha: float, threads: int) -> None:
+        self.matrix, self.dense, self.result, self.alpha, self.threads = matrix, dense, result, alpha, threads
+
+
+class _Spmm(torch.autograd.Function):
+    """alpha * matrix @ dense. `carrier` is the tensor that gets the gradient of the values: sparse, or the values."""
+
+    @staticmethod
+    def forward(ctx: Any, carrier: Any, dense: Tensor, matrix: Matrix, turns: _Turns) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(dense)
+        ctx.carrier, ctx.matrix, ctx.turns = None if carrier is None else carrier.detach(), matrix, turns
+        return _spmm(matrix, turns.matrix, dense, turns.dense, turns.result, turns.alpha, turns.threads)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[misc]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (dense,), matrix, turns = ctx.saved_tensors, ctx.matrix, ctx.turns
+        for_values = for_dense = None
+        if ctx.needs_input_grad[1]:
+            for_dense = _spmm(matrix, not turns.matrix, gradient, turns.result, turns.dense, turns.alpha, turns.threads)
+        if ctx.needs_input_grad[0]:
+            left, right = _rows(gradient, dense.dim(), turns.result), _rows(dense, dense.dim(), turns.dense)
+            if turns.matrix:
+                left, right = right, left
+            for_values = _like(ctx.carrier, _sddmm(matrix, left, right, turns.alpha, turns.threads))
+        return for_values, for_dense, None, None
+
+
+class _Sddmm(torch.autograd.Function):
+    """alpha * (a @ b) at the places of a pattern."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, pattern: Matrix, alpha: float, threads: int) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(a, b)
+        ctx.pattern, ctx.alpha, ctx.threads = pattern, alpha, threads
+        return torch.from_numpy(_core._sddmm(pattern, _plain(a), _plain(b), None, alpha, 0.0, threads))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[misc]
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        a, b = ctx.saved_tensors
+        matrix = ctx.pattern._replace(data=gradient.resolve_neg().contiguous().numpy())
+        for_a = _spmm(matrix, False, b, True, False, ctx.alpha, ctx.threads) if ctx.needs_input_grad[0] else None
+        for_b = _spmm(matrix, True, a, False, True, ctx.alpha, ctx.threads) if ctx.needs_input_grad[1] else None
+        return for_a, for_b, None, None, None
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    return tensor.detach().resolve_conj().resolve_neg()
+
+
+def _rows(tensor: Tensor, dimensions: int, turned: bool) -> list[Tensor]:
+    """Return each operand of a batch as the rows that the matrix multiplies; a vector is one column."""
+    tensor = _plain(tensor)
+    if dimensions == 1:
+        return [tensor[:, None]]
+    tensor = tensor.transpose(-2, -1) if turned else tensor
+    return [tensor] if dimensions == 2 else [part for batch in tensor for part in _rows(batch, dimensions - 1, False)]
+
+
+def _spmm(matrix: Matrix, matrix_turned: bool, dense: Tensor, turned: bool, result: bool, alpha: float, threads: int) -> Tensor:
+    """Return a product of the matrix, or of each of a batch."""
+    dense = _plain(dense)
+    if dense.dim() <= 2:
+        made = _core._spmm(matrix, matrix_turned, dense, turned, None, result, alpha, 0.0, None, "none", threads)
+        return torch.from_numpy(made)
+    parts = [_spmm(matrix, matrix_turned, part, turned, result, alpha, threads) for part in dense]
+    if parts:
+        return torch.stack(parts)
+    rows, columns = matrix.shape[1] if matrix_turned else matrix.shape[0], dense.shape[-2] if turned else dense.shape[-1]
+    return dense.new_zeros(*dense.shape[:-2], *((columns, rows) if result else (rows, columns)))
+
+
+def _sddmm(matrix: Matrix, left: list[Tensor], right: list[Tensor], alpha: float, threads: int) -> Tensor:
+    """Return the sum of the products at the places of the matrix."""
+    values = np.zeros(matrix.data.shape, np.float32)
+    for a, b in zip(left, right):
+        _core._sddmm(matrix, a, b.t(), values, alpha, 1.0, threads)
+    return torch.from_numpy(values)
+
+
+def _like(carrier: Tensor, values: Tensor) -> Tensor:
+    """Return the gradient of a carrier, of its layout."""
+    if carrier.layout == torch.strided:
+        return values.reshape(carrier.shape)
+    if carrier.layout == torch.sparse_coo:
+        return torch.sparse_coo_tensor(carrier._indices(), values, carrier.shape)
+    if carrier.layout == torch.sparse_csc:
+        return torch.sparse_csc_tensor(carrier.ccol_indices(), carrier.row_indices(), values, carrier.shape)
+    make = torch.sparse_bsr_tensor if carrier.layout == torch.sparse_bsr else torch.sparse_csr_tensor
+    return make(carrier.crow_indices(), carrier.col_indices(), values, carrier.shape)
+
+
+def carrier_of(matrix: Any) -> Any:
+    """Return the tensor of an operand that wants the gradient of its values, None if there is none."""
+    carrier = matrix[-1] if isinstance(matrix, tuple) else matrix
+    if not isinstance(carrier, Tensor) or not carrier.requires_grad:
+        return None
+    if carrier is matrix and carrier.layout == torch.strided:
+        raise TypeError("the dense tensor that stands for a sparse matrix requires a gradient; pass it as .to_sparse_csr()")
+    return carrier
+
+
+def needs_gradient(*operands: Any) -> bool:
+    """Return True if torch records gradients and one of the operands, or the values of one, has one."""
+    if not torch.is_grad_enabled():
+        return False
+    parts = (operand[-1] if isinstance(operand, tuple) and operand else operand for operand in operands)
+    return any(isinstance(part, Tensor) and part.requires_grad for part in parts)
+
+
+def spmm(
+    carrier: Any, dense: Any, matrix: Matrix, matrix_turned: bool, turned: bool, result: bool, alpha: float, bias: Any,
+    activation: str, threads: int,
+) -> Tensor:
+    """Return a product with gradients; bias and activation are those of torch."""
+    dense = torch.as_tensor(dense)
+    q = _Spmm.apply(carrier, dense, matrix, _Turns(matrix_turned, turned, result, alpha, threads))
+    if bias is not None:
+        added = torch.as_tensor(bias)
+        q = q + (added if q.dim() == 1 else added[:, None])
+    if activation == "gelu":
+        return functional.gelu(q, approximate="tanh")
+    return q.relu() if activation == "relu" else q
+
+
+def sddmm(pattern: Matrix, a: Any, b: Any, alpha: float, threads: int) -> Tensor:
+    """Return a product at the places of a pattern, with gradients."""
+    values: Tensor = _Sddmm.apply(torch.as_tensor(a), torch.as_tensor(b), pattern, alpha, threads)
+    return values
+
+
+def require_no_out(out: Any, beta: float) -> None:
+    """Refuse an out for a product with gradients."""
+    if out is not None or beta != 0:
+        raise InvalidArgument("out and beta have no gradients: leave them out, or pass detached operands")

@@ -1,0 +1,327 @@
+"""The sparse linear layer."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tessera import _core
+from tessera._core import InvalidArgument
+from tessera._layer import Layer
+from tessera._options import MOST_SIZE, block_shape, require_one_of, thread_count, whole_number
+from tessera._weights import index_array
+from tessera.torch import _patterns as patterns
+from tessera.torch._operator import is_traced, traced_product
+from tessera.torch._passes import Passes, Product
+from tessera.torch._tensors import FLOATS, Seen, Weight, autocast_dtype, operand_dtype, require_plain
+
+_ACTIVATIONS = ("none", "relu")
+_PATTERN = ("indptr", "indices")
+
+
+class SparseLinear(Passes, nn.Module):
+    """As torch.nn.Linear(in_features, out_features, bias), with a sparse weight, on the CPU.
+
+    density   stored blocks / all blocks, 0.1 by default; or sparsity, 1 - density. The first pattern is
+              random, by torch's generator
+    block     1, a side, or (rows, columns); sizes are whole numbers of blocks
+    dtype     of the input: torch.float32, float16, bfloat16, or float64, which torch itself computes at
+              the speed of a dense layer, for checks such as torch.autograd.gradcheck
+    threads   threads of a pass; 0: one for each core
+    batch     the batch that the layer is cut for; any other one works as well
+    activation  "relu" applies it in the same pass, and its derivative in the backward pass; "none"
+
+    values    nn.Parameter [nnz], float32, in the order of a CSR matrix (BSR for blocks)
+    bias      nn.Parameter [out_features] or None, float32
+    indptr, indices   buffers with the pattern, which are in the state_dict
+    weight    the dense weight [out, in], made from `values` at each look and connected to them by autograd
+
+    state_dicts load where the pattern differs, and those of a torch.nn.Linear as well. The values and the pattern
+    may be written in place and replaced; only a write to `.data` in eval mode needs a call of refresh(). to(),
+    half() and float() choose dtype, and values and bias stay float32 (float64 after double()). Under autocast,
+    inputs are cast to dtype and results to autocast's type. Any number of threads may use one module.
+    """
+
+    values: nn.Parameter
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        density: float | None = None,
+        sparsity: float | None = None,
+        block: int | tuple[int, int] = 1,
+        dtype: torch.dtype | None = None,
+        threads: int = 1,
+        batch: int = 128,
+        activation: str | None = "none",
+        device: Any = None,
+    ) -> None:
+        super().__init__()
+        if device is not None and torch.device(device).type != "cpu":
+            raise InvalidArgument(f"device is {device}; a SparseLinear runs on the CPU: leave device out")
+        self.dtype, self.threads = operand_dtype(dtype), thread_count(threads)
+        self.activation = "none" if activation is None else activation
+        require_one_of("activation", self.activation, _ACTIVATIONS)
+        self.in_features = whole_number("in_features", in_features)
+        self.out_features = whole_number("out_features", out_features)
+        self.block = block_shape(block)
+        self.batch = whole_number("batch", batch, 1, MOST_SIZE)
+        share = patterns.share_of(density, sparsity, 0.1)
+        assert share is not None
+        indptr, indices, count = patterns.drawn(self.out_features, self.in_features, self.block, share)
+        self.register_buffer("indptr", indptr)
+        self.register_buffer("indices", indices)
+        kind = torch.float64 if self.dtype == torch.float64 else torch.float32
+        self.values = nn.Parameter(patterns.first_values(indptr, count, self.block).to(kind))
+        if bias:
+            self.bias = nn.Parameter(torch.zeros(self.out_features, dtype=kind))
+        else:
+            self.register_parameter("bias", None)
+        self._forget()
+
+    def reset_parameters(self) -> None:
+        """Draw values of He's deviation, by the inputs that each output really has; the bias becomes 0."""
+        with torch.no_grad():
+            self.values.copy_(patterns.first_values(self.indptr, self.values.numel(), self.block))
+            if self.bias is not None:
+                self.bias.zero_()
+
+    def decay_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters that weight decay is meant for: `values`, though they have one dimension."""
+        return [self.values]
+
+    def _current_layer(self) -> Layer:
+        """Return the layer with the values of now."""
+        if self.dtype == torch.float64:
+            raise TypeError("this SparseLinear is in double precision, which the layers in C++ do not have: call float()")
+        require_plain("values", self.values)
+        layer = self._made_for(self.values, False).layer
+        layer.set_values(self.values.detach())
+        return layer
+
+    def refresh(self) -> None:
+        """Read values and pattern again, after their `.data` was written in eval mode."""
+        self._made = self._stamped = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return activation(x @ W.T + bias) for x [..., in_features]."""
+        if x.is_nested:
+            raise TypeError("x is a nested tensor; pass padded ones: nn.TransformerEncoder(..., enable_nested_tensor=False)")
+        traced = is_traced()  # where a size is no number that could be compared
+        if not traced and x.shape[-1:] != (self.in_features,):
+            raise InvalidArgument(f"x has the shape {list(x.shape)}; this layer needs [..., {self.in_features}]")
+        cast = autocast_dtype() if x.dtype in FLOATS else None
+        if cast is not None and self.dtype != torch.float64:
+            x = x.to(self.dtype)
+        if x.dtype != self.dtype:
+            raise TypeError(
+                f"x is {x.dtype}; this layer needs {self.dtype}: pass x.to({self.dtype}), or convert the layer by "
+                f"to({x.dtype}) if that is torch.float32, float16, bfloat16 or float64"
+            )
+        if not x.is_cpu:
+            raise TypeError(f"x is on {x.device}; this layer runs on the CPU: pass x.cpu()")
+        if self.dtype == torch.float64:
+            return self._double(x)
+        flat = x if x.dim() == 2 else x.reshape(-1, self.in_features)
+        values = self.values
+        if traced:
+            q = traced_product(self, flat, values, self.bias)
+        else:
+            trains = torch.is_grad_enabled() and (flat.requires_grad or values.requires_grad)
+            q = Product.apply(flat, values, self.bias, self, trains)
+        if cast is not None:
+            q = q.to(cast)
+        return q if x.dim() == 2 else q.reshape(*x.shape[:-1], self.out_features)
+
+    def _double(self, x: Tensor) -> Tensor:
+        """Return forward() in double precision, by functions of torch."""
+        q = functional.linear(x, self._dense(), self.bias)
+        return q.relu() if self.activation == "relu" else q
+
+    @property
+    def density(self) -> float:
+        """Stored values / all of the weight."""
+        return self.values.numel() / max(self.in_features * self.out_features, 1)
+
+    @property
+    def weight(self) -> Tensor:
+        """The dense weight [out, in], which torch's own blocks compute with: attention, encoder layers.
+
+        It is made at each look, in dtype, and connected to `values` by autograd, so that a block which reads it
+        trains them. A write to it is refused. The layer itself does not use it.
+        """
+        weight: Tensor = self._dense().to(self.dtype).as_subclass(Weight)
+        return weight
+
+    def _dense(self) -> Tensor:
+        shape = self.out_features, self.in_features
+        return patterns.spread(self.values, self.indptr, self.indices, shape, self.block)
+
+    def to_torch(self) -> Tensor:
+        """Return the weight as a sparse CSR (BSR for blocks) tensor of torch: a copy."""
+        tensor: Tensor = self._current_layer().to_torch()
+        return tensor
+
+    def _take(self, arrays: Any, values: Tensor) -> None:
+        """Take another pattern with its values; the parameter stays the same object."""
+        self.indptr, self.indices = torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1])
+        self.values.data = values.to(self.values.dtype)
+        self.values.grad = None
+        self._changes += 1
+        self.refresh()
+
+    def rewire(self, optimiser: torch.optim.Optimizer | None, method: str, **options: Any) -> NDArray[np.int64]:
+        """Change the pattern by a method of ts.Layer.rewire, and move the optimiser's slots along.
+
+        Every slot of one dimension that is as long as the values is carried, new places are 0. Return what
+        ts.Layer.rewire returns.
+        """
+        layer, made = self._current_layer(), self._made
+        area = self.block[0] * self.block[1]
+        count = self.values.numel()
+        origin = layer.rewire(method, **options)
+        indptr, indices, data = layer._arrays()
+
+        def carried(old: Tensor) -> Tensor:
+            if old.dtype == torch.float32:
+                return torch.from_numpy(_core._carried(origin, old, count, area))
+            blocks = torch.from_numpy(origin)
+            moved = old.reshape(-1, area)[blocks.clamp(min=0)]
+            return torch.where(blocks[:, None] < 0, torch.zeros((), dtype=old.dtype), moved).reshape(-1)
+
+        slots: dict[str, Any] = dict(optimiser.state.get(self.values, {})) if optimiser else {}
+        for name, slot in slots.items():
+            if isinstance(slot, Tensor) and slot.dim() == 1 and slot.numel() == count and count:
+                optimiser.state[self.values][name] = carried(slot)  # type: ignore[union-attr]
+        self._take((indptr, indices), torch.from_numpy(data).reshape(-1))
+        if made is not None and made.layer is layer:  # which has the new pattern
+            self._made = made._replace(indptr=Seen(self.indptr), indices=Seen(self.indices))
+        return origin
+
+    @classmethod
+    def from_dense(
+        cls,
+        linear: nn.Linear,
+        *,
+        density: float | None = None,
+        sparsity: float | None = None,
+        mask: Any = None,
+        block: int | tuple[int, int] = 1,
+        threads: int = 1,
+        dtype: torch.dtype | None = None,
+        batch: int = 128,
+        activation: str | None = "none",
+    ) -> SparseLinear:
+        """Return the sparse form of a dense layer.
+
+        density, or sparsity = 1 - density, keeps the blocks of largest sum of |weight|; mask [out, in] keeps the
+        blocks that contain a place that is set. Without them the blocks that are not zero are kept, as those of a
+        pruned layer. dtype is that of the dense layer by default; other options are those of SparseLinear.
+        """
+        share = patterns.share_of(density, sparsity)
+        if share is not None and mask is not None:
+            raise InvalidArgument("from_dense: give density, sparsity or mask, not both")
+        if isinstance(linear, SparseLinear):
+            raise TypeError("from_dense: a SparseLinear is no dense layer; pass a torch.nn.Linear")
+        weight = patterns.dense_weight_of(linear)
+        bias = getattr(linear, "bias", None)
+        made = cls(
+            weight.shape[1], weight.shape[0], bias is not None, density=0.0, block=block, threads=threads,
+            dtype=weight.dtype if dtype is None else dtype, batch=batch, activation=activation,
+        )
+        weight = weight.to(made.values.dtype)
+        if mask is not None:
+            keep = patterns.masked(weight, made.block, mask)
+        elif share is not None:
+            blocks = patterns.in_blocks(weight, made.block).shape[:2].numel()
+            keep = patterns.largest(weight, made.block, round(share * blocks))
+        else:
+            keep = patterns.not_zero(weight, made.block)
+            if keep.numel() and bool(keep.all()):
+                raise InvalidArgument("from_dense: the weight has no zeros; give density, sparsity or mask")
+        made._take(*patterns.cut(weight, made.block, keep))
+        if made.bias is not None and bias is not None:
+            made.bias.data = bias.detach().cpu().to(made.bias.dtype).resolve_neg().clone()
+        return made.train(linear.training)
+
+    def to_dense(self) -> nn.Linear:
+        """Return a torch.nn.Linear with the same weight, of the type of the values. It has no activation."""
+        dense = nn.Linear(self.in_features, self.out_features, self.bias is not None, dtype=self.values.dtype)
+        dense.weight.data = self._dense().detach()
+        if self.bias is not None:
+            dense.bias.data = self.bias.detach().clone()
+        return dense
+
+    def extra_repr(self) -> str:
+        kind = "" if self.dtype == torch.float32 else f", dtype={self.dtype}"
+        activation = "" if self.activation == "none" else f", activation={self.activation!r}"
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}, density={self.density:.3g}, block={self.block}, "
+            f"threads={self.threads}{kind}{activation}"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_made", "_stamped", "_changes", "_watched", "_operands")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"activation": "none", **state})  # type: ignore[misc]
+        self._forget()
+
+    def _apply(self, fn: Any, *rest: Any) -> SparseLinear:
+        """Let to(), half() and the like choose the type of the operands; values and bias stay float32, or float64."""
+        dtype = fn(torch.empty(0, dtype=self.dtype)).dtype
+        if dtype in (*FLOATS, torch.float64):
+            self.dtype = dtype
+        kind = torch.float64 if self.dtype == torch.float64 else torch.float32
+
+        def moved(tensor: Tensor) -> Tensor:
+            given: Tensor = fn(tensor)
+            wanted = kind if tensor.is_floating_point() else tensor.dtype
+            return given if given.dtype == wanted else tensor.to(given.device, wanted)
+
+        super()._apply(moved, *rest)  # type: ignore[misc]
+        return self
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        if isinstance(state_dict.get(prefix + "weight"), Tensor) and prefix + "values" not in state_dict:
+            state_dict[prefix + "indptr"], state_dict[prefix + "indices"], state_dict[prefix + "values"] = self._cut(
+                state_dict.pop(prefix + "weight")
+            )
+        given = [state_dict.get(prefix + name) for name in (*_PATTERN, "values")]
+        if all(isinstance(tensor, Tensor) for tensor in given):
+            indptr, indices = (index_array(given[i].cpu(), _PATTERN[i]).copy() for i in range(2))
+            values = given[2].detach().cpu().resolve_neg().to(self.values.dtype, copy=True)
+            if values.dim() != 1:
+                raise InvalidArgument(f"values have the shape {list(values.shape)}; they have one dimension")
+            # A layer of its own checks the pattern before this one is changed.
+            shape = self.out_features, self.in_features
+            Layer((indptr, indices, self._data(values.to(torch.float32))), passes="fwd", shape=shape)
+            self._take((indptr, indices), values)
+        super()._load_from_state_dict(state_dict, prefix, *rest)  # type: ignore[misc]
+
+    def _cut(self, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return pattern and values of a dense weight: its blocks that are not zero if it is pruned, else the
+        largest ones, as many as are stored now."""
+        if weight.shape != (self.out_features, self.in_features):
+            shape = [self.out_features, self.in_features]
+            raise InvalidArgument(f"weight has the shape {list(weight.shape)}; this layer needs {shape}")
+        weight = weight.detach().cpu().to(self.values.dtype).resolve_neg()
+        keep = patterns.not_zero(weight, self.block)
+        count, stored = int(keep.sum()), len(self.indices)
+        if count > max(stored, patterns.PRUNED * keep.numel()):
+            warnings.warn(f"a dense weight has {count} blocks that are not zero; the {stored} largest are kept", stacklevel=2)
+            keep = patterns.largest(weight, self.block, stored)
+        (indptr, indices), values = patterns.cut(weight, self.block, keep)
+        return torch.from_numpy(indptr), torch.from_numpy(indices), values

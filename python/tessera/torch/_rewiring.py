@@ -1,0 +1,244 @@
+"""Methods that change the patterns of a network while it is trained: RigL, SET, Sampled and Static."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from tessera import _core
+from tessera._core import InvalidArgument
+from tessera._options import block_shape, number, seed_number, text, whole_number
+from tessera.torch._linear import SparseLinear
+
+
+class Change(NamedTuple):
+    """A rewire of one layer, as `history` has it."""
+
+    step: int
+    layer: str  # its name in the network
+    moved: int  # blocks that are at new places
+    density: float
+    ever_active: float  # share of all blocks that the layer has stored so far, at any time
+    seconds: float
+
+
+def erk(sizes: Sequence[tuple[int, int]], density: float, block: int | tuple[int, int] = 1) -> list[float]:
+    """Return the density of each layer (outputs, inputs) by Erdos, Renyi and kernels, as RigL's authors share it out.
+
+    The layers together have `density`; narrow ones keep more, none more than all.
+    """
+    pairs = [(whole_number("outputs", rows, 1), whole_number("inputs", cols, 1)) for rows, cols in sizes]
+    return _core._erdos_renyi(pairs, block_shape(block), number("density", density))
+
+
+class _Places:
+    """The blocks that a layer has stored at any time."""
+
+    def __init__(self, layer: SparseLinear) -> None:
+        self.columns = layer.in_features // layer.block[1]
+        self.flags = np.zeros((len(layer.indptr) - 1) * self.columns, np.bool_)
+        self.count = 0
+        self.add(layer, np.arange(len(layer.indices)))
+
+    def add(self, layer: SparseLinear, positions: NDArray[np.int64]) -> None:
+        """Add the blocks at these positions of the pattern."""
+        rows = np.searchsorted(layer.indptr.numpy(), positions, "right") - 1
+        keys = rows * self.columns + layer.indices.numpy()[positions]
+        self.count += int(np.count_nonzero(~self.flags[keys]))
+        self.flags[keys] = True
+
+    def share(self) -> float:
+        return self.count / max(self.flags.size, 1)
+
+
+class Rewiring:
+    """The common part of RigL, SET, Sampled and Static.
+
+    Rewires all SparseLinear modules of a network at each multiple of `every` in begin .. end.
+
+    end       the last step at which patterns change, begin or later; 0.75 * steps is usual
+    fraction  share of the blocks that moves at first; it falls to 0 as a cosine
+    seed      of random growth
+
+    history   a Change for each layer and rewire; plot() draws it
+    """
+
+    _method = "static"
+    _legal: tuple[str, ...] = ()  # options of ts.Layer.rewire that the method reads
+    _reads_gradients = False
+    _steps_too = False  # the optimiser makes its step before the pattern changes
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        *,
+        end: float,
+        every: int = 100,
+        fraction: float = 0.3,
+        begin: int = 1,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        named = [(name, module) for name, module in network.named_modules() if isinstance(module, SparseLinear)]
+        if not named:
+            raise InvalidArgument("the network has no SparseLinear; make some, or call tessera.torch.sparsify(network)")
+        self.names, self.layers = [name for name, _ in named], [layer for _, layer in named]
+        self._check_options(options)
+        begin = whole_number("begin", begin)
+        if not begin <= number("end", end) < 2.0**63:
+            raise InvalidArgument(
+                f"end is {end}; it is the last step at which patterns change, {begin} or later: 0.75 * steps is usual"
+            )
+        self.optimiser, self.seed, self.options = optimiser, seed_number(seed), options
+        self.schedule = (number("fraction", fraction), begin, int(end), whole_number("every", every))
+        self.steps = 0
+        self.history: list[Change] = []
+        self._ever: dict[int, _Places] = {}  # the blocks that each layer has stored
+        self.fraction_at(1)  # checks the schedule
+        self._watch()
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        unknown = sorted(set(options) - set(self._legal))
+        if unknown:
+            legal = ", ".join(("end", "every", "fraction", "begin", "seed", *self._legal))
+            raise TypeError(f"{type(self).__name__} has no option {unknown[0]}; its options are {legal}")
+        given: dict[str, Any] = {"pool": "sum", "exclude": "kept", "factor": 2.0, **options}
+        _core._check_method(
+            self._method, text("pool", given["pool"]), text("exclude", given["exclude"]), number("factor", given["factor"])
+        )
+
+    def fraction_at(self, step: int) -> float:
+        """Return the share of blocks that moves at a step, counted from 1; 0 if none does."""
+        return _core._rewire_fraction(whole_number("step", step), *self.schedule)
+
+    def _watch(self) -> None:
+        due = self._reads_gradients and self.fraction_at(self.steps + 1) > 0
+        for layer in self.layers:
+            layer._watched = due
+            layer._operands.clear()
+
+    def step(self) -> bool:
+        """Call after backward() and before the optimiser's step.
+
+        Return True if the pattern changed; the optimiser then makes no step of its own. Raises
+        ts.InvalidArgument, and changes nothing, if a rewire is due and a layer had no backward().
+        """
+        fraction = self.fraction_at(self.steps + 1)
+        changes = fraction > 0 and self._method != "static"
+        if changes:
+            self._require_backward()
+        self.steps += 1
+        if changes:
+            if self._steps_too:
+                self.optimiser.step()
+            for i in range(len(self.layers)):
+                self._rewire(i, fraction)
+        self._watch()
+        return changes
+
+    def _require_backward(self) -> None:
+        for i, layer in enumerate(self.layers):
+            if not layer._operands if self._reads_gradients else layer.values.grad is None:
+                raise InvalidArgument(
+                    f"step() needs a backward() through every SparseLinear since the last step(); number {i} of "
+                    f"{len(self.layers)} had none"
+                )
+
+    def _rewire(self, index: int, fraction: float) -> None:
+        layer, begin = self.layers[index], time.perf_counter()
+        if index not in self._ever:
+            self._ever[index] = _Places(layer)
+        ever = self._ever[index]
+        origin = layer.rewire(
+            self.optimiser,
+            self._method,
+            fraction=fraction,
+            dq=[dq.float() for dq, _ in layer._operands],
+            s=[s.float() for _, s in layer._operands],
+            seed=self.seed + self.steps * len(self.layers) + index,
+            **self.options,
+        )
+        new = np.flatnonzero(origin < 0)
+        ever.add(layer, new)
+        seconds = time.perf_counter() - begin
+        self.history.append(Change(self.steps, self.names[index], len(new), layer.density, ever.share(), seconds))
+
+    def plot(self, accuracy: Sequence[tuple[int, float]] | None = None, axes: Any = None) -> Any:
+        """Draw the density and the ever active share of each layer, and an accuracy given as (step, share).
+
+        Return the axes of matplotlib, on which it is drawn: those given, or new ones.
+        """
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError("plot() needs matplotlib; history has the same numbers") from None
+        axes = pyplot.subplots()[1] if axes is None else axes
+        for name in dict.fromkeys(change.layer for change in self.history):
+            changes = [change for change in self.history if change.layer == name]
+            steps = [change.step for change in changes]
+            axes.plot(steps, [change.density for change in changes], label=f"{name}: density")
+            axes.plot(steps, [change.ever_active for change in changes], "--", label=f"{name}: ever active")
+        if accuracy is not None:
+            axes.plot(*zip(*accuracy), "k", label="accuracy")
+        axes.set_xlabel("step")
+        axes.set_ylabel("share")
+        if axes.lines:
+            axes.legend()
+        return axes
+
+    def __repr__(self) -> str:
+        fraction, begin, end, every = self.schedule
+        return (
+            f"{type(self).__name__}({len(self.layers)} layers, step {self.steps}, every {every} from {begin} to {end}, "
+            f"fraction {fraction:g}, {len(self.history)} changes)"
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the number of steps, which is all that a resumed run needs."""
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue at the number of steps of state_dict()."""
+        self.steps = whole_number("steps", state["steps"])
+        self._watch()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._watch()  # copies of layers forget who asked for their operands
+
+
+class Static(Rewiring):
+    """The pattern never changes: the same shape as the others, for comparisons."""
+
+
+class SET(Rewiring):
+    """Drops the smallest blocks and grows random ones, after a step of the optimiser.
+
+    Options are those of Rewiring, and exclude of ts.Layer.rewire.
+    """
+
+    _method, _steps_too, _legal = "set", True, ("exclude",)
+
+
+class RigL(Rewiring):
+    """Drops the smallest blocks and grows those of largest gradient, instead of a step.
+
+    pool="sum" | "max" | "mean" makes one score of a block's gradients. Gradients are those of all
+    backward passes since the last step(). Other options are those of Rewiring, and exclude of
+    ts.Layer.rewire.
+    """
+
+    _method, _reads_gradients, _legal = "rigl", True, ("pool", "exclude")
+
+
+class Sampled(Rewiring):
+    """RigL with gradients at a random sample of the free places: factor * stored blocks."""
+
+    _method, _reads_gradients, _legal = "sampled", True, ("pool", "exclude", "factor")

@@ -1,0 +1,193 @@
+"""Checkpoints of whole models: shards, folders, compressed weights, and files that break the rules."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import tessera as ts
+
+F4 = np.float32
+
+
+def bits_of(flags):
+    return np.packbits(flags, axis=1, bitorder="little")
+
+
+def compressed(layer, w, kind=F4):
+    flags = w != 0
+    counts = flags.sum(1)
+    return {
+        f"{layer}.compressed": w[flags].astype(kind), f"{layer}.bitmask": bits_of(flags),
+        f"{layer}.shape": np.array(w.shape, np.int64), f"{layer}.row_offsets": np.cumsum(counts) - counts,
+    }  # fmt: skip
+
+
+def weights(rows=6, cols=13, seed=1):
+    return sp.random(rows, cols, 0.4, "csr", F4, np.random.default_rng(seed)).toarray()
+
+
+def half_of_rows(rows=4, cols=8):
+    rng = np.random.default_rng(2)
+    w = np.zeros((rows, cols), F4)
+    for r in range(rows):
+        for c in range(0, cols, 4):
+            w[r, c + rng.choice(4, 2, replace=False)] = 1 + rng.random(2)
+    return w
+
+
+def test_a_file_has_its_tensors_by_name(tmp_path):
+    w = weights()
+    tensors = {
+        "model.layers.0.mlp.down_proj_with_a_long_name.weight": w, "bias": np.arange(3, dtype=np.float16),
+        "double": w.astype(np.float64), "whole": np.arange(6).reshape(2, 3), "flags": np.array([True, False]),
+        "zeros": np.zeros((3, 4), F4), "one": np.float32(3).reshape(()),
+    }  # fmt: skip
+    ts.write_model(tmp_path / "m.safetensors", tensors)
+    model = ts.read_model(tmp_path / "m.safetensors")
+    assert list(model) == list(tensors) and len(model) == 7 and "bias" in model
+    for name, wanted in tensors.items():
+        assert np.array_equal(model[name], wanted) and model[name].shape == wanted.shape
+    name = next(iter(tensors))
+    assert (model.tensors[0].name, model.tensors[0].dtype, model.tensors[0].shape, model.tensors[0].form) == (name, "F32", (6, 13), "dense")
+    assert name in repr(model) and "[6, 13]" in repr(model) and name in model._repr_html_()
+    got = model.matrix(name)
+    assert got.nnz == np.count_nonzero(w) and np.array_equal(got.toarray(), w)
+    assert model.matrix("zeros").nnz == 0 and ts.Layer(model.matrix("zeros")).nnz == 0
+    with pytest.raises(KeyError, match="no tensor 'weight'; it has model.layers"):
+        model["weight"]
+    with pytest.raises(ts.InvalidArgument, match=r"\[3\]; a matrix has two sides"):
+        model.matrix("bias")
+
+
+@pytest.mark.parametrize("kind", [F4, np.float16])
+def test_compressed_weights_have_the_name_of_the_weight(tmp_path, kind):
+    w = weights().astype(kind)
+    half = half_of_rows().astype(kind)
+    second = compressed("b", half, kind)
+    second["b.compressed"], second["b.shape"] = second["b.compressed"].reshape(4, 4), second["b.shape"].reshape(2, 1)
+    del second["b.row_offsets"]
+    ts.write_model(tmp_path / "m.safetensors", {**compressed("a.b", w, kind), **second, "b.bias": np.zeros(4, F4)})
+    model = ts.read_model(tmp_path / "m.safetensors")
+    assert {i.name: i.form for i in model.tensors} == {"a.b.weight": "sparse-bitmask", "b.weight": "sparse-24-bitmask", "b.bias": "dense"}
+    for name, wanted in (("a.b.weight", w), ("b.weight", half)):
+        assert np.array_equal(model[name], wanted.astype(F4)) and model[name].dtype == F4
+        assert np.array_equal(model.matrix(name).toarray(), wanted) and model.matrix(name).nnz == np.count_nonzero(wanted)
+
+
+DAMAGE = {
+    "too few values": (lambda t: t.update({"a.compressed": t["a.compressed"][1:]}), "bits are set, but there are"),
+    "bits behind the last column": (lambda t: t["a.bitmask"].__setitem__((0, 1), 255), "bits behind the last column, 12, are set"),
+    "another bit": (lambda t: t["a.bitmask"].__setitem__((0, 0), t["a.bitmask"][0, 0] ^ 1), "bits are set, but there are"),
+    "a bit in another row": (lambda t: t.update({"a.row_offsets": t["a.row_offsets"] + 1}), "row_offsets are not those"),
+    "another shape": (lambda t: t.update({"a.shape": np.array([6, 40])}), r"bitmask is uint8 \[6, 2\], not uint8 \[6, 5\]"),
+    "three sides": (lambda t: t.update({"a.shape": np.array([6, 13, 1])}), "it has two sides"),
+    "no shape": (lambda t: t.pop("a.shape"), "there is no a.shape"),
+    "values in whole numbers": (lambda t: t.update({"a.compressed": t["a.compressed"].astype(np.int8)}), "compressed is I8"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_compressed_weights_are_told(tmp_path, name):
+    damage, text = DAMAGE[name]
+    tensors = compressed("a", weights())
+    damage(tensors)
+    ts.write_model(tmp_path / "m.safetensors", tensors)
+    with pytest.raises(ts.BadInput, match=text):
+        ts.read_model(tmp_path / "m.safetensors")["a.weight"]
+
+
+def test_whole_numbers_are_scaled_or_refused(tmp_path):
+    w = np.array([[1, -2], [0, 4]], np.int8)
+    ts.write_model(tmp_path / "m.safetensors", {
+        "a.weight": w, "a.weight_scale": np.array([[0.5], [2]], F4), "b.weight": w, "c.weight": w, "c.weight_scale": np.ones(1, F4),
+        "c.weight_zero_point": np.ones(1, np.int8), "d.weight_packed": np.ones((2, 1), np.int32),
+        "e.qweight": w,
+    })  # fmt: skip
+    model = ts.read_model(tmp_path / "m.safetensors")
+    assert np.array_equal(model["a.weight"], [[0.5, -1], [0, 8]]) and model.matrix("a.weight").nnz == 3
+    for name, text in (("b.weight", r"I8, whole numbers without a scale \(b.weight_scale\)"), ("c.weight", "save the model in floats"),
+                       ("d.weight_packed", "packed")):  # fmt: skip
+        for read in (model.__getitem__, model.matrix):
+            with pytest.raises(ts.BadInput, match=text):
+                read(name)
+    assert np.array_equal(model["e.qweight"], w)
+    with pytest.raises(ts.BadInput, match="whole numbers without a scale"):
+        model.matrix("e.qweight")
+
+
+def shards(folder, files):
+    names = {}
+    for file, tensors in files.items():
+        ts.write_model(folder / file, tensors)
+        names.update(dict.fromkeys(tensors, file))
+    return names
+
+
+def test_a_folder_of_shards_is_one_model(tmp_path):
+    a, b = weights(seed=3), weights(seed=4)
+    names = shards(tmp_path, {"model-1-of-2.safetensors": {"a": a}, "model-2-of-2.safetensors": {"b": b}})
+    assert sorted(ts.read_model(tmp_path)) == ["a", "b"]  # without an index
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": names}))
+    for path in (tmp_path, index, str(tmp_path)):
+        model = ts.read_model(path)
+        assert np.array_equal(model["a"], a) and np.array_equal(model["b"], b)
+    for text, wrong in {
+        "no index of shards": "[]", "not json|no index": "{", r"weight_map names '../x.safetensors'": '{"weight_map": {"a": "../x.safetensors"}}',
+        "says that 'c' is in model-1": json.dumps({"weight_map": {**names, "c": "model-1-of-2.safetensors"}}),
+        "No such file": json.dumps({"weight_map": {"a": "model-3.safetensors"}}),
+    }.items():  # fmt: skip
+        index.write_text(wrong)
+        with pytest.raises(ts.BadInput, match=text):
+            ts.read_model(tmp_path)
+    index.unlink()
+    ts.write_model(tmp_path / "again.safetensors", {"a": a})
+    with pytest.raises(ts.BadInput, match="'a' is in .*again.safetensors as well"):
+        ts.read_model(tmp_path)
+
+
+def test_what_is_no_model_is_told(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "none.safetensors").write_bytes(b"")
+    (tmp_path / "short.safetensors").write_bytes(b"123456789")
+    for path, text in (
+        (tmp_path / "empty", "no .safetensors file in this folder"), (tmp_path / "none.safetensors", "empty"),
+        (tmp_path / "short.safetensors", "header"), (tmp_path / "missing.safetensors", "No such file"),
+        (tmp_path / "model.pt", r"convert it: ts.write_model\(.*torch.load\('model.pt'"), ("/dev/null", "no plain file"),
+    ):  # fmt: skip
+        with pytest.raises(ts.BadInput, match=text):
+            ts.read_model(path)
+    with pytest.raises(ts.InvalidArgument, match="use .safetensors"):
+        ts.write_model(tmp_path / "m.npz", {})
+    with pytest.raises(TypeError, match="a is complex128"):
+        ts.write_model(tmp_path / "m.safetensors", {"a": np.ones(2, complex)})
+
+
+def test_a_model_goes_into_torch_and_back(tmp_path):
+    torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+    from torch import nn
+
+    from tessera.torch import SparseLinear, densify, sparsify
+
+    net = nn.Sequential(nn.Linear(13, 6), nn.ReLU(), nn.Linear(6, 4))
+    net[0].weight.data = torch.from_numpy(weights())
+    state = {n: t.bfloat16() if n == "2.bias" else t for n, t in net.state_dict().items()}
+    ts.write_model(tmp_path / "m.safetensors", state)
+    model = ts.read_model(tmp_path)
+    net[2].bias.data = net[2].bias.bfloat16().float()
+    other = nn.Sequential(nn.Linear(13, 6), nn.ReLU(), nn.Linear(6, 4))
+    other.load_state_dict(model.state_dict())
+    x = torch.randn(3, 13)
+    assert torch.equal(other(x), net(x))
+    sparsify(other, skip="2")
+    assert isinstance(other[0], SparseLinear) and torch.allclose(other(x), net(x), atol=1e-5)
+    ts.write_model(tmp_path / "s.safetensors", other.state_dict())
+    again = nn.Sequential(SparseLinear(13, 6), nn.ReLU(), nn.Linear(6, 4))
+    again.load_state_dict(ts.read_model(tmp_path / "s.safetensors").state_dict())
+    assert torch.equal(again(x), other(x))
+    assert all(torch.equal(a, b) for a, b in zip(densify(again).state_dict().values(), net.state_dict().values()))
+    ts.write_model(tmp_path / "c.safetensors", {**compressed("0", weights()), **{n: t for n, t in state.items() if n != "0.weight"}})
+    again.load_state_dict(ts.read_model(tmp_path / "c.safetensors").state_dict())
+    assert torch.equal(again(x), net(x))
