@@ -34,7 +34,7 @@ namespace {
 
 using MaybeMachine = std::optional<device::Machine>;  // none: this computer
 
-// What is asked about: a layer, on a machine or on this computer.
+// A question about a layer, on a machine or on this computer.
 struct Question {
   Problem layer;
   MaybeMachine machine;

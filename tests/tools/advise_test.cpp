@@ -91,6 +91,18 @@ TEST(AdviseCommand, ShowsASingleMatrixInAllFormsOnEveryMachine) {
   EXPECT_EQ(advise({model, "--tensor=bias"}).exit, 3);
 }
 
+TEST(AdviseCommand, CountsRowsColumnsAndBlocksOfASingleMatrix) {
+  const TemporaryFolder folder;
+  // Rows of 2, 0, 0, 2 and columns of 2, 1, 0, 1; one block of 4 x 4.
+  std::ofstream(folder / "m.smtx") << "4, 4, 4\n0 2 2 2 4\n0 1 0 3\n";
+  const Outcome outcome = advise({folder / "m.smtx", "--tiles-per-ipu=4"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("4x4 +0.2500 "));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("rows +4 +0 +1.00 +2 +2.00 +1.00\n"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("columns +4 +0 +1.00 +2 +2.00 +0.71\n"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("4x4 +1 +1.0000 +25.0 +[0-9,]+ "));
+}
+
 TEST(AdviseCommand, ForecastsSecondsOnThisComputerBesideTheOtherMachines) {
   const TemporaryFolder folder;
   const Outcome outcome = advise({"--machine", "mk1", "--machine", "host", write_model(folder)});
@@ -122,7 +134,7 @@ TEST(AdviseCommand, SaysWhyALayerHasNoPlanAndEndsWithFourIfNoneHas) {
                                   R"(--matmul-options={"availableMemoryProportion": 0.000001})"});
   EXPECT_EQ(outcome.exit, 4);
   EXPECT_THAT(outcome.out, HasSubstr("  1x1: no plan for g1 x96 y64"));
-  EXPECT_THAT(outcome.out, HasSubstr("  dense: no partition"));
+  EXPECT_THAT(outcome.out, HasSubstr("  dense: no dense plan for Fwd: a tile needs "));
 }
 
 TEST(AdviseCommand, RefusesWhatDescribesNoAdvice) {

@@ -45,18 +45,6 @@ TEST(RunCommand, DoesWhatSparseFcLayerDoes) {
   EXPECT_THAT(bare.err + bare.out, testing::HasSubstr("--matrix"));
 }
 
-TEST(AdviseCommand, CountsRowsColumnsAndBlocksOfASingleMatrix) {
-  const TemporaryFolder folder;
-  // Rows of 2, 0, 0, 2 and columns of 2, 1, 0, 1; one block of 4 x 4.
-  std::ofstream(folder / "m.smtx") << "4, 4, 4\n0 2 2 2 4\n0 1 0 3\n";
-  const Outcome outcome = tessera({"advise", folder / "m.smtx", "--tiles-per-ipu=4"});
-  EXPECT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("4x4 +0.2500 "));
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("rows +4 +0 +1.00 +2 +2.00 +1.00\n"));
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("columns +4 +0 +1.00 +2 +2.00 +0.71\n"));
-  EXPECT_THAT(outcome.out, testing::ContainsRegex("4x4 +1 +1.0000 +25.0 +[0-9]+ "));
-}
-
 TEST(ConvertCommand, EveryFormatHoldsTheSameMatrix) {
   const TemporaryFolder folder;
   const auto matrix = sparse::random_pattern(12, 10, {1, 1}, 0.3, 5);

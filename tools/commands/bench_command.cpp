@@ -7,7 +7,7 @@
 #include "tessera/tools/commands/batch.hpp"
 #include "tessera/tools/commands/commands.hpp"
 #include "tessera/tools/commands/peers.hpp"
-#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/interrupt.hpp"

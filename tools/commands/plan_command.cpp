@@ -20,7 +20,7 @@
 #include "tessera/study/verdict.hpp"
 #include "tessera/tools/commands/plan_table.hpp"
 #include "tessera/tools/commands/static_plan_text.hpp"
-#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/dense_verdict.hpp"
 #include "tessera/tools/options/exit_code.hpp"

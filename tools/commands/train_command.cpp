@@ -5,7 +5,7 @@
 
 #include "tessera/tools/commands/commands.hpp"
 #include "tessera/tools/commands/train_run.hpp"
-#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/interrupt.hpp"

@@ -11,7 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/base/wrapped.hpp"
-#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/help_format.hpp"
 #include "tessera/tools/options/inputs.hpp"

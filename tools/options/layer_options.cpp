@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/numbers.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/base/version.hpp"
-#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/internal/choices.hpp"
 
 namespace tessera::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tessera/base/error.hpp"
-#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/host_options.hpp"
 #include "tessera/tools/options/layer_options.hpp"

@@ -13,7 +13,7 @@
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/tools/options/choices.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/numbers.hpp"
