@@ -98,8 +98,9 @@ class HostLayer {
   // fits, so nothing is returned; layers with limited memory return what did not fit. Values are
   // rounded to the layer's type. Throws Error{InvalidArgument} if number, shape or block of the
   // matrices are not the layer's, and Error{BadInput} if one is not canonical or has a finite value
-  // that would be infinite in the layer's type. After any exception the layer has its old weights. Encodes beside the old weights, so memory has to hold
-  // both for the time of the call. Keeps a copy of the matrices.
+  // that would be infinite in the layer's type. After any exception the layer has its old weights.
+  // Encodes beside the old weights, so memory has to hold both for the time of the call. Keeps a
+  // copy of the matrices.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights);
 
   // Does the same for a layer of one group.

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every seventh combination runs: seven and the twelve combinations of a matrix have no common factor, so over twelve
-// matrices each of them occurs.
+// Every seventh combination runs: seven and the twelve combinations of a matrix have no common
+// factor, so over twelve matrices each of them occurs.
 constexpr std::size_t kEvery = 7;
 
 std::vector<fs::path> matrices(const fs::path& shared) {
