@@ -1,5 +1,5 @@
 // Measures the time and the memory of large matrices: files of 20 million elements that the tool
-// inspects and converts, and a random pattern of 54 million. --bars exits with 1 if one is short.
+// converts, and a random pattern of 54 million. --bars exits with 1 if one is short.
 
 #include <fmt/format.h>
 #include <fmt/os.h>
@@ -48,14 +48,6 @@ class SizeBench {
  public:
   SizeBench(std::string tessera, fs::path folder, Report& report)
       : tessera_(std::move(tessera)), folder_(std::move(folder)), report_(report) {}
-
-  void inspect() {
-    for (const char* const name : {"by_row.mtx", "shuffled.mtx", "by_row.smtx", "by_row.npz"}) {
-      const ProgramRun run = tool({"inspect", file(name)});
-      report_.at_most(fmt::format("inspect {}, s", name), run.seconds, 5);
-      report_.at_most("... peak by the matrix", run.peak_bytes / Scattered{}.bytes(), 1.5);
-    }
-  }
 
   void convert() {
     for (const char* const name : {"by_row.mtx", "shuffled.mtx"}) {
@@ -168,7 +160,6 @@ int main(int argc, char** argv) {
     if (only.empty() || only == name) (bench.*run)();
     std::fflush(stdout);
   };
-  part("inspect", &SizeBench::inspect);
   part("convert", &SizeBench::convert);
   part("bad", &SizeBench::bad_first_line);
   part("npz", &SizeBench::npz);

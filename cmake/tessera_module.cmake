@@ -161,8 +161,9 @@ function(tessera_install)
     ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake DESTINATION ${package})
   install(FILES ${PROJECT_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   install(FILES docs/report.schema.json docs/host_plan.schema.json LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
-  # The pages and what they tell to run, in the folders of the tree, so that their links hold.
-  install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  # The pages and what they tell to run, in the folders of the tree, so that the links between them hold.
+  install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(DIRECTORY bench/results DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench)
   install(DIRECTORY docs examples data DESTINATION ${CMAKE_INSTALL_DOCDIR}
     PATTERN Doxyfile EXCLUDE PATTERN "*.awk" EXCLUDE PATTERN "*.dox" EXCLUDE
     PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)

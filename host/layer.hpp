@@ -148,7 +148,8 @@ class HostLayer {
   // from, or if a pattern or values of the layer have changed since; and otherwise nothing.
   void commit(PreparedUpdate&& update);
 
-  // Sets new values for a group's pattern, in the order of weights(group).values.
+  // Sets new values for a group's pattern, in the order of weights(group).values. Throws
+  // Error{BadInput} as set_weights does for a value that the layer's type cannot hold.
   // Throws Error{InvalidArgument} for another number of values. O(values), allocates nothing.
   void set_values(std::span<const float> values, std::int64_t group = 0);
 

@@ -95,6 +95,8 @@ Cost PlannedModel::planned(Cost result, const Problem& asked, const PatternStats
     result.value = double(all.value);
     result.tiles = found.plan.tiles_used();
     add_figures(found.plan.cost, result);
+    if (relaxation)
+      for (auto& [pass, cycles] : result.passes) cycles *= double(relaxation->runs);
     result.plan = std::move(found.plan);
   } catch (const Error& error) {
     // A combination of block and types that no kernel has concerns this block only.

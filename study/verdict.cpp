@@ -70,8 +70,8 @@ report::DenseComparison comparison_of(const CostModel& model, const Cost& sparse
   for (std::size_t i = 0; i < std::max(sparse.passes.size(), dense.passes.size()); ++i) {
     const Pass pass = i < sparse.passes.size() ? sparse.passes[i].first : dense.passes[i].first;
     c.passes.push_back({pass, {}, {}});
-    if (sparse.value) c.passes.back().sparse = sparse.passes[i].second;
-    if (dense.value) c.passes.back().dense = dense.passes[i].second;
+    if (i < sparse.passes.size()) c.passes.back().sparse = sparse.passes[i].second;
+    if (i < dense.passes.size()) c.passes.back().dense = dense.passes[i].second;
   }
   return c;
 }

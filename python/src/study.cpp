@@ -75,7 +75,11 @@ std::string verdict(const Question& asked) {
   return interruptibly<std::string>([asked](std::stop_token) {
     check_problem(asked.layer);
     const auto model = model_of(asked, asked.layer);
-    return to_json(compare(*model, {.block = asked.layer.block, .density = asked.layer.density}));
+    const report::DenseComparison found =
+        compare(*model, {.block = asked.layer.block, .density = asked.layer.density});
+    if (found.passes.empty())
+      throw Error(ErrorCode::NoSolution, found.no_sparse + "; " + found.no_dense);
+    return to_json(found);
   });
 }
 
@@ -87,8 +91,12 @@ std::pair<double, std::int64_t> crossover(const Question& asked) {
     if (!dense.value) throw Error(ErrorCode::NoSolution, dense.note);
     study::DensityGrid grid;
     grid.is_stopped = [stop] { return stop.stop_requested(); };
-    return std::pair(study::break_even(*model, {.block = asked.layer.block}, *dense.value, grid),
-                     std::int64_t(*dense.value));
+    const study::Form form{.block = asked.layer.block, .density = 1 / double(grid.steps)};
+    const double density = study::break_even(*model, form, *dense.value, grid);
+    // A search that finds nothing may have been asked for what no plan can keep.
+    if (const study::Cost least = density > 0 ? dense : model->cheapest(form); !least.value)
+      throw Error(ErrorCode::NoSolution, least.note);
+    return std::pair(density, std::int64_t(*dense.value));
   });
 }
 

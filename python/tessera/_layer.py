@@ -117,6 +117,8 @@ class Layer(_core.Layer):
 
     def __rmatmul__(self, left: Any) -> Any:
         """Return left @ W for left [rows, outputs], or a vector [outputs]."""
+        if not hasattr(left, "ndim"):
+            return NotImplemented
         first = self._order == "batch_first"
         return self.grad_input(left) if first or left.ndim == 1 else self.grad_input(left.T).T
 

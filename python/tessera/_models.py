@@ -126,7 +126,13 @@ class Model(Mapping[str, Any]):
                 f"{info.file}: {info.name!r} is {info.dtype}, whole numbers without a scale ({scale}) alone; they are not the "
                 "weights: save the model in floats"
             )
-        return self._raw(info.name).astype(np.float32) * self._raw(scale).astype(np.float32)
+        numbers, factor = self._raw(info.name).astype(np.float32), self._raw(scale).astype(np.float32)
+        if factor.size != 1 and factor.size != numbers.shape[0]:
+            raise BadInput(
+                f"{info.file}: {scale!r} has {factor.size} numbers; one, or one for each of the {numbers.shape[0]} rows, is "
+                "read: save the model in floats"
+            )
+        return numbers * factor.reshape(-1, *[1] * (numbers.ndim - 1))
 
     def matrix(self, name: str) -> Any:
         """Return a tensor of two dimensions as scipy.sparse.csr_matrix in float32; its zeros are not stored."""

@@ -144,6 +144,8 @@ def _multiply(
         rows, columns = matrix.shape[1] if matrix_turned else matrix.shape[0], shape[-2] if turned else shape[-1]
         out = np.zeros((*shape[:-2], *((columns, rows) if result else (rows, columns))), np.float32)
         out = _as_tensor(out) if is_tensor else out
+    if tuple(getattr(out, "shape", ()))[:-2] != shape[:-2]:
+        raise InvalidArgument(f"out is {list(getattr(out, 'shape', ()))}; it needs the leading dimensions {list(shape[:-2])}")
     for part, to in zip(dense, out):
         _multiply(None, matrix, matrix_turned, part, turned, to, result, (bias, after[1]), alpha, beta, threads)
     return out

@@ -33,6 +33,8 @@ class Transpose:
 
     def __rmatmul__(self, left: Any) -> Any:
         """Return left @ W.T for left [rows, inputs], or a vector [inputs]."""
+        if not hasattr(left, "ndim"):
+            return NotImplemented
         first = self.T.order == "batch_first"
         return self.T.forward(left) if first or left.ndim == 1 else self.T.forward(left.T).T
 

@@ -23,7 +23,7 @@ std::vector<std::string> cells_of(const std::string& line) {
 }  // namespace
 
 std::vector<std::string> pages() {
-  std::vector<std::string> found = {"README.md", "tools/README.md"};
+  std::vector<std::string> found = {"README.md"};
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(TESSERA_SOURCE_DIR) + "/docs"))
     if (entry.path().extension() == ".md")

@@ -5,8 +5,8 @@
 
 namespace tessera::test {
 
-// Returns the pages whose quoted commands and figures are checked, README.md, tools/README.md and
-// all of docs/, as paths from the root of the tree.
+// Returns the pages whose quoted commands and figures are checked, README.md and all of docs/, as
+// paths from the root of the tree.
 std::vector<std::string> pages();
 
 // Returns the text of a file of the tree.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ namespace {
   const std::string tessera = (own.parent_path() / "tessera").string();
   std::vector<std::string> words = {tessera, "run"};
   for (int i = 1; i < argc; ++i) words.emplace_back(argv[i]);
+  if (std::ranges::any_of(words, [](const auto& word) { return word.starts_with("--config"); }))
+    throw tessera::Error(tessera::ErrorCode::InvalidArgument,
+                         "--config is for one process; give several ranks the options in a file "
+                         "of words: @FILE");
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);

@@ -104,8 +104,10 @@ int launch(const char* program, double timeout_seconds, const std::function<int(
                            : std::string(program) + ": rank " + std::to_string(ranks()->rank());
     return print_failure(name.c_str());
   };
-  return distributed::run_mpi_rank(
+  const int exit = distributed::run_mpi_rank(
       on_rank, failed, std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * timeout_seconds)));
+  set_ranks(nullptr);
+  return exit;
 }
 
 }  // namespace

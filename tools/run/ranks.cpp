@@ -42,7 +42,10 @@ void check_rank_options(const CLI::App& app) {
 }
 
 int with_ranks(const char* program, double timeout_seconds, const std::function<int()>& body) {
-  if (!is_started_by_mpi() || !launcher()) return body();
+  if (!is_started_by_mpi()) return body();
+  if (!launcher())
+    throw Error(ErrorCode::InvalidArgument,
+                std::string(program) + " runs in one process; start it without mpirun");
   return launcher()(program, timeout_seconds, body);
 }
 

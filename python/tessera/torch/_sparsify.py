@@ -186,6 +186,8 @@ def _reason(name: str, module: Any, model: nn.Module, share: float | None, block
     others = (p for m in model.modules() if m is not module and m not in list(module.children()) for p in m.parameters(False))
     if any(id(parameter) in own for parameter in others):
         return "its weight is shared with another module"
+    if any("forward" in m.__dict__ for m in module.modules()):
+        return "its forward was replaced, which a swap would lose"
     hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values(), *module._backward_hooks.values()]
     if any(not isinstance(hook, nn.utils.prune.BasePruningMethod) for hook in hooks):
         return "it has hooks, which a swap would lose"
