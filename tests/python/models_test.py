@@ -191,3 +191,12 @@ def test_a_model_goes_into_torch_and_back(tmp_path):
     ts.write_model(tmp_path / "c.safetensors", {**compressed("0", weights()), **{n: t for n, t in state.items() if n != "0.weight"}})
     again.load_state_dict(ts.read_model(tmp_path / "c.safetensors").state_dict())
     assert torch.equal(again(x), net(x))
+
+
+def test_a_scale_belongs_to_rows(tmp_path):
+    w = np.array([[1, 0], [2, 3]], np.int8)
+    ts.write_model(tmp_path / "m.safetensors", {"a.weight": w, "a.weight_scale": np.array([0.5, 2], F4), "b.weight": w, "b.weight_scale": np.ones(3, F4)})
+    model = ts.read_model(tmp_path / "m.safetensors")
+    assert np.array_equal(model.matrix("a.weight").toarray(), [[0.5, 0], [4, 6]])
+    with pytest.raises(ts.BadInput, match="one for each of the 2 rows"):
+        model.matrix("b.weight")

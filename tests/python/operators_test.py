@@ -137,3 +137,9 @@ def test_every_class_has_a_text():
     ]  # fmt: skip
     for each in objects:
         assert " object at 0x" not in repr(each) and type(each).__name__ in repr(each), repr(each)
+
+
+def test_a_batched_result_has_the_leading_dimensions_of_the_operand():
+    w = sp.random(6, 4, 0.5, "csr", np.float32, random_state=1)
+    with pytest.raises(ts.InvalidArgument, match=r"leading dimensions \[3\]"):
+        ts.spmm(w, np.ones((3, 4, 2), np.float32), out=np.zeros((2, 6, 2), np.float32))

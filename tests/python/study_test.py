@@ -41,3 +41,11 @@ def test_a_sweep_has_the_figures_that_vary_in_every_point():
         ts.sweep({"colour": [1]}, **LAYER, machine=SMALL)
     with pytest.raises(ts.InvalidArgument, match="modelled"):
         ts.sweep({"tiles": [8]}, **LAYER)
+
+
+def test_a_layer_that_fits_nowhere_has_a_reason():
+    small = {"availableMemoryProportion": 1e-6}
+    with pytest.raises(ts.NoSolution, match="no plan .*; no dense plan"):
+        ts.verdict(**LAYER, density=0.1, machine=SMALL, options=small)
+    with pytest.raises(ts.NoSolution):
+        ts.crossover(**LAYER, machine=SMALL, options={"planConstraints": {"partition": {"x": 5000}}})
