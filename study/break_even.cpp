@@ -43,7 +43,7 @@ class Interval {
     last_low_ = look.pays;
     is_new_ = false;
     leaps_ = look.pays && look.reach > step;
-    (look.pays ? low_ : high_) = {step, look.cost.value.value_or(kNoCost)};
+    (look.pays ? low_ : high_) = DensityStep{step, look.cost.value.value_or(kNoCost)};
     if (leaps_) low_ = {std::min(look.reach, high_.step - 1)};
   }
 
