@@ -78,7 +78,7 @@ TEST(FewestSteps, AreWhatTryingEverythingFindsWhenOnlyBlocksAreShort) {
 TEST(FewestSteps, AreBoundedFromBothSidesWhenWordsAreShort) {
   Random random(kSeed);
   int spilled = 0, best = 0, proven = 0;
-  for (int round = 0; round < tessera::test::trials(400); ++round) {
+  for (int round = 0; round < 400; ++round) {
     const test::TinySpill tiny = random_spill(random, kHeader * random.below(4) / 2);
     SCOPED_TRACE(describe(tiny, round));
     const auto matrix = matrix_of(tiny, 8);
@@ -97,7 +97,7 @@ TEST(FewestSteps, AreBoundedFromBothSidesWhenWordsAreShort) {
     proven += stats.exact();
   }
   RecordProperty("spilled", spilled);
-  EXPECT_GT(spilled, tessera::test::trials(80));
+  EXPECT_GT(spilled, 80);
   EXPECT_GT(best * 10, spilled * 9);
   EXPECT_GT(proven * 2, spilled);
 }
