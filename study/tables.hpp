@@ -24,6 +24,7 @@ Cell cell_of(const std::optional<T>& value) {
   return value ? Cell(*value) : Cell();
 }
 
+// A figure of a table: its name in JSON and its heading.
 struct Column {
   std::string key;    // of the member in JSON, with the unit
   std::string title;  // heading of the text and of the page
@@ -34,6 +35,7 @@ struct Column {
 
 // A chart of some columns of a table.
 struct Chart {
+  // The form of a chart.
   enum class Kind { Bars, Lines };
   Kind kind = Kind::Lines;
   std::string label;
@@ -45,6 +47,7 @@ struct Chart {
   std::optional<std::pair<std::string, double>> level = {};
 };
 
+// Rows of figures with their columns, and perhaps a chart of them.
 struct Table {
   std::string key;    // of the array in JSON
   std::string title;  // heading of the page
@@ -54,6 +57,7 @@ struct Table {
   std::optional<Chart> chart = {};
 };
 
+// The result of a study: facts, tables and a verdict, for text, JSON and a page alike.
 struct Report {
   std::string name;      // of the command
   std::string title;     // heading of the page
