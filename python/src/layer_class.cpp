@@ -66,7 +66,7 @@ void train_backward(Layer& layer, std::int64_t batch, std::uintptr_t dq, std::in
                         {values, count, stamp}});
 }
 
-// Returns the activation of an argument, which is seldom given.
+// Returns the activation that a call names; most calls name none.
 host::Activation given_activation(const py::object& name) {
   return name.is_none() ? host::Activation::None : activation_of(text_of(name, "activation"));
 }
