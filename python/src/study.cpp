@@ -125,6 +125,7 @@ std::string advise_matrix(const py::tuple& weights, const Question& asked) {
     Problem layer = asked.layer;
     layer.size.x = ones->rows;
     layer.size.y = ones->cols;
+    check_problem(layer);
     const study::AdvisedMachine machine = advised(asked);
     study::Advice advice{.file = "weights", .asked = layer, .is_complete = true};
     advice.machines.push_back({machine.name,

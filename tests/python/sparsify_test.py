@@ -252,3 +252,11 @@ def test_a_sparsified_model_learns():
         optimiser.step()
         losses.append(loss.item())
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_what_is_frozen_stays_frozen():
+    model = nn.Sequential(nn.Linear(32, 48), nn.Linear(48, 16))
+    model[0].weight.requires_grad_(False)
+    model[1].bias.requires_grad_(False)
+    sparsify(model, density=0.2)
+    assert [(layer.values.requires_grad, layer.bias.requires_grad) for layer in model] == [(False, True), (True, False)]

@@ -49,3 +49,5 @@ def test_a_layer_that_fits_nowhere_has_a_reason():
         ts.verdict(**LAYER, density=0.1, machine=SMALL, options=small)
     with pytest.raises(ts.NoSolution):
         ts.crossover(**LAYER, machine=SMALL, options={"planConstraints": {"partition": {"x": 5000}}})
+    with pytest.raises(ts.InvalidArgument):
+        ts.advise(sp.csr_matrix((0, 4), dtype=np.float32), batch=4, machine=SMALL)

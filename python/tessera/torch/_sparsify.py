@@ -230,10 +230,14 @@ def _twin(module: Any, share: Any, options: dict[str, Any]) -> nn.Module:
     twin: nn.Module
     if isinstance(module, nn.MultiheadAttention):
         twin = SparseAttention.from_dense(module, share, **options)
-    else:
-        twin = SparseLinear.from_dense(module, density=share, **options)
-    if not any(parameter.requires_grad for parameter in module.parameters()):
-        twin.requires_grad_(False)
+        if not any(parameter.requires_grad for parameter in module.parameters()):
+            twin.requires_grad_(False)
+        return twin
+    twin = SparseLinear.from_dense(module, density=share, **options)
+    for own, name in ((twin.values, "weight"), (twin.bias, "bias")):
+        given = getattr(module, f"{name}_orig", getattr(module, name))  # torch's pruning keeps the parameter under this name
+        if own is not None:
+            own.requires_grad_(given.requires_grad)
     return twin
 
 
