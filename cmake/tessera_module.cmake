@@ -56,7 +56,7 @@ else()
   target_compile_options(tessera_test_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-Og>)
 endif()
 # Programs, reports and written forms do little but call others, and take three times as long to compile with full
-# optimisation as with -O1. So does arrays/, for its many types. The folders in this list compute.
+# optimisation as with -O1. The folders in this list compute.
 set(TESSERA_COMPUTING base sparse io verify device codelets solver planner partitioner host runtime pod train distributed)
 add_library(tessera_light_flags INTERFACE)
 if(TESSERA_SANITIZE)  # there the loops of kernels, searches and encoder count, and little else

@@ -1,5 +1,5 @@
 // A sparse embedding and a sparse layer are trained for ten steps on the modelled machine: the
-// embedding by adding scaled gradients to the rows of the words, the layer with lazy Adam. A plain
+// embedding by adding scaled gradients to the rows of the words, the layer with Adam. A plain
 // loop in double precision, which knows nothing of formats or machines, does the same beside it.
 //   h[dim][batch] = rows of E[word][dim],  q[out][batch] = F[out][dim] * h,
 //   loss = 1/2 * sum of (q - wanted)^2
@@ -12,12 +12,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tessera/arrays/optim/row_gradient.hpp"
-#include "tessera/arrays/optim/step.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tessera.hpp"
+#include "tessera/train/optim/values.hpp"
 
 namespace {
 
@@ -41,28 +40,26 @@ struct Trained {
   device::Machine machine = device::machine_preset("gc200");
   planner::Plan plan;
   runtime::FullyConnected layer;
-  arrays::Array<float> weights;
-  arrays::State<float> state;
+  sparse::Csr<float> weights;
+  train::ValueState<float> state;
 
   Trained(std::int64_t x, std::int64_t y, std::uint64_t seed, Executor& executor)
       : problem(problem_of(x, y)),
         plan(planner::plan_or_throw(problem, machine, with_buckets())),
         layer(problem, plan, machine, device::ExchangeMode::Share, executor),
         weights(sparse::random_pattern(x, y, {1, 1}, kDensity, seed)),
-        state(arrays::make_state(kAdam, weights)) {
-    for (float& w : values()) w *= 0.3f;
-    if (const auto misfit = layer.set_weights(csr())) throw std::runtime_error(misfit->message);
+        state(train::make_value_state<float>(kAdam, weights.blocks())) {
+    for (float& w : weights.values) w *= 0.3f;
+    if (const auto misfit = layer.set_weights(weights)) throw std::runtime_error(misfit->message);
   }
   static planner::Options with_buckets() {
     planner::Options options;
     options.constraints.use_dense = false;
     return options;
   }
-  const sparse::Csr<float>& csr() const { return std::get<sparse::Csr<float>>(weights); }
-  std::vector<float>& values() { return std::get<sparse::Csr<float>>(weights).values; }
-  void train(const arrays::Array<float>& gradient) {
-    arrays::step(kAdam, weights, gradient, state);
-    layer.set_values(values());
+  void train(const sparse::Csr<float>& gradient, Executor& executor) {
+    train::step<float>(kAdam, weights.values, gradient.values, state, executor);
+    layer.set_values(weights.values);
   }
 };
 
@@ -122,7 +119,7 @@ Matrix<float> transposed(const Matrix<float>& matrix) {
 
 // `cycles` receives those of the embedding.
 double machine_step(runtime::Embedding& e, Trained& f, const std::vector<std::int64_t>& words,
-                    const Matrix<float>& wanted, Cycles& cycles) {
+                    const Matrix<float>& wanted, Executor& executor, Cycles& cycles) {
   Matrix<float> rows(kBatch, kDim), q(kOut, kBatch), h_grad(kDim, kBatch);
   cycles = e.embedding_slice<float>(words, rows.view()).total();
   const Matrix<float> h = transposed(rows);
@@ -137,7 +134,7 @@ double machine_step(runtime::Embedding& e, Trained& f, const std::vector<std::in
   f.layer.grad_a<float>(q.view(), h_grad.view());
   const Matrix<float> slices = transposed(h_grad);
   cycles += e.embedding_update_add<float>(words, slices.view(), float(-kRate / kBatch)).total();
-  f.train(f_grad);
+  f.train(f_grad, executor);
   return loss;
 }
 
@@ -146,8 +143,8 @@ Cycles one_hot_cycles(Trained& e, const std::vector<std::int64_t>& words) {
   Matrix<float> picked(kWords, kBatch), h(kDim, kBatch);
   for (std::int64_t b = 0; b < kBatch; ++b) picked(words[b], b) = 1;
   Cycles cycles = e.layer.grad_a<float>(picked.view(), h.view()).total();
-  cycles += arrays::grad_w_rows<float>(e.layer, picked.view(), h.view()).ledger.total();
-  return cycles;
+  sparse::Csr<float> gradient;
+  return cycles += e.layer.grad_w<float>(picked.view(), h.view(), gradient).total();
 }
 
 double worst_difference(const Trained& trained, const Plain& plain) {
@@ -163,7 +160,7 @@ double worst_difference(const Trained& trained, const Plain& plain) {
 int main() {
   const auto executor = make_executor();
   Trained e(kWords, kDim, /*seed=*/1, *executor), f(kOut, kDim, /*seed=*/2, *executor);
-  Plain plain_e(e.csr()), plain_f(f.csr());
+  Plain plain_e(e.weights), plain_f(f.weights);
   runtime::Embedding table(e.layer, e.problem, e.plan, e.machine, device::ExchangeMode::Share,
                            *executor);
   const Matrix<float> wanted = random_matrix<float>(kOut, kBatch, /*seed=*/3);
@@ -173,7 +170,7 @@ int main() {
     // The last two words of a batch are the same.
     for (std::int64_t b = 0; b < kBatch; ++b)
       words[b] = (t % 3 * 71 + std::min<std::int64_t>(b, kBatch - 2) * 29) % kWords;
-    const double loss = machine_step(table, f, words, wanted, cycles);
+    const double loss = machine_step(table, f, words, wanted, *executor, cycles);
     std::printf("step %2d: loss %.6f, plain loop %.6f\n", t, loss,
                 plain_step(plain_e, plain_f, words, wanted, t));
   }

@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "tessera/arrays/tensor/contract.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/io/read.hpp"
@@ -81,12 +80,6 @@ TEST(WithoutMemory, LayersArePlannedAgain) {
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 2;
   expect_same_value_after_failures([&] { return planner::plan_or_throw(problem, machine); });
-}
-
-TEST(WithoutMemory, TensorsAreContractedAgain) {
-  const arrays::CooTensor<double> tensor({3, 4}, {0, 1, 1, 3, 2, 0}, {1, 2, 3});
-  expect_same_value_after_failures(
-      [&] { return arrays::contract(tensor, {1}, tensor, {1}).values(); });
 }
 
 }  // namespace

@@ -33,10 +33,6 @@ std::span<const Target> targets() {
                                         {"network_json", network_json},
                                         {"command_line", command_line},
                                         {"response_file", response_file},
-                                        {"coo_tensor", coo_tensor},
-                                        {"sliced_csr", sliced_csr},
-                                        {"row_sparse", row_sparse},
-                                        {"mapped_array", mapped_array},
 #endif
                                         {"storage_formats", storage_formats}};
   return kTargets;

@@ -18,7 +18,7 @@ struct Target {
   void (*run)(Input);
 };
 
-// Returns all targets of this build: those of command lines and arrays only with TESSERA_FUZZ_ALL.
+// Returns all targets of this build: those of command lines only with TESSERA_FUZZ_ALL.
 std::span<const Target> targets();
 
 // Throws std::logic_error with the text unless the condition holds: a promise that is broken.
@@ -59,11 +59,7 @@ void saved_weights(Input input);  // a file, from its bytes or with some of them
 void tile_layer(Input input);
 void host_layer(Input input);
 
-// Constructors and views of arrays.
+// Conversions between storage formats.
 void storage_formats(Input input);
-void coo_tensor(Input input);
-void sliced_csr(Input input);
-void row_sparse(Input input);
-void mapped_array(Input input);
 
 }  // namespace tessera::fuzz

@@ -32,7 +32,6 @@ inline const Arrows& arrows() {
         "sparse", "json", "base"}},
       {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
       {"train", {"runtime", "host", "io", "device", "partitioner", "verify", "sparse", "base"}},
-      {"arrays", {"train", "runtime", "host", "device", "sparse", "base"}},
       {"distributed", {"pod", "host", "io", "json", "verify", "sparse", "base"}},
       {"study",
        {"report", "pod", "collectives", "runtime", "host", "io", "planner", "codelets", "device",
@@ -68,7 +67,7 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",           "json",        "sparse",     "arrays",         "io",        "verify",
+      "base",           "json",        "sparse",     "io",        "verify",
       "device",         "collectives", "codelets",   "planner/solver", "planner",   "partitioner",
       "host",           "runtime",     "pod",        "report",         "study",     "train",
       "distributed",    "tools",       "tools/page", "tools/options",  "tools/run", "tools/ranks",
@@ -88,8 +87,6 @@ inline const UnusedHeaders& headers_without_a_user() {
       "a cut of a layer over ranks beside DistributedLayer, which commands under mpirun do not "
       "choose yet";
   static const UnusedHeaders headers = {
-      {"arrays/optim/masters.hpp",
-       "the step with masters in float, which training with 16-bit weights will call"},
       {"distributed/batch_layer.hpp", kOtherCuts},
       {"distributed/grouped_layer.hpp", kOtherCuts},
       {"distributed/replicated_layer.hpp", kOtherCuts},

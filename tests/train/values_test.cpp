@@ -149,6 +149,76 @@ TEST(ValueStep, RefusesListsOfOtherLengthsAndChangesNothing) {
   EXPECT_EQ(state, make_value_state<float>(optimiser, 5));
 }
 
+// Figures computed by hand from the formulas: eight weights of 1 after two steps.
+struct TwoSteps {
+  std::vector<double> weights;
+  ValueState<double> state;
+};
+
+TwoSteps two_steps(const Optimiser& optimiser) {
+  const auto executor = make_executor(1);
+  TwoSteps result{std::vector<double>(8, 1), make_value_state<double>(optimiser, 8)};
+  for (const std::vector<double>& gradients :
+       {std::vector<double>{0, 0, 1, 2, 4, 5, 0, 0}, {1, 1, 0, 0, -1, 2, 0, 0}})
+    step<double>(optimiser, result.weights, gradients, result.state, *executor);
+  return result;
+}
+
+testing::Matcher<std::vector<double>> near(const std::vector<double>& wanted) {
+  return testing::Pointwise(testing::DoubleNear(1e-8), wanted);
+}
+
+TEST(ValueStep, HasTheFiguresOfTheFormulas) {
+  EXPECT_THAT(two_steps({.rule = Sgd{}}).weights, near({.99, .99, .99, .98, .97, .93, 1, 1}));
+  EXPECT_THAT(two_steps({.rule = Sgd{}, .weight_decay = .1}).weights,
+              near({.988001, .988001, .988011, .978021, .968041, .928051, .998001, .998001}));
+  EXPECT_THAT(two_steps({.rule = Sgd{.momentum = .9}, .weight_decay = .1}).weights,
+              near({.987101, .987101, .978111, .959121, .931141, .882151, .997101, .997101}));
+  EXPECT_THAT(two_steps({.rule = Adam{}}).weights,
+              near({.999255863, .999255863, .998329942, .998329942, .998530532, .998101425, 1, 1}));
+}
+
+TEST(ValueStep, KeepsTheStatesOfTheFormulas) {
+  const TwoSteps momentum = two_steps({.rule = Sgd{.momentum = .9}});
+  EXPECT_THAT(momentum.weights, near({.99, .99, .981, .962, .934, .885, 1, 1}));
+  EXPECT_THAT(momentum.state.arrays[0], near({-.01, -.01, -.009, -.018, -.026, -.065, 0, 0}));
+  const TwoSteps adagrad = two_steps({.rule = AdaGrad{}});
+  EXPECT_THAT(adagrad.weights, near({.99, .99, .99, .99, .992425356, .986286094, 1, 1}));
+  EXPECT_THAT(adagrad.state.arrays[0], near({1, 1, 1, 4, 17, 29, 0, 0}));
+}
+
+TEST(ValueStep, AddsDecayAfterClipping) {
+  const auto executor = make_executor(1);
+  std::vector<double> weight{10};
+  auto none = make_value_state<double>({}, 1);
+  // g = clip(0.5 * 8, 1) + 0.1 * 10 = 2; clipping the sum would give 1.
+  step<double>({.rule = Sgd{.learning_rate = 1}, .rescale = .5, .clip = 1, .weight_decay = .1},
+               weight, std::vector<double>{8}, none, *executor);
+  EXPECT_EQ(weight[0], 8);
+  step<double>({.rule = Sgd{}, .clip = 0}, weight, std::vector<double>{8}, none, *executor);
+  EXPECT_EQ(weight[0], 8);
+}
+
+TEST(Optimiser, RefusesNumbersOutsideTheirRange) {
+  const double nan = std::nan("");
+  const auto refused = [](const Optimiser& optimiser, const std::string& text) {
+    EXPECT_THAT(test::message_of([&] { check(optimiser); }, ErrorCode::InvalidArgument),
+                HasSubstr(text));
+  };
+  refused({.rule = Sgd{.learning_rate = -1}}, "learning_rate is -1");
+  refused({.rule = Sgd{.momentum = 1}}, "momentum is 1");
+  refused({.rule = Adam{.learning_rate = nan}}, "learning_rate is nan");
+  refused({.rule = Adam{.beta1 = 1}}, "beta1 is 1");
+  refused({.rule = Adam{.beta2 = -.1}}, "beta2");
+  refused({.rule = Adam{.epsilon = 0}}, "epsilon is 0");
+  refused({.rule = AdaGrad{.epsilon = -1}}, "epsilon is -1");
+  refused({.rule = AdaGrad{}, .weight_decay = .1}, "0 for adagrad");
+  refused({.rule = Sgd{}, .rescale = nan}, "rescale is nan");
+  refused({.rule = Sgd{}, .clip = -1}, "clip is -1");
+  refused({.rule = Sgd{}, .weight_decay = nan}, "weight_decay is nan");
+  EXPECT_NO_THROW(check(Optimiser{.rule = Adam{}, .rescale = -1, .clip = 0}));
+}
+
 TEST(Optimiser, OfAdamWHasNoOtherDecay) {
   EXPECT_THAT(test::message_of([] { check(Optimiser{.rule = AdamW{}, .weight_decay = 0.1}); },
                                ErrorCode::InvalidArgument),

@@ -21,7 +21,7 @@ struct Sgd {
 
 // Adam: m = beta1 * m + (1 - beta1) * g, v = beta2 * v + (1 - beta2) * g * g,
 // w -= rate * m / (sqrt(v) + epsilon) with rate = learning_rate * sqrt(1 - beta2^t) /
-// (1 - beta1^t). t is the number of steps, this one included, counted for all rows together.
+// (1 - beta1^t). t is the number of steps, this one included.
 struct Adam {
   double learning_rate = 0.001;       // at least 0
   double beta1 = 0.9, beta2 = 0.999;  // in [0, 1)
@@ -70,10 +70,6 @@ struct Optimiser {
   double rescale = 1;                         // factor of gradients, for example 1 / batch
   std::optional<double> clip = std::nullopt;  // at least 0; 0 makes every gradient zero
   double weight_decay = 0;                    // at least 0
-
-  // True: rows without a gradient do not change. False: their gradient is zero, so decay and old
-  // moments change them. The results differ only if there is decay, momentum or moments.
-  bool lazy = true;
 
   friend bool operator==(const Optimiser&, const Optimiser&) = default;
 };

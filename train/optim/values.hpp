@@ -24,8 +24,8 @@ ValueState<C> make_value_state(const Optimiser& optimiser, std::int64_t count);
 
 // Makes one step on a list of weights, such as the values of a layer in the order of its weights.
 // The caller has checked that the gradients belong to the same pattern; only lengths are compared
-// here, so a step costs what its arithmetic costs. The bits are those of step() of a csr weight and
-// of any number of threads. Lists of different lengths and a state of another optimiser are
+// here, so a step costs what its arithmetic costs. The bits are the same for any number of
+// threads. Lists of different lengths and a state of another optimiser are
 // Error{InvalidArgument}, and nothing has changed. O(weights), allocates nothing. T is float or
 // double.
 template <class T>

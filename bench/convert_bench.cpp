@@ -1,15 +1,20 @@
-#include "tessera/sparse/convert.hpp"
+// How fast shuffled coordinates become compressed rows, beside SciPy and Eigen. --bars exits with 1
+// if the bar is short.
 
 #include <fmt/format.h>
 
-#include <array>
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "tessera/base/random.hpp"
-#include "tessera/bench/formats/parts.hpp"
+#include "tessera/bench/report.hpp"
+#include "tessera/bench/timing.hpp"
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/convert.hpp"
 
 #ifdef TESSERA_HAS_EIGEN
 #include <Eigen/SparseCore>
@@ -46,6 +51,14 @@ bool is_right(const sparse::Coo<float>& coo, const sparse::Csr<float>& csr) {
   return right && coo.blocks() == kEntries;
 }
 
+// The least processor time of some runs: everything here runs on one core, and other programs may
+// be using the computer.
+double best_seconds(int times, const std::function<void()>& run) {
+  double best = 1e300;
+  for (int i = 0; i < times; ++i) best = std::min(best, seconds(run, Clock::OwnThread));
+  return best;
+}
+
 struct SciPy {
   char version[32] = "";
   double rate = 0;  // entries a second, 0: did not run
@@ -54,7 +67,7 @@ struct SciPy {
 SciPy scipy_rate(const std::string& python) {
   SciPy result;
   if (python.empty()) return result;
-  const std::string command = fmt::format("{} {}/bench/formats/scipy_rate.py {} {} {} 2>/dev/null",
+  const std::string command = fmt::format("{} {}/bench/convert/scipy_rate.py {} {} {} 2>/dev/null",
                                           python, TESSERA_SOURCE_DIR, kEntries, kSide, kGap);
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   if (pipe == nullptr || std::fscanf(pipe.get(), "%31s %lf", result.version, &result.rate) != 2)
@@ -74,31 +87,35 @@ double eigen_seconds(const sparse::Coo<float>& coo) {
 }
 #endif
 
-std::string rate_text(double rate) { return fmt::format("{:.1f} M entries/s", rate / 1e6); }
-
-}  // namespace
-
-Lines conversion_lines(const std::string& python) {
+void measure(const std::string& python, Report& report) {
   const sparse::Coo<float> coo = shuffled_entries();
-  if (!is_right(coo, sparse::to_csr(coo))) return {{"COO to CSR", "wrong result", "right", false}};
+  if (!is_right(coo, sparse::to_csr(coo))) throw std::logic_error("COO to CSR: wrong result");
   const double rate =
       double(kEntries) / best_seconds(3, [&] { sparse::Csr<float> csr = sparse::to_csr(coo); });
-  Lines lines = {{"COO to CSR, 16 million shuffled", rate_text(rate), "", true}};
+  report.tell("COO to CSR, 16 million shuffled, million entries/s", rate / kMillion);
   const SciPy scipy = scipy_rate(python);
   if (scipy.rate > 0)
-    lines.push_back({fmt::format("  beside SciPy {}, {}", scipy.version, rate_text(scipy.rate)),
-                     fmt::format("{:.2f} times", rate / scipy.rate), ">= 3",
-                     rate >= 3 * scipy.rate});
+    report.at_least(fmt::format("  beside SciPy {}, times", scipy.version), rate / scipy.rate, 3);
   else
-    lines.push_back({"  beside SciPy", "not measured: this Python has none", "", true});
+    fmt::print("  beside SciPy: not measured, this Python has none\n");
 #ifdef TESSERA_HAS_EIGEN
-  const double eigen = double(kEntries) / eigen_seconds(coo);
-  lines.push_back(
-      {"  beside Eigen, " + rate_text(eigen), fmt::format("{:.2f} times", rate / eigen), "", true});
+  report.tell("  beside Eigen, times", rate * eigen_seconds(coo) / double(kEntries));
 #else
-  lines.push_back({"  beside Eigen", "not measured: not found when this was built", "", true});
+  fmt::print("  beside Eigen: not measured, it was not found when this was built\n");
 #endif
-  return lines;
 }
 
+}  // namespace
 }  // namespace tessera::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Compressed rows from shuffled coordinates, measured on this computer");
+  bool bars = false;
+  std::string python = "python3";
+  app.add_flag("--bars", bars, "exit with 1 when a bar is short");
+  app.add_option("--python", python, "a Python that has SciPy");
+  CLI11_PARSE(app, argc, argv);
+  tessera::bench::Report report;
+  tessera::bench::measure(python, report);
+  return bars && !report.all_met() ? 1 : 0;
+}
