@@ -52,4 +52,9 @@ struct Limits {
 // Example: parse(R"({"tiles": 8})", "machine.json")
 Value parse(std::string_view text, std::string_view where, const Limits& limits = {});
 
+// Returns a value as a text without spaces, which parse() reads back as the same value. Bytes of
+// strings that are not UTF-8 are replaced; numbers that are not finite become null. The keys of an
+// object must differ. O(length of the text). Thread-safe.
+std::string to_text(const Value& value);
+
 }  // namespace tessera::json

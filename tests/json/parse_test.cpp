@@ -30,6 +30,17 @@ TEST(JsonParse, KeepsEveryKindOfValueInItsOrder) {
   EXPECT_EQ(find(value, "c"), nullptr);
 }
 
+TEST(JsonText, IsReadBackAsTheSameValue) {
+  for (const char* text :
+       {R"({"b":[null,true,-3,2.5,1.0,0.1,1e+300,9223372036854775807],"a":"\"\\\n\u0001\u00e9"})",
+        "[]", "{}", R"([[],{},{"":{"x":[1]}}])", "\"t\""}) {
+    const std::string written = to_text(parse(text, "a"));
+    EXPECT_EQ(to_text(parse(written, "a")), written);
+  }
+  EXPECT_EQ(to_text(parse(R"({ "b" : [ 1, 2.0 ] })", "a")), R"({"b":[1,2.0]})");
+  EXPECT_EQ(to_text({std::string("a\xff")}), "\"a\xef\xbf\xbd\"");
+}
+
 TEST(JsonParse, RefusesWhatIsNotJsonInItsOwnWords) {
   for (const char* text : {"", "{", "{]", "[1,]", "{\"a\" 1}", "\"\xff\"", "nul", "{} {}"}) {
     const std::string message = parse_refused(text);

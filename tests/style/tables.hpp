@@ -24,7 +24,7 @@ inline const Arrows& arrows() {
       {"planner",
        {"planner/solver", "codelets", "json", "base", "device/machine.hpp",
         "device/machine_json.hpp"}},
-      {"partitioner", {"sparse", "codelets", "base"}},
+      {"partitioner", {"sparse", "codelets", "io", "base"}},
       {"host", {"codelets", "partitioner", "verify", "sparse", "json", "base"}},
       {"runtime", {"device", "codelets", "planner", "partitioner", "verify", "sparse", "base"}},
       {"pod",
@@ -32,7 +32,7 @@ inline const Arrows& arrows() {
         "sparse", "json", "base"}},
       {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
       {"train", {"runtime", "host", "io", "device", "partitioner", "verify", "sparse", "base"}},
-      {"distributed", {"pod", "host", "io", "json", "verify", "sparse", "base"}},
+      {"distributed", {"pod", "host", "io", "verify", "sparse", "base"}},
       {"study",
        {"report", "pod", "collectives", "runtime", "host", "io", "planner", "codelets", "device",
         "sparse", "base"}},
@@ -67,11 +67,11 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",           "json",        "sparse",     "io",        "verify",
-      "device",         "collectives", "codelets",   "planner/solver", "planner",   "partitioner",
-      "host",           "runtime",     "pod",        "report",         "study",     "train",
-      "distributed",    "tools",       "tools/page", "tools/options",  "tools/run", "tools/ranks",
-      "tools/commands", "python"};
+      "base",        "json",       "sparse",         "io",        "verify",      "device",
+      "collectives", "codelets",   "planner/solver", "planner",   "partitioner", "host",
+      "runtime",     "pod",        "report",         "study",     "train",       "distributed",
+      "tools",       "tools/page", "tools/options",  "tools/run", "tools/ranks", "tools/commands",
+      "python"};
   return folders;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <variant>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
@@ -111,6 +113,34 @@ class Builder : public nlohmann::json_sax<Foreign> {
   std::int64_t count_ = 0;
 };
 
+// Appends a value to a text; the parser's library writes what is neither list nor object.
+struct Writer {
+  std::string& text;
+
+  void operator()(std::monostate) const { text += "null"; }
+  void operator()(const auto& leaf) const {
+    text += Foreign(leaf).dump(-1, ' ', false, Foreign::error_handler_t::replace);
+  }
+  void operator()(const List& list) const {
+    text += '[';
+    for (const Value& item : list) {
+      if (&item != &list.front()) text += ',';
+      std::visit(*this, item.data);
+    }
+    text += ']';
+  }
+  void operator()(const Object& object) const {
+    text += '{';
+    for (const Member& member : object) {
+      if (&member != &object.front()) text += ',';
+      (*this)(member.key);
+      text += ':';
+      std::visit(*this, member.value.data);
+    }
+    text += '}';
+  }
+};
+
 }  // namespace
 
 Value parse(std::string_view text, std::string_view where, const Limits& limits) {
@@ -120,6 +150,12 @@ Value parse(std::string_view text, std::string_view where, const Limits& limits)
   Builder builder(text, where, limits);
   Foreign::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
+}
+
+std::string to_text(const Value& value) {
+  std::string text;
+  std::visit(Writer{text}, value.data);
+  return text;
 }
 
 }  // namespace tessera::json
