@@ -111,7 +111,7 @@ void check_cover(const SafetensorsHead& head, std::int64_t data_bytes, std::stri
     if (t.begin != covered)
       fail_at(name, head.data_begin + covered,
               fmt::format("tensor {} begins at {} of the data; the tensor before it ends at {}",
-                          quoted(t.name), t.begin, covered));
+                          internal::quoted(t.name), t.begin, covered));
     covered = t.end;
   }
   if (covered != data_bytes)
@@ -135,7 +135,7 @@ SafetensorsHead read_safetensors_head(const TextSource& file, std::string_view n
     if (key == "__metadata__")
       head.notes = std::move(value);
     else
-      head.tensors.push_back(read_info(key, value, data_bytes, {place, quoted(key)}));
+      head.tensors.push_back(read_info(key, value, data_bytes, {place, internal::quoted(key)}));
   std::stable_sort(head.tensors.begin(), head.tensors.end(),
                    [](const TensorInfo& a, const TensorInfo& b) {
                      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
