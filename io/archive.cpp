@@ -263,7 +263,7 @@ std::string Archive::bytes() {
       tensors_, {{std::string(internal::kVersionKey), std::string(internal::kVersion)},
                  {std::string(internal::kChecksumKey), std::string(internal::kNoDigits)},
                  {"kind", kind_},
-                 {"head", json::to_text({head_})}});
+                 {"head", json::Value(head_).dump()}});
   checksum_ = internal::seal_archive(file);
   return file;
 }

@@ -111,7 +111,7 @@ void check_cover(const SafetensorsHead& head, std::int64_t data_bytes, std::stri
     if (t.begin != covered)
       fail_at(name, head.data_begin + covered,
               fmt::format("tensor {} begins at {} of the data; the tensor before it ends at {}",
-                          quoted(t.name), t.begin, covered));
+                          internal::quoted(t.name), t.begin, covered));
     covered = t.end;
   }
   if (covered != data_bytes)
@@ -135,7 +135,7 @@ SafetensorsHead read_safetensors_head(const TextSource& file, std::string_view n
     if (key == "__metadata__")
       head.notes = std::move(value);
     else
-      head.tensors.push_back(read_info(key, value, data_bytes, {place, quoted(key)}));
+      head.tensors.push_back(read_info(key, value, data_bytes, {place, internal::quoted(key)}));
   std::stable_sort(head.tensors.begin(), head.tensors.end(),
                    [](const TensorInfo& a, const TensorInfo& b) {
                      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
@@ -250,18 +250,18 @@ namespace {
 json::Value entry_of(ElementType type, const std::vector<std::int64_t>& shape, std::int64_t begin,
                      std::int64_t end) {
   json::List sides;
-  for (const std::int64_t side : shape) sides.push_back({side});
-  return {json::Object{{"dtype", {std::string(to_string(type))}},
-                       {"shape", {std::move(sides)}},
-                       {"data_offsets", {json::List{{begin}, {end}}}}}};
+  for (const std::int64_t side : shape) sides.push_back(side);
+  return {{"dtype", to_string(type)},
+          {"shape", std::move(sides)},
+          {"data_offsets", json::List{begin, end}}};
 }
 
 }  // namespace
 
 std::string write_safetensors(const std::vector<NamedTensor>& tensors, const TensorNotes& notes) {
   json::Object header, texts;
-  for (const auto& [key, text] : notes) texts.push_back({key, {text}});
-  if (!notes.empty()) header.push_back({"__metadata__", {std::move(texts)}});
+  for (const auto& [key, text] : notes) texts.push_back({key, text});
+  if (!notes.empty()) header.push_back({"__metadata__", std::move(texts)});
   std::set<std::string_view> names{"__metadata__"};
   std::int64_t end = 0;
   for (const NamedTensor& t : tensors) {
@@ -272,7 +272,7 @@ std::string write_safetensors(const std::vector<NamedTensor>& tensors, const Ten
     header.push_back({t.name, entry_of(t.type, t.shape, end, end + std::ssize(t.bytes))});
     end += std::ssize(t.bytes);
   }
-  std::string out = with_header(json::to_text({std::move(header)}));
+  std::string out = with_header(json::Value(std::move(header)).dump());
   out.reserve(out.size() + std::size_t(end));
   for (const NamedTensor& t : tensors) out += t.bytes;
   return out;
@@ -281,9 +281,9 @@ std::string write_safetensors(const std::vector<NamedTensor>& tensors, const Ten
 template <class T>
 std::string write_safetensors(MatrixView<const T> matrix, std::string_view tensor) {
   const std::int64_t bytes = matrix.rows * matrix.cols * std::int64_t(sizeof(T));
-  std::string out = with_header(json::to_text(
-      {json::Object{{std::string(tensor),
-                     entry_of(element_type_of<T>(), {matrix.rows, matrix.cols}, 0, bytes)}}}));
+  const json::Value header = {
+      {std::string(tensor), entry_of(element_type_of<T>(), {matrix.rows, matrix.cols}, 0, bytes)}};
+  std::string out = with_header(header.dump());
   for (std::int64_t r = 0; r < matrix.rows; ++r)
     for (std::int64_t c = 0; c < matrix.cols; ++c) internal::append_bytes(out, matrix(r, c));
   return out;

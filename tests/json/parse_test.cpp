@@ -34,11 +34,32 @@ TEST(JsonText, IsReadBackAsTheSameValue) {
   for (const char* text :
        {R"({"b":[null,true,-3,2.5,1.0,0.1,1e+300,9223372036854775807],"a":"\"\\\n\u0001\u00e9"})",
         "[]", "{}", R"([[],{},{"":{"x":[1]}}])", "\"t\""}) {
-    const std::string written = to_text(parse(text, "a"));
-    EXPECT_EQ(to_text(parse(written, "a")), written);
+    const Value value = parse(text, "a");
+    EXPECT_EQ(parse(value.dump(), "a"), value);
+    EXPECT_EQ(parse(value.dump(2), "a"), value);
   }
-  EXPECT_EQ(to_text(parse(R"({ "b" : [ 1, 2.0 ] })", "a")), R"({"b":[1,2.0]})");
-  EXPECT_EQ(to_text({std::string("a\xff")}), "\"a\xef\xbf\xbd\"");
+  EXPECT_EQ(parse(R"({ "b" : [ 1, 2.0 ] })", "a").dump(), R"({"b":[1,2.0]})");
+  EXPECT_EQ(Value("a\xff").dump(), "\"a\xef\xbf\xbd\"");
+  EXPECT_EQ(Value(std::numeric_limits<double>::infinity()).dump(), "null");
+}
+
+TEST(JsonText, IsBuiltMemberByMember) {
+  Value plan = {{"tiles", 8},
+                {"passes", List{"Fwd", "GradA"}},
+                {"reason", nullptr},
+                {"size", {{"x", 2}, {"y", 0.5}}},
+                {"seed", std::uint64_t(-1)},
+                {"times", std::vector<double>{1, 2.5}},
+                {"best", std::optional<int>()}};
+  plan["cycles"] = std::optional<int>(12);
+  plan["tiles"] = true;
+  plan["list"].push_back().push_back("x");
+  plan.update({{"reason", "none"}});
+  plan.erase("times");
+  EXPECT_EQ(plan.dump(),
+            R"({"tiles":true,"passes":["Fwd","GradA"],"reason":"none","size":{"x":2,"y":0.5},)"
+            R"("seed":18446744073709551615,"best":null,"cycles":12,"list":[["x"]]})");
+  EXPECT_EQ(plan.at("size").dump(1), "{\n \"x\": 2,\n \"y\": 0.5\n}");
 }
 
 TEST(JsonParse, RefusesWhatIsNotJsonInItsOwnWords) {

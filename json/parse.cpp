@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string>
-#include <variant>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
@@ -113,34 +111,6 @@ class Builder : public nlohmann::json_sax<Foreign> {
   std::int64_t count_ = 0;
 };
 
-// Appends a value to a text; the parser's library writes what is neither list nor object.
-struct Writer {
-  std::string& text;
-
-  void operator()(std::monostate) const { text += "null"; }
-  void operator()(const auto& leaf) const {
-    text += Foreign(leaf).dump(-1, ' ', false, Foreign::error_handler_t::replace);
-  }
-  void operator()(const List& list) const {
-    text += '[';
-    for (const Value& item : list) {
-      if (&item != &list.front()) text += ',';
-      std::visit(*this, item.data);
-    }
-    text += ']';
-  }
-  void operator()(const Object& object) const {
-    text += '{';
-    for (const Member& member : object) {
-      if (&member != &object.front()) text += ',';
-      (*this)(member.key);
-      text += ':';
-      std::visit(*this, member.value.data);
-    }
-    text += '}';
-  }
-};
-
 }  // namespace
 
 Value parse(std::string_view text, std::string_view where, const Limits& limits) {
@@ -152,10 +122,6 @@ Value parse(std::string_view text, std::string_view where, const Limits& limits)
   return builder.take();
 }
 
-std::string to_text(const Value& value) {
-  std::string text;
-  std::visit(Writer{text}, value.data);
-  return text;
-}
+Value parse_own(std::string_view text) { return parse(text, "a text of this program", kAnySize); }
 
 }  // namespace tessera::json
