@@ -44,14 +44,10 @@ bool names_a_file(const std::string& word) {
 }  // namespace
 
 void command_line(Input input) {
-  std::vector<const char*> argv;
   const std::vector<std::string> words = words_of(input);
-  for (const std::string& word : words) {
-    if (names_a_file(word)) return;
-    argv.push_back(word.c_str());
-  }
+  if (std::any_of(words.begin(), words.end(), names_a_file)) return;
   accepts([&] {
-    const tools::Parsed parsed = tools::parse_arguments(int(argv.size()), argv.data());
+    const tools::Parsed parsed = tools::parse_arguments(words);
     if (parsed.exit) {
       require(*parsed.exit == 0 || *parsed.exit == 2, "parsing ends with the exit code 0 or 2");
       return;

@@ -25,7 +25,7 @@ constexpr Group kGroups[] = {
      "block-rows block-cols groups single-phase data-type partials-type weighted-area-begin "
      "weighted-area-end weighted-area-weighting seed over values table input output-gradient "
      "value-range sum-duplicates "},
-    {"Machine", " machine tiles-per-ipu threads dense peers "},
+    {"Machine", " machine tiles-per-ipu threads dense "},
     {"Planner", " matmul-options plan-constraints plan-cache plan on-no-fit cost-model "},
     {"Output",
      " json csv html output output-dir save-buckets profile-dir trace trace-tiles explain quiet "

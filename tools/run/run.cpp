@@ -307,7 +307,7 @@ partitioner::TileGrid grid_of(const Arguments& a, const planner::BestEffort& pla
 
 }  // namespace
 
-LayerRun run_layer(const Arguments& given, const char* program, const Weights* given_weights) {
+LayerRun run_layer(const Arguments& given, const char* program) {
   const auto begin = std::chrono::steady_clock::now();
   Arguments a = given;
   Progress progress(a.quiet);
@@ -323,10 +323,9 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
                             a.trace_first_tile + a.trace_tiles - 1, printable(machine.name),
                             machine.tiles - 1));
   const std::string block_choice = choose_block(a, {});
-  Weights weights = given_weights != nullptr ? *given_weights
-                    : file                   ? file->weights
-                    : a.product              ? make_product_weights(a)
-                                             : make_weights(a);
+  Weights weights = file        ? file->weights
+                    : a.product ? make_product_weights(a)
+                                : make_weights(a);
   a.batch_size = batch_of(a, weights);
   progress.set("planning");
   if (a.is_static) use_kernel_blocks(weights);
@@ -356,6 +355,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
                a.report_cycles,
                a.profile,
                a.report_tiles || wants_page(a)};
+  if (!a.mask_out.empty()) run.mask = mask_text(weights, a.is_mask_transposed);
   if (a.is_static) {
     run.report.static_plan = std::move(static_plan);
     run.context.notes = static_notes(a, run, weights);

@@ -114,8 +114,23 @@ void take_stored_sizes(const Arguments& a, const Weights& stored, MatMulProblem&
 
 namespace {
 
+// Reads a mask whose entries are blocks.
+Weights read_block_mask(const Arguments& a) {
+  sparse::Csr<double> mask = io::read_mask(load_text(a.matrix), a.matrix).matrix;
+  if (a.is_mask_transposed) mask = sparse::transpose(mask);
+  sparse::Csr<float> matrix = pattern_of<float>(std::move(mask));
+  matrix.rows *= a.block.rows;
+  matrix.cols *= a.block.cols;
+  matrix.block = a.block;
+  sparse::fill_signs(matrix, a.seed);
+  const std::int64_t rows = matrix.rows, cols = matrix.cols;
+  return {sparse::checked(std::move(matrix)), rows, cols,
+          a.matrix + " (a mask; values are +1 or -1)"};
+}
+
 Weights weights_of_a_group(const Arguments& a) {
   const BlockShape block = a.block;
+  if (a.is_block_mask) return read_block_mask(a);
   if (!a.matrix.empty()) return read_weights(a, block);
   const std::string kind = a.pattern == sparse::PatternSpec{} ? "" : to_string(a.pattern) + ", ";
   Weights weights{{},
@@ -159,6 +174,21 @@ Weights make_weights(const Arguments& a) {
     weights.further.push_back(weights_of_a_group(next).matrix);
   }
   return weights;
+}
+
+std::string mask_text(const Weights& weights, bool is_transposed) {
+  const auto matrix = is_transposed ? sparse::transpose(weights.matrix) : weights.matrix;
+  const std::int64_t cols = matrix->block_cols();
+  std::string text = fmt::format("{} {}\n", matrix->block_rows(), cols);
+  for (std::size_t row = 0; row < std::size_t(matrix->block_rows()); ++row) {
+    std::string line;
+    for (std::int64_t column = 0; column < cols; ++column) line += "0 ";
+    for (auto i = matrix->row_begin[row]; i < matrix->row_begin[row + 1]; ++i)
+      line[std::size_t(2 * matrix->col[std::size_t(i)])] = '1';
+    line.back() = '\n';
+    text += line;
+  }
+  return text;
 }
 
 void use_kernel_blocks(Weights& weights) {

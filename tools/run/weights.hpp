@@ -43,6 +43,10 @@ Weights make_weights(const Arguments& arguments);
 // command line gives other sizes than the file has.
 Weights make_product_weights(Arguments& arguments);
 
+// Returns the pattern as PopLibs' programs write it: rows and columns in blocks, then a 0 or 1 for each
+// block. `is_transposed`: of the transposed matrix.
+std::string mask_text(const Weights& weights, bool is_transposed);
+
 // Cuts the blocks of the weights into blocks that have a static kernel, if they have none.
 void use_kernel_blocks(Weights& weights);
 
