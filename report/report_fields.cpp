@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tessera/base/commit.hpp"
+
 namespace tessera::report::internal {
 
 std::string status_of(const Outcome& outcome, const ReportContext& context) {
@@ -19,7 +21,7 @@ Json opening(const std::string& source, const std::string& status, const ReportC
     configuration[option] = read.is_number() || read.is_boolean() ? read : Json(value);
   }
   return {{"schema_version", kReportSchemaVersion},
-          {"tool", {{"name", context.tool}, {"version", context.version}}},
+          {"tool", {{"name", context.tool}, {"version", context.version}, {"commit", commit()}}},
           {"status", status},
           {"seed", context.seed},
           {"configuration", std::move(configuration)},

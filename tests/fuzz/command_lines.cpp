@@ -1,9 +1,10 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "tessera/planner/network_json.hpp"
 #include "tessera/tests/fuzz/input_bytes.hpp"
 #include "tessera/tests/fuzz/targets.hpp"
-#include "tessera/tools/commands/network_file.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/layer_arguments.hpp"
 #include "tessera/tools/options/layer_keys.hpp"
@@ -79,7 +80,7 @@ void layer_keys(Input input) {
 // A network that is read is one that can be planned: its parts fit together.
 void network_json(Input input) {
   accepts([&] {
-    const tools::NetworkFile file = tools::parse_network(InputBytes(input).rest(), "input");
+    const planner::NetworkFile file = planner::parse_network(InputBytes(input).rest(), "input");
     planner::check(file.spec);
     require(file.weights.size() == file.spec.layers.size(), "a file of weights for each layer");
   });

@@ -30,12 +30,15 @@ inline const Arrows& arrows() {
       {"pod",
        {"runtime", "collectives", "device", "codelets", "planner", "partitioner", "verify",
         "sparse", "json", "base"}},
-      {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
-      {"train", {"runtime", "host", "io", "device", "partitioner", "verify", "sparse", "base"}},
+      {"report",
+       {"runtime", "host", "io", "device", "planner", "codelets", "partitioner", "verify", "base"}},
+      {"train",
+       {"report", "runtime", "host", "io", "device", "planner", "codelets", "partitioner", "verify",
+        "sparse", "base"}},
       {"distributed", {"pod", "host", "io", "json", "verify", "sparse", "base"}},
       {"study",
-       {"report", "pod", "collectives", "runtime", "host", "io", "planner", "codelets", "device",
-        "sparse", "base"}},
+       {"report", "pod", "collectives", "runtime", "host", "io", "planner", "partitioner",
+        "codelets", "device", "sparse", "base"}},
       {"tools/internal", {}},
       {"tools/page", {"report", "runtime", "partitioner", "base"}},
       {"tools/options",
@@ -67,11 +70,11 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",           "json",        "sparse",     "io",        "verify",
-      "device",         "collectives", "codelets",   "planner/solver", "planner",   "partitioner",
-      "host",           "runtime",     "pod",        "report",         "study",     "train",
-      "distributed",    "tools",       "tools/page", "tools/options",  "tools/run", "tools/ranks",
-      "tools/commands", "python"};
+      "base",        "json",       "sparse",         "io",        "verify",      "device",
+      "collectives", "codelets",   "planner/solver", "planner",   "partitioner", "host",
+      "runtime",     "pod",        "report",         "study",     "train",       "distributed",
+      "tools",       "tools/page", "tools/options",  "tools/run", "tools/ranks", "tools/commands",
+      "python"};
   return folders;
 }
 

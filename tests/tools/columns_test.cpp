@@ -33,7 +33,7 @@ const std::vector<std::string> kCommands{"plan",    "run",    "bench",     "conv
                                          "machine", "doctor", "train",     "matmul"};
 
 std::string help_of(std::vector<std::string> words) {
-  words.push_back("--help");
+  words.push_back("--help-all");
   const Outcome outcome = run(words);
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   return outcome.out;

@@ -233,13 +233,16 @@ std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {
   app.set_version_flag("--version", "tessera " TESSERA_VERSION, "print the version and exit");
+  add_help_all(app);
   if (argc == 3 && std::string_view(argv[1]) == "--generate")
     if (const auto page = generated_page(app, app.get_name(), argv[2])) {
       print_results(*page);
       return kOk;
     }
-  format_help(app);
   std::vector<std::string> words = expand_words(app, {argv + 1, argv + argc});
+  const auto options_end = std::ranges::find(words, "--");
+  format_help(app, std::find(words.begin(), options_end, "--help-all") != options_end);
+  std::replace(words.begin(), options_end, std::string("--help-all"), std::string("--help"));
   const std::vector<std::string> kept = words;
   std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
   try {

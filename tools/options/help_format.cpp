@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,10 +34,36 @@ constexpr Group kGroups[] = {
      "report-plan report-total-cycle-counts report-dense-gradw-serial-splits report-tiles "
      "profile "}};
 
+// The options that people use, which help shows of commands that have many.
+constexpr std::string_view kUsual =
+    " matrix input-size output-size density batch-size block-size single-phase data-type machine "
+    "threads static plan explain json csv html output-dir quiet output table over values devices "
+    "tensor "
+    "m k n transpose-lhs transpose-rhs dense-sparse layers method epochs learning-rate block seed "
+    "checkpoint resume beside-dense steps help help-all version config ";
+constexpr std::size_t kFew = 14;
+
+bool has_name(std::string_view names, const CLI::Option& option) {
+  return std::ranges::any_of(option.get_lnames(), [&](const std::string& name) {
+    return names.find(" " + name + " ") != std::string_view::npos;
+  });
+}
+
+// Hides the other options of a command that has many.
+void hide_rare_options(CLI::App& app) {
+  const auto options = app.get_options();
+  const auto is_shown = [](const CLI::Option* option) {
+    return has_name(kUsual, *option) || option->get_lnames().empty();
+  };
+  if (options.size() <= kFew || std::ranges::all_of(options, is_shown)) return;
+  for (CLI::Option* option : options)
+    if (!is_shown(option)) option->group("");
+  app.footer(app.get_footer() + fmt::format("\n--help-all shows all {} options.", options.size()));
+}
+
 const char* group_of(const CLI::Option& option) {
-  for (const std::string& name : option.get_lnames())
-    for (const Group& group : kGroups)
-      if (group.options.find(" " + name + " ") != std::string_view::npos) return group.name;
+  for (const Group& group : kGroups)
+    if (has_name(group.options, option)) return group.name;
   return "Options";
 }
 
@@ -68,12 +95,19 @@ class HelpFormat final : public CLI::Formatter {
 
 }  // namespace
 
-void format_help(CLI::App& app) {
+void add_help_all(CLI::App& app) {
+  app.add_flag_callback("--help-all", [] {}, "print all options and exit")->configurable(false);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    add_help_all(*command);
+}
+
+void format_help(CLI::App& app, bool shows_all) {
   app.formatter(std::make_shared<HelpFormat>());
   for (CLI::Option* option : app.get_options())
     if (!option->get_group().empty()) option->group(group_of(*option));
+  if (!shows_all) hide_rare_options(app);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    format_help(*command);
+    format_help(*command, shows_all);
 }
 
 }  // namespace tessera::tools

@@ -193,7 +193,8 @@ void add_operand_options(CLI::App& app, Arguments& a) {
       ->excludes("--batch-size");
 }
 
-// What PopLibs' static_sparse_matmul has besides, for --static; and the machine of PopSparse's lines.
+// What PopLibs' static_sparse_matmul has besides, for --static; and the machine of PopSparse's
+// lines.
 void add_poplibs_options(CLI::App& app, Arguments& a) {
   require_whole(app.add_option("--num-column-bands", a.static_bands,
                                "bands of columns of a static plan; default: the planner chooses"),
@@ -218,8 +219,9 @@ void add_poplibs_options(CLI::App& app, Arguments& a) {
                              "write the mask of the sparse operand to this file");
   require_writable_file(*out->type_name("FILE")->needs("--static"));
   static const std::map<std::string, std::string> devices{
-      {"IpuModel", "mk1"}, {"Sim", "mk1"}, {"IpuModel2", "gc200"}, {"Sim2", "gc200"}, {"Hw", "gc200"},
-      {"mk1", "mk1"}, {"gc200", "gc200"}, {"bow", "bow"}, {"Cpu", "host"}};
+      {"IpuModel", "mk1"}, {"Sim", "mk1"},  {"IpuModel2", "gc200"},
+      {"Sim2", "gc200"},   {"Hw", "gc200"}, {"mk1", "mk1"},
+      {"gc200", "gc200"},  {"bow", "bow"},  {"Cpu", "host"}};
   auto* device = app.add_option_function<std::string>(
       "--device-type",
       [&a](const std::string& machine) {
@@ -231,38 +233,21 @@ void add_poplibs_options(CLI::App& app, Arguments& a) {
   take_one_of(device, devices)->type_name("DEVICE")->excludes("--machine");
 }
 
-// The options that describe what a file of encoded weights has.
-constexpr const char* kInBuckets[] = {"--matrix",
-                                      "--input-size",
-                                      "--output-size",
-                                      "--density",
-                                      "--sparsity",
-                                      "--sparsity-factor",
-                                      "--groups",
-                                      "--batch-size",
-                                      "--block-size",
-                                      "--single-phase",
-                                      "--data-type",
-                                      "--partials-type",
-                                      "--matmul-options",
-                                      "--plan-constraints",
-                                      "--plan",
-                                      "--plan-cache",
-                                      "--on-no-fit",
-                                      "--spilling",
-                                      "--pattern",
-                                      "--values",
-                                      "--weighted-area-begin",
-                                      "--weighted-area-end",
-                                      "--weighted-area-weighting"};
-
 void add_bucket_options(CLI::App& app, Arguments& a) {
   auto* buckets =
       app.add_option("--buckets", a.buckets,
                      "FILE of encoded weights, written by --save-buckets, with the layer, the plan "
                      "and the machine that they were encoded for; nothing is planned or encoded")
           ->type_name("FILE");
-  for (const char* option : kInBuckets) buckets->excludes(option);
+  // Such a file has what these options describe.
+  for (const std::string& option :
+       split_words("--matrix --input-size --output-size --density --sparsity --sparsity-factor "
+                   "--groups --batch-size --block-size --single-phase --data-type --partials-type "
+                   "--matmul-options --plan-constraints --plan --plan-cache --on-no-fit "
+                   "--spilling --pattern --values --weighted-area-begin --weighted-area-end "
+                   "--weighted-area-weighting",
+                   "--buckets"))
+    buckets->excludes(option);
   require_writable_file(
       *app.add_option("--save-buckets", a.save_buckets,
                       "write the encoded weights, words and values, with their plan to FILE")
@@ -326,7 +311,10 @@ void refuse_options_of_reports(const CLI::App& app, const Arguments& a) {
 }  // namespace
 
 void finish_common_run_options(const CLI::App& app, Arguments& a) {
+  take_host_defaults(app, a);
   a.configuration = effective_configuration(app);
+  for (auto& [option, value] : a.configuration)
+    if (option == "data-type") value = to_string(a.data_type);
   static_cast<LayerArguments&>(a) = with_layer_keys(a);
   check_rank_options(app);
   refuse_tile_options(app, a,
@@ -376,7 +364,7 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
       app, a, a.pod,
       {"--static", "--buckets", "--save-buckets", "--spilling", "--on-no-fit", "--compile-only",
        "--trace-tiles", "--report-tiles", "--report-total-cycle-counts",
-       "--report-dense-gradw-serial-splits", "--profile", "--csv"});
+       "--report-dense-gradw-serial-splits", "--profile"});
   for (const char* option : {"--devices-side-by-side", "--devices-simulated"})
     if (app.count(option) > 0 && !a.pod.is_used())
       throw CLI::ValidationError(option, "applies only to --devices or --pod");

@@ -12,12 +12,12 @@
 #include "tessera/io/array.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/fit_range.hpp"
 #include "tessera/sparse/pattern.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/study/static_layer.hpp"
 #include "tessera/tools/options/inputs.hpp"
-#include "tessera/tools/run/value_range.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -64,8 +64,8 @@ Weights read_weights(const Arguments& a, BlockShape block) {
   Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
   sparse::Csr<float> elements;
   if (file.has_values) {
-    RangeFit fit = fit_range(std::move(file.matrix), a.data_type, a.matrix);
-    weights.source += note_of(fit);
+    sparse::RangeFit fit = sparse::fit_range(std::move(file.matrix), a.data_type, a.matrix);
+    weights.source += sparse::note_of(fit);
     weights.scale_exponent = fit.exponent;
     elements = std::move(fit.weights);
   } else {
@@ -144,8 +144,8 @@ Weights weights_of_a_group(const Arguments& a) {
     const std::size_t places = drawn.values.size();
     sparse::Csr<double> matrix = pattern_of<double>(std::move(drawn));
     matrix.values = read_values(a, places);
-    RangeFit fit = fit_range(std::move(matrix), a.data_type, a.values);
-    weights.source += "of " + a.values + note_of(fit);
+    sparse::RangeFit fit = sparse::fit_range(std::move(matrix), a.data_type, a.values);
+    weights.source += "of " + a.values + sparse::note_of(fit);
     weights.scale_exponent = fit.exponent;
     drawn = std::move(fit.weights);
   }
