@@ -8,7 +8,7 @@
 
 namespace tessera::io {
 
-// How a matrix is written in formats that leave it open.
+// The choices that some formats leave to the writer of a matrix.
 struct WriteOptions {
   BlockShape block;               // of an .npz file; the sides are padded to whole blocks
   std::string tensor = "weight";  // name in a .safetensors file

@@ -10,7 +10,7 @@
 
 namespace tessera::planner {
 
-// What a static plan is compared with.
+// The bounds and the cut of PopLibs that a static plan is compared with.
 struct StaticExplanation {
   StaticBounds bounds;                       // of Fwd
   std::optional<PlanCost> popsparse;         // PopLibs' cut, counted

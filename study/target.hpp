@@ -15,7 +15,7 @@
 
 namespace tessera::study {
 
-// What a question of cost is asked about: a modelled machine with the options of its planner, or
+// The subject of a question of cost: a modelled machine with the options of its planner, or
 // this computer. Copies share the rates of this computer and the patterns that are drawn. One
 // thread at a time uses them.
 struct Target {

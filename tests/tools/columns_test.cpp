@@ -54,7 +54,7 @@ TEST(Help, NamesEveryCommandThatIsLookedAtHere) {
   const std::string help = help_of({TESSERA_TOOL});
   const std::regex name("\\n  ([a-z]+) +[A-Z]");
   std::vector<std::string> named;
-  const std::string commands = help.substr(help.find("Subcommands:"));
+  const std::string commands = help.substr(help.find("\nAsk:"));
   for (auto it = std::sregex_iterator(commands.begin(), commands.end(), name);
        it != std::sregex_iterator(); ++it)
     named.push_back((*it)[1]);

@@ -37,7 +37,8 @@ std::vector<Words> studies(const TemporaryFolder& folder) {
   };
   return {{"advise", mask, "--batch-size=8"},
           layer("crossover", {"--block-size=4"}),
-          layer("sweep", {"--over=tiles=4,8", "--density=0.1"}),
+          {"sweep", "--over=tiles=4,8", "--input-size=48", "--output-size=32", "--density=0.1",
+           "--single-phase=fwd"},
           {"sweep", "--devices=1,2", "--machine=bow", "--input-size=256", "--output-size=256",
            "--density=0.1", "--batch-size=64"},
           {"network", net, "--tiles-per-ipu=8"},
@@ -101,8 +102,9 @@ TEST(HelpTiers, ShowTheOptionsThatPeopleUseAndAllIfAsked) {
 TEST(HelpTiers, ListTheCommandsInFourGroups) {
   const std::string help = run({TESSERA_TOOL, "--help"}).out;
   std::size_t last = 0;
-  for (const char* part : {"\nAsk:\n", "  advise ", "  sweep ", "\nDo:\n", "  run ", "  matmul ",
-                           "\nFiles:\n", "  plan ", "  report ", "\nThis computer:\n", "  bench "}) {
+  for (const char* part :
+       {"\nAsk:\n", "  advise ", "  sweep ", "\nDo:\n", "  run ", "  matmul ", "\nFiles:\n",
+        "  plan ", "  report ", "\nThis computer:\n", "  bench "}) {
     const std::size_t at = help.find(part, last);
     ASSERT_NE(at, help.npos) << part << "\n" << help;
     last = at;

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a run leaves besides its report.
+// The result of a run: its report, and the texts that options ask for.
 struct NetworkRun {
   report::NetworkReport report;
   std::string program, trace, steps;  // of the last step

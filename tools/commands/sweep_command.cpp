@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "tessera/planner/options.hpp"
@@ -68,25 +68,21 @@ int sweep(const SweepArguments& given) {
   return exit == kOk && !sweep->has_cost() ? int(kNothingFits) : exit;
 }
 
+const study::SweepAxis* axis_of(const SweepArguments& a, std::string_view figure) {
+  const auto found = std::ranges::find(a.axes, figure, &study::SweepAxis::figure);
+  return found == a.axes.end() ? nullptr : &*found;
+}
+
 // Refuses an option that gives one value of a figure that varies.
-void refuse_varied_options(const CLI::App& app, const std::vector<study::SweepAxis>& axes) {
+void refuse_varied_options(const CLI::App& app, const SweepArguments& a) {
   constexpr std::pair<const char*, const char*> kOptions[] = {
       {"density", "--density"},     {"density", "--sparsity"},   {"density", "--sparsity-factor"},
       {"batch", "--batch-size"},    {"block", "--block-size"},   {"inputs", "--input-size"},
       {"outputs", "--output-size"}, {"tiles", "--tiles-per-ipu"}};
   for (const auto& [figure, option] : kOptions)
-    if (app.count(option) > 0 &&
-        std::ranges::find(axes, figure, &study::SweepAxis::figure) != axes.end())
+    if (app.count(option) > 0 && axis_of(a, figure) != nullptr)
       throw CLI::ValidationError(option,
                                  fmt::format("--over gives the values of {}; omit this", figure));
-}
-
-// A sweep over devices varies nothing else.
-void check_devices(const CLI::App& app, const SweepArguments& a) {
-  if (is_host(a))
-    throw CLI::ValidationError("--devices", "takes a modelled machine, and --machine is host");
-  study::check_devices(make_machine(a), a.devices);
-  require_weights(app, a);
 }
 
 void check_together(const CLI::App& app, SweepArguments& a) {
@@ -94,23 +90,24 @@ void check_together(const CLI::App& app, SweepArguments& a) {
     throw CLI::ValidationError(
         "--matrix",
         "sweep plans random patterns only; give --input-size, --output-size and --density");
-  if (!a.devices.empty()) return check_devices(app, a);
+  if (!a.devices.empty()) {  // a sweep over devices varies nothing else
+    if (is_host(a))
+      throw CLI::ValidationError("--devices", "takes a modelled machine, and --machine is host");
+    study::check_devices(make_machine(a), a.devices);
+    return require_weights(app, a);
+  }
   if (a.over.empty())
     throw CLI::ValidationError("--over", "is required, or --devices for a sweep over pods");
   a.axes = study::parse_axes(a.over, a.values);
-  const auto has = [&](const char* figure) {
-    return std::ranges::find(a.axes, figure, &study::SweepAxis::figure) != a.axes.end();
-  };
-  const auto first = [&](const char* figure) {
-    return std::ranges::find(a.axes, figure, &study::SweepAxis::figure)->values.front();
-  };
-  refuse_varied_options(app, a.axes);
-  if (has("density")) a.density = first("density");
-  if (has("inputs")) a.input_size = std::int64_t(first("inputs"));
-  if (has("outputs")) a.output_size = std::int64_t(first("outputs"));
+  refuse_varied_options(app, a);
+  const study::SweepAxis *density = axis_of(a, "density"), *inputs = axis_of(a, "inputs"),
+                         *outputs = axis_of(a, "outputs");
+  if (density != nullptr) a.density = density->values.front();
+  if (inputs != nullptr) a.input_size = std::int64_t(inputs->values.front());
+  if (outputs != nullptr) a.output_size = std::int64_t(outputs->values.front());
   take_host_defaults(app, a);
   refuse_tile_options(app, a, {"--tiles-per-ipu", "--plan-constraints", "--plan-cache"});
-  if (a.input_size > 0 && a.output_size > 0 && has("density")) return;
+  if (a.input_size > 0 && a.output_size > 0 && density != nullptr) return;
   require_weights(app, a);
 }
 

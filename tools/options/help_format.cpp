@@ -49,18 +49,6 @@ bool has_name(std::string_view names, const CLI::Option& option) {
   });
 }
 
-// Hides the other options of a command that has many.
-void hide_rare_options(CLI::App& app) {
-  const auto options = app.get_options();
-  const auto is_shown = [](const CLI::Option* option) {
-    return has_name(kUsual, *option) || option->get_lnames().empty();
-  };
-  if (options.size() <= kFew || std::ranges::all_of(options, is_shown)) return;
-  for (CLI::Option* option : options)
-    if (!is_shown(option)) option->group("");
-  app.footer(app.get_footer() + fmt::format("\n--help-all shows all {} options.", options.size()));
-}
-
 const char* group_of(const CLI::Option& option) {
   for (const Group& group : kGroups)
     if (has_name(group.options, option)) return group.name;
@@ -101,13 +89,25 @@ void add_help_all(CLI::App& app) {
     add_help_all(*command);
 }
 
-void format_help(CLI::App& app, bool shows_all) {
+void format_help(CLI::App& app) {
   app.formatter(std::make_shared<HelpFormat>());
   for (CLI::Option* option : app.get_options())
     if (!option->get_group().empty()) option->group(group_of(*option));
-  if (!shows_all) hide_rare_options(app);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    format_help(*command, shows_all);
+    format_help(*command);
+}
+
+void hide_rare_options(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    hide_rare_options(*command);
+  const auto options = app.get_options();
+  const auto is_shown = [](const CLI::Option* option) {
+    return has_name(kUsual, *option) || option->get_lnames().empty();
+  };
+  if (options.size() <= kFew || std::ranges::all_of(options, is_shown)) return;
+  for (CLI::Option* option : options)
+    if (!is_shown(option)) option->group("");
+  app.footer(app.get_footer() + fmt::format("\n--help-all shows all {} options.", options.size()));
 }
 
 }  // namespace tessera::tools

@@ -193,8 +193,7 @@ void add_operand_options(CLI::App& app, Arguments& a) {
       ->excludes("--batch-size");
 }
 
-// What PopLibs' static_sparse_matmul has besides, for --static; and the machine of PopSparse's
-// lines.
+// Adds the options that PopLibs' static_sparse_matmul has besides, for --static, and --device-type.
 void add_poplibs_options(CLI::App& app, Arguments& a) {
   require_whole(app.add_option("--num-column-bands", a.static_bands,
                                "bands of columns of a static plan; default: the planner chooses"),

@@ -94,6 +94,7 @@ function showStudy(study) {
   for (const {table: key, title: heading, note, columns, chart: chartOf} of tables) {
     const rows = study[key] ?? [], made = section(key, heading);
     if (note) made.append(element('p', {}, note));
+    if (!rows.length && note) continue;
     const used = columns.filter((c) => rows.some((row) => row[c.key] !== null && row[c.key] !== ''));
     const figures = {headings: used.map((c) => c.title), rows: rows.map((row) => used.map((c) => scaled(row[c.key], c)))};
     if (!chartOf) {

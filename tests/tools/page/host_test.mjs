@@ -77,8 +77,15 @@ await visitHost('host', ['--self-check'], async (page, data, view) => {
   check(data.notes.some((n) => n.startsWith('using default rates')), 'rates of another computer are not told');
   await checkRun(page, data, view);
 }, {views: everyView});
-execFileSync(tool, ['machine', 'calibrate'], {env: withCache});
-await visitHost('host-calibrated', ['--block-size=4', '--data-type=float'], async (page, data, view) => {
+// Rates do not settle while other programs use the computer.
+let isCalibrated = true;
+try {
+  execFileSync(tool, ['machine', 'calibrate'], {env: withCache, stdio: 'pipe'});
+} catch (error) {
+  check(String(error.stderr).includes('did not settle'), String(error.stderr));
+  isCalibrated = false;
+}
+if (isCalibrated) await visitHost('host-calibrated', ['--block-size=4', '--data-type=float'], async (page, data, view) => {
   check(data.host.thread_peak_flops_per_second > 0, 'the peak is not in the report');
   await checkRun(page, data, view);
 });
