@@ -264,7 +264,7 @@ TEST(StaticSparseMatMul, WritesTheMaskThatItRead) {
                  "--m=7"})
                 .exit,
             2);
-  EXPECT_EQ(run({TESSERA_TOOL, "run", "--sparsity-matrix-file", folder / "mask"}).exit, 2)
+  EXPECT_EQ(run({TESSERA_TOOL, "run", "--mask-file", folder / "mask"}).exit, 2)
       << "a mask of blocks is for --static";
 }
 

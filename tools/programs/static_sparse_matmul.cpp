@@ -1,5 +1,6 @@
-// PopLibs' program of this name: a sparse matrix [m][k] whose pattern stays times a dense one [k][n], as
-// `tessera run --static` of the forward pass. Names that `run` does not have are translated.
+// PopLibs' program of this name: a sparse matrix [m][k] whose pattern stays times a dense one
+// [k][n], as `tessera run --static` of the forward pass. Names that `run` does not have are
+// translated.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ constexpr Translation kNames[] = {
     {"--n", "--batch-size"},
     {"--block-length", "--block-size"},
     {"--verbose", "--report-plan"},
+    {"--sparsity-matrix-file", "--mask-file"},
+    {"--output-sparsity-matrix-file", "--write-mask"},
     {"--available-memory-proportion", "--matmul-options", "{\"availableMemoryProportion\": ", "}"}};
 
 std::vector<std::string> as_run(int argc, char** argv) {
@@ -41,7 +44,7 @@ std::vector<std::string> as_run(int argc, char** argv) {
                word.substr(equals + 1) + std::string(found->after);
       if (word == "--report-plan") valued = nullptr;
     }
-    has_pattern |= word.starts_with("--spars");
+    has_pattern |= word.starts_with("--spars") || word.starts_with("--mask-file");
     words.push_back(word);
   }
   if (!has_pattern) words.emplace_back("--density=0.1");  // PopLibs' default

@@ -204,8 +204,7 @@ void add_poplibs_options(CLI::App& app, Arguments& a) {
                 1, kLargestSize)
       ->needs("--static");
   auto* mask = app.add_option_function<std::string>(
-      "--sparsity-matrix-file",
-      [&a](const std::string& path) { a.matrix = path, a.is_block_mask = true; },
+      "--mask-file", [&a](const std::string& path) { a.matrix = path, a.is_block_mask = true; },
       "text file with rows, columns and a 0 or 1 for each block of the sparse operand");
   mask->type_name("FILE")->needs("--static");
   for (const char* other : {"--matrix", "--input-size", "--output-size", "--values", "--pattern"})
@@ -214,7 +213,7 @@ void add_poplibs_options(CLI::App& app, Arguments& a) {
                  "true: that file has the operand of a dense matrix times a sparse one")
       ->type_name("BOOL")
       ->default_str("false");
-  auto* out = app.add_option("--output-sparsity-matrix-file", a.mask_out,
+  auto* out = app.add_option("--write-mask", a.mask_out,
                              "write the mask of the sparse operand to this file");
   require_writable_file(*out->type_name("FILE")->needs("--static"));
   static const std::map<std::string, std::string> devices{

@@ -27,7 +27,7 @@ struct LayerRun {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::vector<std::string> traces;  // for Perfetto, one for each pass
   std::string saved_buckets;        // the file of --save-buckets, if requested
-  std::string mask;                 // the file of --output-sparsity-matrix-file, if requested
+  std::string mask;                 // the file of --write-mask, if requested
 };
 
 // Plans, encodes, runs and checks a layer as the arguments ask. Progress is written to stderr
