@@ -27,4 +27,8 @@ study::Target target_of(const LayerArguments& arguments, const planner::Options&
 // load_weights() and target_of().
 std::string choose_block(LayerArguments& arguments, const planner::Options& base);
 
+// Does the same for a pattern that was read already, as elements; nullptr: it is random.
+std::string choose_block(LayerArguments& arguments, const planner::Options& base,
+                         const sparse::Csr<double>* ones);
+
 }  // namespace tessera::tools
