@@ -150,7 +150,7 @@ def _matrix(kind: str, first: Any, second: Any, data: Any, shape: Any, name: str
     # What SciPy has nearly always; the conversions below take longer than a product of few values.
     if _is_ready(first, 1) and _is_ready(second, 1) and _is_ready(data, 1) and type(shape) is tuple and len(shape) == 2:
         if first.dtype == second.dtype and first.dtype in _INDICES and type(shape[0]) is type(shape[1]) is int:
-            return Matrix(kind, first, second, data, shape)
+            return Matrix(kind, first, second, data, (shape[0], shape[1]))
     data = array_of(data, name)
     names = ("row", "col") if kind == "coo" else ("indptr", "indices")
     first, second = index_array(first, names[0]), index_array(second, names[1])
