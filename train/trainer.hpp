@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -23,6 +24,9 @@ namespace tessera::train {
 struct TrainOptions {
   Method method = RigL{};
   RewireSchedule schedule;  // its end must be set for a method that rewires
+  // The density changes with the rewires: from that of the network on, whose option density_changes
+  // is set. Empty: it stays. Method Prune needs one that falls.
+  std::optional<DensitySchedule> density;
   // weight_decay is for weights only; biases do not decay. The learning rate is that of `rate`.
   Optimiser optimiser{.rule = TorchSgd{}, .weight_decay = 2e-4};
   LearningRate rate;
@@ -87,7 +91,10 @@ class Trainer {
 
  private:
   void check_loss(const Loss& loss, const char* name, std::int64_t step) const;
+  bool rewires_at(std::int64_t step) const;
   void step_weights();
+  Optimiser optimiser_now() const;
+  std::vector<std::int64_t> blocks_wanted() const;
   void rewire_all(double fraction);
   void rewire_after_step(double fraction);
 
