@@ -1,15 +1,16 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/internal/json_archive.hpp"
 #include "tessera/planner/no_fit.hpp"
 
 namespace tessera::planner {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using internal::Json;
+using internal::json_of;
 
 std::string change_of(const Relaxation& r) {
   switch (r.kind) {
@@ -34,8 +35,6 @@ std::string change_of(const Relaxation& r) {
   }
   assertion_failed("every relaxation has a text", __FILE__, __LINE__);
 }
-
-Json json_of(const Dims& d) { return {{"g", d.g}, {"x", d.x}, {"y", d.y}, {"z", d.z}}; }
 
 Json json_of(const TileNeed& t) {
   return {{"bucketValues", t.values.value}, {"bucketMetaInfo", t.meta_info.value},
