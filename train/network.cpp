@@ -17,6 +17,7 @@
 #include "tessera/train/internal/neurons.hpp"
 #include "tessera/train/machine_layer.hpp"
 #include "tessera/train/rewire/neurons.hpp"
+#include "tessera/train/rewire/rows.hpp"
 
 namespace tessera::train {
 namespace {
@@ -80,6 +81,9 @@ std::vector<std::int64_t> blocks_at(const NetworkOptions& options, double densit
                 fmt::format("network: {} sizes; there must be at least two, the inputs and the "
                             "width of a layer",
                             options.sizes.size()));
+  if (options.constant_fan_in && options.min_per_neuron != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "network: choose constant_fan_in or min_per_neuron, not both");
   std::vector<LayerSize> layers;
   for (std::size_t i = 1; i < options.sizes.size(); ++i)
     layers.push_back({options.sizes[i], options.sizes[i - 1], options.block});
@@ -117,6 +121,8 @@ std::vector<sparse::Csr<float>> first_weights(const NetworkOptions& options) {
     const Dims whole = p.size_in_blocks();
     const std::uint64_t seed = random.bits();
     weights.push_back(sparse::random_pattern(whole.x, whole.y, p.block, p.density, seed));
+    if (options.constant_fan_in)
+      weights.back() = random_even_rows(whole.x, whole.y, p.block, weights.back().blocks(), seed);
     if (options.min_per_neuron > 0)
       weights.back() = with_least_per_neuron(weights.back(), options.min_per_neuron, seed);
     draw_values(weights.back(), p.size, random);

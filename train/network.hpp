@@ -33,6 +33,10 @@ struct NetworkOptions {
   // rewires, so that no neuron is cut off; at least 0.
   std::int64_t min_per_neuron = 0;
 
+  // True: each row of blocks of a sparse layer has as many blocks as the others, first and after
+  // rewires (rewire/rows.hpp). Without min_per_neuron.
+  bool constant_fan_in = false;
+
   // True for a training with a schedule of densities (TrainOptions): layers that are dense at first
   // keep their block, and host_layers() lets a forecast choose the passes that multiply zeros.
   bool density_changes = false;
@@ -53,7 +57,8 @@ std::vector<Problem> problems_of(const NetworkOptions& options);
 // which rows and columns cannot have min_per_neuron blocks.
 std::vector<std::int64_t> blocks_at(const NetworkOptions& options, double density);
 
-// Returns the first weights of a network: patterns drawn uniformly, with the blocks of
+// Returns the first weights of a network: patterns drawn uniformly, or uniformly in each row for a
+// constant fan-in, with the blocks of
 // blocks_per_layer (changed by with_least_per_neuron, if min_per_neuron is above 0), and normal
 // values of deviation sqrt(2 / fan-in), with the fan-in that each output really has. Parts of
 // blocks beyond a layer are 0.

@@ -29,8 +29,13 @@ std::uint64_t seed_of(std::uint64_t seed, std::int64_t step, std::int64_t layer)
   return mixed;
 }
 
-void check_densities(const NetworkOptions& network, const TrainOptions& options) {
+void check_patterns(const NetworkOptions& network, const TrainOptions& options) {
   const std::string method = name_of(options.method);
+  if (network.constant_fan_in && !has_constant_fan_in(options.method))
+    refuse_training(
+        fmt::format("method {} keeps no constant fan-in; choose set, rigl or prune, or "
+                    "leave constant_fan_in out",
+                    method));
   if (options.density.has_value() != network.density_changes)
     refuse_training(network.density_changes
                         ? "the network expects densities that change, and there is no schedule"
@@ -61,7 +66,7 @@ void check_training(const Network<L>& network, const DataSet& data, const TrainO
   check(options.schedule);
   check(options.optimiser);
   check(options.rate);
-  check_densities(network.options(), options);
+  check_patterns(network.options(), options);
   const std::vector<std::int64_t>& sizes = network.options().sizes;
   for (const LabelledImages* images : {&data.training, &data.test}) {
     if (images->count() == 0) refuse_training("a part of the data set has no images");
@@ -349,6 +354,7 @@ void Trainer<L>::rewire_all(double fraction) {
                         .name = name,
                         .blocks = wanted[std::size_t(i)],
                         .min_per_neuron = network_->options().min_per_neuron,
+                        .constant_fan_in = network_->options().constant_fan_in,
                         .optimiser = &now,
                         .optimiser_steps = state_.weights[std::size_t(i)].steps,
                         .largest_on_machine = search_of(network_->state(i).layer, batch, name)});

@@ -73,7 +73,7 @@ def test_a_sparse_gpt_learns_as_a_masked_one(tmp_path):
     sizes = ("--steps=60", "--width=64", "--layers=1", "--batch=8", "--context=32", "--density=0.2", "--every=5")
     out = run(sys.executable, "-B", "examples/python/sparse_gpt.py", *sizes, *chart)
     losses = [float(loss) for loss in re.findall(r"^(?:sparse|dense with masks): loss ([0-9.]+), ", out, re.M)]
-    assert len(losses) == 2 and losses[0] == pytest.approx(losses[1], rel=0.01) and losses[0] < 4.5
+    assert len(losses) == 2 and losses[0] == pytest.approx(losses[1], rel=0.01) and losses[0] < 5.2
     assert not chart or (tmp_path / "c.png").stat().st_size > 1000
     assert len((ROOT / "examples/python/sparse_gpt.py").read_text().splitlines()) < 200
 

@@ -15,6 +15,7 @@
 #include "tessera/train/rewire/carry.hpp"
 #include "tessera/train/rewire/drop.hpp"
 #include "tessera/train/rewire/method.hpp"
+#include "tessera/train/rewire/rows.hpp"
 
 namespace tessera::train {
 namespace {
@@ -190,6 +191,76 @@ TEST(Trainer, RefusesSchedulesOfDensitiesThatDoNotFit) {
   steady.min_per_neuron = 9;
   EXPECT_THAT(refusal([&] { problems_of(steady); }),
               HasSubstr("9 blocks for each neuron of a layer"));
+}
+
+TEST(ConstantFanIn, IsKeptByEveryMethodThatHasIt) {
+  const DataSet data = test::small_data();
+  for (const Method& method : {Method(Static{}), Method(Set{}), Method(RigL{}), Method(Prune{})})
+    for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 2}}) {
+      const auto executor = make_executor(2);
+      NetworkOptions shape = test::small_network(block);
+      shape.constant_fan_in = true;
+      shape.density_changes = name_of(method) != "static";
+      Network<host::HostLayer> network(shape, host_layers(*executor, true), *executor);
+      TrainOptions options = test::small_options(method);
+      if (shape.density_changes) options.density = {.first = 0.3, .last = 0.2, .end = 30};
+      Trainer<host::HostLayer> trainer(network, data, options);
+      for (int e = 0; e < 5; ++e) trainer.epoch();
+      for (std::int64_t i = 0; i + 1 < network.layers(); ++i) {
+        const sparse::Csr<float>& m = network.weights(i);
+        EXPECT_EQ(per_row(m), even_rows(m.blocks(), m.block_rows())) << name_of(method);
+      }
+      EXPECT_GT(trainer.report().epochs.back().test_accuracy, 0.7) << name_of(method);
+      if (name_of(method) == "rigl") {
+        EXPECT_GT(trainer.report().rewires[1].moved, 0);
+      }
+    }
+  NetworkOptions both = test::small_network();
+  both.constant_fan_in = true;
+  both.min_per_neuron = 1;
+  EXPECT_THAT(refusal([&] { problems_of(both); }), HasSubstr("not both"));
+  both.min_per_neuron = 0;
+  const auto executor = make_executor(1);
+  Network<host::HostLayer> network(both, host_layers(*executor), *executor);
+  EXPECT_THAT(
+      refusal([&] { Trainer<host::HostLayer>(network, data, test::small_options(TopK{})); }),
+      HasSubstr("method top-k keeps no constant fan-in"));
+}
+
+TEST(ConstantFanIn, GrowsTheLargestGradientsOfEachRow) {
+  const Csr<float> taken = with_values(random_even_rows(12, 40, {2, 2}, 36, 4), 1);
+  EXPECT_EQ(per_row(taken), std::vector<std::int64_t>(6, 6));
+  Random random(5);
+  Matrix<float> q(12, 5), s(40, 5);
+  for (Matrix<float>* m : {&q, &s})
+    for (float& v : m->elements()) v = float(random.below(7) - 3);
+  const GradientBatch batch{q.view(), s.view()};
+  const std::vector<std::int64_t> counts = {0, 1, 2, 3, 4, 14};
+  for (const int threads : {1, 3}) {
+    const auto executor = make_executor(threads);
+    const auto found = largest_of_rows(taken, {&batch, 1}, counts, Pool::Sum, *executor);
+    std::vector<sparse::BlockAt> wanted;
+    for (std::int32_t row = 0; row < 6; ++row) {
+      // A matrix of this row alone, whose largest gradients are searched among all of its places.
+      Matrix<float> own(2, 5);
+      for (std::int64_t r = 0; r < 2; ++r)
+        for (std::int64_t z = 0; z < 5; ++z) own(r, z) = q(2 * row + r, z);
+      const auto first = taken.row_begin[std::size_t(row)];
+      const Csr<float> one{
+          2, 40, {2, 2}, {0, 6}, {taken.col.begin() + first, taken.col.begin() + first + 6}, {}};
+      const GradientBatch part{own.view(), s.view()};
+      for (const auto at :
+           largest_gradients(one, {&part, 1}, counts[std::size_t(row)], Pool::Sum, *executor))
+        wanted.push_back({row, at.col});
+    }
+    EXPECT_EQ(found, wanted);
+    EXPECT_THAT(refusal([&] { largest_of_rows(taken, {&batch, 1}, {}, Pool::Sum, *executor); }),
+                HasSubstr("0 numbers for 6 rows"));
+  }
+  EXPECT_THAT(refusal([&] { random_of_rows(taken, std::vector<std::int64_t>(6, 15), 1); }),
+              HasSubstr("15 blocks in row 0; the number must be in 0..14"));
+  EXPECT_THAT(refusal([&] { smallest_of_rows(taken, std::vector<std::int64_t>(6, 7)); }),
+              HasSubstr("must be in 0..6"));
 }
 
 TEST(DensitySchedule, HasTheDensitiesOfItsCurve) {

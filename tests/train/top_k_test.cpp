@@ -273,9 +273,10 @@ TEST(TopK, FindsNearlyTheSameByAShortlistAndFewerByASample) {
   const Csr<float> taken = sparse::random_pattern(kWide, kWide, {}, 1.0 / 64, 3);
   constexpr std::int64_t kWanted = 1024;
   const auto exact = largest_gradients(taken, {&batch, 1}, kWanted, Pool::Sum, *executor);
-  const auto found = shortlisted_gradients(taken, {&batch, 1}, kWanted, Pool::Sum, 9, *executor);
-  const auto again =
-      shortlisted_gradients(taken, {&batch, 1}, kWanted, Pool::Sum, 9, *make_executor(1));
+  const auto found =
+      shortlisted_gradients(taken, {&batch, 1}, kWanted, 4 * kWanted, Pool::Sum, 9, *executor);
+  const auto again = shortlisted_gradients(taken, {&batch, 1}, kWanted, 4 * kWanted, Pool::Sum, 9,
+                                           *make_executor(1));
   EXPECT_EQ(found, again);
   EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
   std::vector<BlockAt> both;
@@ -283,7 +284,8 @@ TEST(TopK, FindsNearlyTheSameByAShortlistAndFewerByASample) {
                         std::back_inserter(both));
   EXPECT_GT(std::ssize(both), kWanted * 85 / 100);
   EXPECT_EQ(
-      shortlisted_gradients(taken, {&batch, 1}, free_places(taken), Pool::Sum, 9, *executor).size(),
+      shortlisted_gradients(taken, {&batch, 1}, free_places(taken), 0, Pool::Sum, 9, *executor)
+          .size(),
       std::size_t(free_places(taken)));
 }
 

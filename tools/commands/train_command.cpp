@@ -60,6 +60,9 @@ void add_network_options(CLI::App& app, TrainArguments& a) {
                                "blocks that each row and column of a layer has at least"),
                 0, kLargestSize)
       ->capture_default_str();
+  app.add_flag(
+      "--constant-fan-in", a.constant_fan_in,
+      "each row of a layer has as many blocks as the others; for set, rigl, prune, static");
   require_whole(app.add_option("--block", a.block, "side of the blocks of weights"), 1, 64)
       ->capture_default_str();
 }
@@ -92,8 +95,10 @@ void add_training_options(CLI::App& app, TrainArguments& a) {
       ->check(CLI::IsMember({"exact", "shortlist", "sampled"}).description(""))
       ->capture_default_str();
   require_number(
-      app.add_option("--factor", a.factor,
-                     "candidates of --method sampled, or --search sampled, for each stored block"),
+      app.add_option(
+          "--factor", a.factor,
+          "candidates of --method sampled (2), or of --search shortlist and sampled (4), "
+          "for each stored block"),
       1e-6)
       ->capture_default_str();
   whole("--images", a.images, 0, "first images to use of each part of the data set; 0: all");
@@ -143,15 +148,20 @@ void refuse_idle_options(const CLI::App& command, const TrainArguments& a) {
   const bool is_dense = a.method == "dense";
   const bool rewires = !is_dense && a.method != "static";
   const bool moves_a_share = rewires && a.method != "prune" && a.method != "top-k";
-  const bool samples = a.method == "sampled" || (a.method == "top-k" && a.search == "sampled");
+  const bool samples = a.method == "sampled" || (a.method == "top-k" && a.search != "exact");
   refuse("--search", a.method != "top-k", "is of use with --method top-k only");
-  refuse("--factor", !samples, "is of use with --method sampled only, or with --search sampled");
-  for (const char* option : {"--density", "--distribution", "--block", "--min-per-neuron"})
+  refuse("--factor", !samples,
+         "is of use with --method sampled only, or with --search shortlist and sampled");
+  for (const char* option :
+       {"--density", "--distribution", "--block", "--min-per-neuron", "--constant-fan-in"})
     refuse(option, is_dense, "is of no use: --method dense stores all weights");
   refuse("--every", !rewires, "is of use with a --method whose pattern changes only");
   refuse("--fraction", !moves_a_share, "is of use with --method set, rigl or sampled only");
   refuse("--density-schedule", !rewires, "is of use with a --method whose pattern changes only");
   refuse("--first-density", a.density_schedule.empty(), "is of use with --density-schedule only");
+  refuse("--constant-fan-in", a.method == "sampled" || a.method == "top-k",
+         "is of use with --method static, set, rigl or prune only");
+  refuse("--constant-fan-in", a.min_per_neuron > 0, "cannot be with --min-per-neuron");
   if (a.method == "prune" && a.density_schedule.empty())
     throw CLI::ValidationError("--method", "prune needs --density-schedule");
   if (a.method == "top-k" && a.block != 1)
@@ -177,6 +187,7 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
   command->callback([command, a, &run] {
     refuse_empty_values(*command);
     refuse_idle_options(*command, *a);
+    if (a->method == "top-k" && command->count("--factor") == 0) a->factor = 4;
     if (a->optimiser == "adam" && command->count("--learning-rate") == 0) a->learning_rate = 0.001;
     if (a->data_type != DataType::Float && a->machine == device::kHostMachine)
       throw CLI::ValidationError("--data-type", "is of use with a modelled --machine only");

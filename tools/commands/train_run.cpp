@@ -33,6 +33,7 @@ train::NetworkOptions network_of(const TrainArguments& a) {
           .batch = a.batch,
           .seed = std::uint64_t(a.seed),
           .min_per_neuron = a.method == "dense" ? 0 : a.min_per_neuron,
+          .constant_fan_in = a.constant_fan_in,
           .density_changes = a.method != "dense" && !a.density_schedule.empty(),
           .data_type = a.data_type};
 }

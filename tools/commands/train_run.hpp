@@ -22,6 +22,7 @@ struct TrainArguments {
   double first_density = 1;
   std::string search = "exact";  // of method top-k
   std::int64_t min_per_neuron = 0;
+  bool constant_fan_in = false;
   std::int64_t block = 1, batch = 128, epochs = 30, every = 100, seed = 1;
   std::int64_t images = 0;  // that are used of each part of the data set; 0: all
   std::string machine = device::kHostMachine;

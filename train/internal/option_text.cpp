@@ -46,11 +46,12 @@ std::string text_of(const NetworkOptions& o) {
   // Checkpoints from before there was a choice of types have no word for float.
   const std::string type =
       o.data_type == DataType::Float ? "" : fmt::format(", {}", to_string(o.data_type));
+  const std::string fan_in = o.constant_fan_in ? ", constant fan-in" : "";
   const std::string least =
       o.min_per_neuron == 0 ? "" : fmt::format(", {} per neuron", o.min_per_neuron);
-  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}{}",
+  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}{}{}",
                      fmt::join(o.sizes, ","), o.density, to_string(o.distribution), o.block.rows,
-                     o.block.cols, o.batch, o.seed, type, least);
+                     o.block.cols, o.batch, o.seed, type, least, fan_in);
 }
 
 std::string text_of(const TrainOptions& o) {

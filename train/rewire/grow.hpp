@@ -62,14 +62,15 @@ std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
                                                std::string_view name = "weights");
 
 // Returns the places of largest gradient of a shortlist: a search on a sample of the batch's
-// columns finds four times as many places as are wanted, and their gradients are then computed from
-// all columns. A column is in the sample with a probability in proportion to |dQ column| * |S
-// column|, one in eight on average, and counts as often as it is probable to be left out, so the
-// gradient of the sample is right on average. Errors are those of largest_gradients. O(rows * cols
-// * z / 8 + k * z + (rows + cols) * z).
+// columns finds `candidates` places, or k if that is more, and their gradients are then computed
+// from all columns. A column is in the sample with a probability in proportion to |dQ column| * |S
+// column|, one in eight on average, and is multiplied by the inverse of it, so the gradient of the
+// sample is right on average. Errors are those of largest_gradients. O(rows * cols * z / 8 +
+// candidates * z * block area + (rows + cols) * z).
 std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
                                                    std::span<const GradientBatch> batches,
-                                                   std::int64_t k, Pool pool, std::uint64_t seed,
+                                                   std::int64_t k, std::int64_t candidates,
+                                                   Pool pool, std::uint64_t seed,
                                                    Executor& executor,
                                                    std::string_view name = "weights");
 

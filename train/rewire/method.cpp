@@ -13,6 +13,7 @@
 #include "tessera/train/rewire/carry.hpp"
 #include "tessera/train/rewire/drop.hpp"
 #include "tessera/train/rewire/internal/top_k.hpp"
+#include "tessera/train/rewire/rows.hpp"
 #include "tessera/train/rewire/schedule.hpp"
 
 namespace tessera::train {
@@ -71,6 +72,25 @@ PatternChange replace_smallest(const RewireRequest& request, Exclude exclude, Gr
   return net_change(dropped, grow(pattern_without(weights, dropped), k));
 }
 
+// Does the same row by row, with grow_rows(taken, per row).
+template <class Grow>
+PatternChange replace_in_rows(const RewireRequest& request, Exclude exclude, Grow&& grow_rows) {
+  const Csr<float>& weights = request.weights;
+  std::vector<std::int64_t> drops, grows = even_rows(blocks_after(request), weights.block_rows());
+  for (std::size_t row = 0; row < grows.size(); ++row) {
+    const std::int64_t stored = weights.row_begin[row + 1] - weights.row_begin[row];
+    const std::int64_t after = grows[row], free = weights.block_cols() - stored;
+    std::int64_t moved = blocks_to_drop(request.fraction, std::min(stored, after));
+    if (exclude == Exclude::Original)
+      moved = std::min(moved, free - std::max<std::int64_t>(after - stored, 0));
+    drops.push_back(moved + std::max<std::int64_t>(stored - after, 0));
+    grows[row] = after - (stored - drops.back());
+  }
+  const std::vector<BlockAt> dropped = smallest_of_rows(weights, drops, request.name);
+  if (exclude == Exclude::Original) return net_change(dropped, grow_rows(weights, grows));
+  return net_change(dropped, grow_rows(pattern_without(weights, dropped), grows));
+}
+
 // Drops blocks down to the number that is wanted.
 PatternChange drop_surplus(const RewireRequest& request, const char* method) {
   const std::int64_t surplus = request.weights.blocks() - blocks_after(request);
@@ -79,6 +99,11 @@ PatternChange drop_surplus(const RewireRequest& request, const char* method) {
                 fmt::format("rewire of {}: {} blocks are wanted and {} are stored, but method {} "
                             "adds none; choose set, rigl, sampled or top-k",
                             request.name, blocks_after(request), request.weights.blocks(), method));
+  if (request.constant_fan_in)
+    return replace_in_rows(request, Exclude::Kept,
+                           [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
+                             return random_of_rows(taken, per_row, request.seed, request.name);
+                           });
   return {smallest_blocks(request.weights, surplus, request.name, request.min_per_neuron), {}};
 }
 
@@ -96,12 +121,23 @@ PatternChange change_of(const Prune&, const RewireRequest& request) {
 }
 
 PatternChange change_of(const Set& method, const RewireRequest& request) {
+  if (request.constant_fan_in)
+    return replace_in_rows(request, method.exclude,
+                           [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
+                             return random_of_rows(taken, per_row, request.seed, request.name);
+                           });
   return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
     return random_places(taken, k, request.seed, request.name);
   });
 }
 
 PatternChange change_of(const RigL& method, const RewireRequest& request) {
+  if (request.constant_fan_in)
+    return replace_in_rows(request, method.exclude,
+                           [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
+                             return largest_of_rows(taken, request.batches, per_row, method.pool,
+                                                    request.executor, request.name);
+                           });
   return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
     if (request.largest_on_machine) return request.largest_on_machine(taken, k, method.pool);
     return largest_gradients(taken, request.batches, k, method.pool, request.executor,
@@ -179,9 +215,19 @@ bool ignores_fraction(const Method& method) {
   return std::holds_alternative<Prune>(method) || std::holds_alternative<TopK>(method);
 }
 
+bool has_constant_fan_in(const Method& method) {
+  return std::holds_alternative<Static>(method) || std::holds_alternative<Set>(method) ||
+         std::holds_alternative<RigL>(method) || std::holds_alternative<Prune>(method);
+}
+
 Rewired rewire(const Method& method, const RewireRequest& request) {
   check(method);
   check_request(request);
+  if (request.constant_fan_in && (!has_constant_fan_in(method) || request.min_per_neuron != 0))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("rewire of {}: a constant fan-in is kept by the methods set, rigl and "
+                            "prune without min_per_neuron, and the method is {} with {}",
+                            request.name, name_of(method), request.min_per_neuron));
   return std::visit(
       [&](const auto& any) {
         if constexpr (std::is_same_v<decltype(change_of(any, request)), Rewired>)

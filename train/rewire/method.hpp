@@ -38,6 +38,10 @@ struct RewireRequest {
   // least 0. More than `blocks` may then stay.
   std::int64_t min_per_neuron = 0;
 
+  // True: each row of blocks has as many blocks as the others (rewire/rows.hpp) after the rewire,
+  // which drops and adds row by row. For Set, RigL and Prune, without min_per_neuron.
+  bool constant_fan_in = false;
+
   // The optimiser, with the learning rate of this step, and how many steps its state counts, this
   // one included. For TopK only.
   const Optimiser* optimiser = nullptr;
@@ -97,7 +101,7 @@ struct Prune {
 // For single elements.
 struct TopK {
   Search search = Search::Exact;  // Exact finds the same weights as the dense computation would
-  double factor = 4;              // of Search::Sampled: places of the sample / stored weights
+  double factor = 4;  // places of the shortlist or of the sample / stored weights; above 0
   friend bool operator==(const TopK&, const TopK&) = default;
 };
 
@@ -123,6 +127,9 @@ bool is_instead_of_step(const Method& method);
 
 // Returns true if a rewire changes patterns whatever its fraction is.
 bool ignores_fraction(const Method& method);
+
+// Returns true for the methods that keep a constant fan-in: Static, Set, RigL and Prune.
+bool has_constant_fan_in(const Method& method);
 
 // The change of a layer's pattern, and what its new weights begin with.
 struct Rewired {

@@ -13,8 +13,7 @@ namespace {
 using internal::PlaceList;
 using sparse::BlockAt;
 
-constexpr double kShare = 1.0 / 8;   // of the columns of a batch
-constexpr std::int64_t kPlaces = 4;  // of the shortlist for each place that is wanted
+constexpr double kShare = 1.0 / 8;  // of the columns of a batch
 
 // Adds the squares of each column to its sum.
 void add_squares(MatrixView<const float> m, std::vector<double>& sums) {
@@ -101,9 +100,9 @@ std::vector<BlockAt> best_of(std::span<const BlockAt> places, std::span<const fl
 
 std::vector<BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
                                            std::span<const GradientBatch> batches, std::int64_t k,
-                                           Pool pool, std::uint64_t seed, Executor& executor,
-                                           std::string_view name) {
-  const std::int64_t listed = std::min(free_places(taken), kPlaces * k);
+                                           std::int64_t candidates, Pool pool, std::uint64_t seed,
+                                           Executor& executor, std::string_view name) {
+  const std::int64_t listed = std::min(free_places(taken), candidates);
   if (k <= 0 || listed <= k)  // which also refuses a number that is not legal
     return largest_gradients(taken, batches, k, pool, executor, name);
   internal::check_batches(taken, batches, name);

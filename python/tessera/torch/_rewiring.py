@@ -330,13 +330,17 @@ class TopK(Rewiring):
     After the optimiser's step, every `every` steps, places that are not stored make their first step, with a fresh state:
     by the learning rate with Adam. Of all weights the largest magnitudes stay. Optimisers are Adam, AdamW and SGD.
 
-    search  "exact": all places; "shortlist": a sample of the rows of the batch finds four times as many places, whose
-            gradients are then exact; "sampled": factor times as many random places as are stored
+    search  "exact": all places; "shortlist": a sample of the rows of the batch finds factor times as many places as are
+            stored, whose gradients are then exact; "sampled": as many random places; factor is 4 if it is not given
     Layers store single weights (block 1). Other options are those of Rewiring; `fraction` is not read.
     """
 
     _method, _reads_gradients, _legal = "top-k", True, ("search", "factor")
     _steps_too, _ignores_fraction = True, True
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        options.setdefault("factor", 4.0)
+        super()._check_options(options)
 
 
 class RigL(Rewiring):

@@ -68,18 +68,18 @@ std::int64_t most_entrants(const RewireRequest& request, std::int64_t blocks) {
 
 std::vector<BlockAt> places_of_largest(const TopK& method, const RewireRequest& r,
                                        std::int64_t count) {
+  const auto candidates =
+      std::int64_t(std::min(method.factor * double(r.weights.blocks()), double(INT32_MAX)));
   switch (method.search) {
     case Search::Exact:
       if (r.largest_on_machine) return r.largest_on_machine(r.weights, count, Pool::Sum);
       return largest_gradients(r.weights, r.batches, count, Pool::Sum, r.executor, r.name);
     case Search::Shortlist:
-      return shortlisted_gradients(r.weights, r.batches, count, Pool::Sum, r.seed, r.executor,
-                                   r.name);
+      return shortlisted_gradients(r.weights, r.batches, count, candidates, Pool::Sum, r.seed,
+                                   r.executor, r.name);
     case Search::Sampled:
-      return sampled_gradients(
-          r.weights, r.batches, count,
-          std::int64_t(std::min(method.factor * double(r.weights.blocks()), double(INT32_MAX))),
-          Pool::Sum, r.seed, r.executor, r.name);
+      return sampled_gradients(r.weights, r.batches, count, candidates, Pool::Sum, r.seed,
+                               r.executor, r.name);
   }
   return {};
 }
