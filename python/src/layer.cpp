@@ -225,7 +225,7 @@ void Layer::update(const sparse::PatternChange& change) {
 
 namespace {
 
-// What a rewire did to the blocks of a layer.
+// The origin of the blocks of a layer after a rewire.
 struct Moved {
   std::vector<std::int32_t> origin;
   std::vector<std::vector<float>> states;  // of new blocks

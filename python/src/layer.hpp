@@ -80,7 +80,7 @@ struct TrainBackward {
   StampedValues values;  // of train_forward
 };
 
-// What a rewire of a layer is told, beside its method and operands (train::RewireRequest).
+// The options of a rewire of a layer, beside its method and operands (train::RewireRequest).
 struct RewireArguments {
   double fraction = 0;
   std::uint64_t seed = 0;

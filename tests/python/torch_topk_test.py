@@ -90,7 +90,8 @@ def test_densities_follow_their_schedule(method):
     optimiser = torch.optim.Adam(layer.parameters(), lr=0.01)
     due = method(layer, optimiser, every=2, end=12, density=Density(last=0.2, end=9, curve="exponential"), min_per_neuron=1)
     for step in range(1, 13):
-        layer(torch.randn(5, COLS)).square().sum().backward()
+        loss = layer(torch.randn(5, COLS)).square().sum()  # its graph lives on during the next forward pass
+        loss.backward()
         assert due.step() == (step % 2 == 0)
         if step % 2 == 0:
             share = max(0.2, 0.2 ** (step / 9))
@@ -108,7 +109,7 @@ def test_neurons_that_die_are_told_and_those_that_keep_a_weight_live():
     optimiser = torch.optim.SGD(layer.parameters(), lr=0.0)
     due = Prune(layer, optimiser, every=1, end=1, density=Density(last=0.1, end=1, first=0.3))
     layer(torch.randn(2, COLS)).sum().backward()
-    with pytest.warns(RuntimeWarning, match="step 1: . neurons have no weight.*min_per_neuron=1"):
+    with pytest.warns(RuntimeWarning, match="step 1: .+ neurons have no weight.*min_per_neuron=1"):
         due.step()
     assert due.dead_neurons() >= 1
     layer = SparseLinear(COLS, ROWS, density=0.05, min_per_neuron=1)

@@ -78,6 +78,10 @@ train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& da
   return options;
 }
 
+double density_of(const sparse::Csr<float>& m) {
+  return double(m.blocks()) / double(m.block_rows() * m.block_cols());
+}
+
 template <class L>
 std::vector<std::string> notes_of(const train::Network<L>& network) {
   std::vector<std::string> notes;
@@ -88,7 +92,7 @@ std::vector<std::string> notes_of(const train::Network<L>& network) {
     pads = pads || whole.x != p.size.x || whole.y != p.size.y;
     notes.push_back(fmt::format("layer {}: {} x {}, blocks of {} x {}, {} weights, density {:.4f}",
                                 i + 1, p.size.x, p.size.y, p.block.rows, p.block.cols,
-                                network.weights(i).values.size(), p.density));
+                                network.weights(i).values.size(), density_of(network.weights(i))));
   }
   if (pads) notes.push_back("sides that are no multiple of the block are padded with zeros");
   return notes;

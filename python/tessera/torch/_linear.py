@@ -178,7 +178,12 @@ class SparseLinear(Passes, nn.Module):
     def _take(self, arrays: Any, values: Tensor) -> None:
         """Take another pattern with its values; the parameter stays the same object."""
         self.indptr, self.indices = torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1])
-        self.values.data = values.to(self.values.dtype)
+        kind = self.values.dtype
+        if values.numel() != self.values.numel():
+            # A graph that is alive, such as that of the last loss, holds the node that adds up the gradients of the old
+            # length. torch makes another one for another type.
+            self.values.data = torch.empty(0, dtype=torch.float32 if kind == torch.float64 else torch.float64)
+        self.values.data = values.to(kind)
         self.values.grad = None
         self._changes += 1
         self.refresh()
