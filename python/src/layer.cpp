@@ -271,6 +271,7 @@ py::tuple Layer::rewire(const train::Method& method, const RewireArguments& argu
                     .executor = *executor_,
                     .blocks = arguments.blocks,
                     .min_per_neuron = arguments.min_per_neuron,
+                    .constant_fan_in = arguments.constant_fan_in,
                     .optimiser = arguments.optimiser ? &*arguments.optimiser : nullptr,
                     .optimiser_steps = arguments.optimiser_steps});
   }();

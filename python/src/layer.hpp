@@ -85,6 +85,7 @@ struct RewireArguments {
   double fraction = 0;
   std::uint64_t seed = 0;
   std::int64_t blocks = -1, min_per_neuron = 0;
+  bool constant_fan_in = false;
   std::optional<train::Optimiser> optimiser;
   std::int64_t optimiser_steps = 0;
 };

@@ -17,6 +17,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/density.hpp"
 #include "tessera/train/rewire/neurons.hpp"
+#include "tessera/train/rewire/rows.hpp"
 #include "tessera/train/rewire/schedule.hpp"
 
 namespace py = pybind11;
@@ -80,12 +81,16 @@ double rewire_fraction(std::int64_t step, double fraction, std::int64_t begin, s
   return schedule_of(fraction, begin, end, every).at(step);
 }
 
+// Returns a random pattern; of min_per_neuron and constant_fan_in one at most.
 py::tuple random_pattern(std::int64_t rows, std::int64_t cols, std::int64_t block_rows,
                          std::int64_t block_cols, double density, std::uint64_t seed,
-                         std::int64_t min_per_neuron) {
-  sparse::Csr<float> pattern =
-      sparse::random_pattern(rows, cols, {block_rows, block_cols}, density, seed);
+                         std::int64_t min_per_neuron, bool constant_fan_in) {
+  const BlockShape block{block_rows, block_cols};
+  sparse::Csr<float> pattern = sparse::random_pattern(rows, cols, block, density, seed);
+  if (constant_fan_in && min_per_neuron != 0)
+    throw Error(ErrorCode::InvalidArgument, "give min_per_neuron or constant_fan_in, not both");
   if (min_per_neuron != 0) pattern = train::with_least_per_neuron(pattern, min_per_neuron, seed);
+  if (constant_fan_in) pattern = train::random_even_rows(rows, cols, block, pattern.blocks(), seed);
   return arrays_from_csr(pattern);
 }
 
@@ -181,7 +186,7 @@ void add_rewire(py::module_& module) {
   module.def("_rewire_fraction", &rewire_fraction, "step"_a, "fraction"_a, "begin"_a, "end"_a,
              "every"_a);
   module.def("_random_pattern", &random_pattern, "rows"_a, "cols"_a, "block_rows"_a, "block_cols"_a,
-             "density"_a, "seed"_a, "min_per_neuron"_a = 0);
+             "density"_a, "seed"_a, "min_per_neuron"_a = 0, "constant_fan_in"_a = false);
 }
 
 }  // namespace tessera::python

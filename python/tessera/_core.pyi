@@ -94,6 +94,7 @@ class Layer:
         search: str,
         blocks: int,
         min_per_neuron: int,
+        constant_fan_in: bool,
         rule: str,
         numbers: list[float],
         steps: int,
@@ -129,7 +130,14 @@ def _scheduled_density(
 def _carried(origin: NDArray[np.int64], numbers: Any, count: int, area: int) -> NDArray[np.float32]: ...
 def _erdos_renyi(sizes: list[tuple[int, int]], block: tuple[int, int], density: float) -> list[float]: ...
 def _random_pattern(
-    rows: int, cols: int, block_rows: int, block_cols: int, density: float, seed: int, min_per_neuron: int = 0
+    rows: int,
+    cols: int,
+    block_rows: int,
+    block_cols: int,
+    density: float,
+    seed: int,
+    min_per_neuron: int = 0,
+    constant_fan_in: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]: ...
 
 def _spmm(

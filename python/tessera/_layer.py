@@ -225,6 +225,7 @@ class Layer(_core.Layer):
         factor: float = 2.0,
         density: float | None = None,
         min_per_neuron: int = 0,
+        constant_fan_in: bool = False,
     ) -> NDArray[np.int64]:
         """Drop the smallest blocks and grow as many, as training with a changing pattern does.
 
@@ -237,6 +238,7 @@ class Layer(_core.Layer):
         exclude   "kept": a block that was just dropped may come back; "original": it may not
         density   of the new pattern: more or fewer blocks grow than are dropped; None: as it is
         min_per_neuron  blocks that each row and column of blocks keeps, its largest ones
+        constant_fan_in  True: each row of blocks has as many as the others, and changes by itself; not for "sampled"
 
         Return, for each block of the new pattern, its position in the old one, or -1 if it is new:
         what belongs to weights, such as an optimiser's momentum, moves by it.
@@ -245,7 +247,7 @@ class Layer(_core.Layer):
             raise InvalidArgument("top-k compares places with an optimiser's step: use tessera.torch.TopK or tessera train")
         return self._rewired(
             method, fraction=fraction, dq=dq, s=s, seed=seed, pool=pool, exclude=exclude, factor=factor, density=density,
-            min_per_neuron=min_per_neuron,
+            min_per_neuron=min_per_neuron, constant_fan_in=constant_fan_in,
         )[0]
 
     def _rewired(
@@ -262,6 +264,7 @@ class Layer(_core.Layer):
         search: str = "exact",
         density: float | None = None,
         min_per_neuron: int = 0,
+        constant_fan_in: bool = False,
         rule: tuple[str, list[float], int] = ("", [], 0),
     ) -> tuple[NDArray[np.int64], list[NDArray[np.float32]]]:
         """Return what rewire() does, and what an optimiser's state has at new places; rule is its name, numbers and steps."""
@@ -271,7 +274,7 @@ class Layer(_core.Layer):
         return self._rewire(
             text("method", method), number("fraction", fraction), all_dq, all_s, seed_number(seed), text("pool", pool),
             text("exclude", exclude), number("factor", factor), text("search", search), self._blocks_at(density),
-            whole_number("min_per_neuron", min_per_neuron, 0), *rule,
+            whole_number("min_per_neuron", min_per_neuron, 0), bool(constant_fan_in), *rule,
         )
 
     def _blocks_at(self, density: float | None) -> int:

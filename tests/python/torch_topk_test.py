@@ -116,7 +116,22 @@ def test_neurons_that_die_are_told_and_those_that_keep_a_weight_live():
     assert int(layer.indptr.diff().min()) >= 1 and set(layer.indices.tolist()) == set(range(COLS))
 
 
+@pytest.mark.parametrize("method", [Prune, RigL, SET])
+def test_rows_keep_a_constant_fan_in(method):
+    layer = SparseLinear(COLS, ROWS, density=0.3, constant_fan_in=True)
+    assert set(layer.indptr.diff().tolist()) == {12}
+    optimiser = torch.optim.SGD(layer.parameters(), lr=0.01)
+    due = method(layer, optimiser, every=1, end=4, density=Density(last=0.2, end=3, first=0.3), constant_fan_in=True)
+    for _ in range(4):
+        layer(torch.randn(5, COLS)).square().sum().backward()
+        due.step()
+        assert int(layer.indptr.diff().max() - layer.indptr.diff().min()) <= 1
+    assert layer.values.numel() == 192 and set(layer.indptr.diff().tolist()) == {8}
+
+
 BAD = {
+    "top-k with a constant fan-in": (lambda: TopK(net(), None, end=300, constant_fan_in=True), ts.InvalidArgument, "RigL, SET and Prune"),
+    "two rules of rows": (lambda: SparseLinear(8, 8, min_per_neuron=1, constant_fan_in=True), ts.InvalidArgument, "not both"),
     "Static with a density": (lambda: Static(net(), None, end=3, density=Density(0.1, 2)), ts.InvalidArgument, "changes no density"),
     "Prune without a density": (lambda: Prune(net(), None, end=3), ts.InvalidArgument, "needs a density that falls"),
     "Prune that grows": (lambda: Prune(net(), None, every=1, end=3, density=Density(0.9, 2, first=0.1)), ts.InvalidArgument, "that falls"),

@@ -35,6 +35,7 @@ class SparseLinear(Passes, nn.Module):
     threads   threads of a pass; 0: one for each core
     batch     the batch that the layer is cut for; any other one works as well
     min_per_neuron  blocks that each row and column of blocks has at least in the first pattern
+    constant_fan_in  True: each row of blocks has as many as the others in the first pattern
     activation  "relu" applies it in the same pass, and its derivative in the backward pass; "none"
 
     values    nn.Parameter [nnz], float32, in the order of a CSR matrix (BSR for blocks)
@@ -66,6 +67,7 @@ class SparseLinear(Passes, nn.Module):
         activation: str | None = "none",
         device: Any = None,
         min_per_neuron: int = 0,
+        constant_fan_in: bool = False,
     ) -> None:
         super().__init__()
         if device is not None and torch.device(device).type != "cpu":
@@ -80,7 +82,7 @@ class SparseLinear(Passes, nn.Module):
         share = patterns.share_of(density, sparsity, 0.1)
         assert share is not None
         indptr, indices, count = patterns.drawn(
-            self.out_features, self.in_features, self.block, share, whole_number("min_per_neuron", min_per_neuron, 0)
+            self.out_features, self.in_features, self.block, share, whole_number("min_per_neuron", min_per_neuron, 0), bool(constant_fan_in)
         )
         self.register_buffer("indptr", indptr)
         self.register_buffer("indices", indices)

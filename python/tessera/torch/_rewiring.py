@@ -91,6 +91,7 @@ class Rewiring:
     seed      of random growth
     density   a Density: the layers' densities change with the rewires; None: they stay
     min_per_neuron  blocks that each row and column of blocks of a layer keeps, its largest ones
+    constant_fan_in  True: rows of blocks of a layer have equal numbers, and change one by one; of RigL, SET and Prune
     progress  True: a bar of tqdm up to `end`, with the last rewire beside it
 
     history   a Change for each layer and rewire; plot() draws it
@@ -116,6 +117,7 @@ class Rewiring:
         seed: int = 0,
         density: Density | None = None,
         min_per_neuron: int = 0,
+        constant_fan_in: bool = False,
         progress: bool = False,
         **options: Any,
     ) -> None:
@@ -132,6 +134,9 @@ class Rewiring:
         self.optimiser, self.seed, self.options = optimiser, seed_number(seed), options
         self.schedule = (number("fraction", fraction), begin, int(end), whole_number("every", every))
         self.density, self.min_per_neuron = density, whole_number("min_per_neuron", min_per_neuron, 0)
+        self.constant_fan_in = bool(constant_fan_in)
+        if self.constant_fan_in and (self.min_per_neuron > 0 or self._method in ("sampled", "top-k")):
+            raise InvalidArgument("constant_fan_in is kept by RigL, SET and Prune without min_per_neuron; leave it out")
         self.steps = 0
         self.history: list[Change] = []
         self._dead = self.dead_neurons()
@@ -145,7 +150,7 @@ class Rewiring:
     def _check_options(self, options: dict[str, Any]) -> None:
         unknown = sorted(set(options) - set(self._legal))
         if unknown:
-            legal = ", ".join(("end", "every", "fraction", "begin", "seed", "density", "min_per_neuron", "progress", *self._legal))
+            legal = ", ".join(("end", "every", "fraction", "begin", "seed", "density", "min_per_neuron", "constant_fan_in", "progress", *self._legal))
             raise TypeError(f"{type(self).__name__} has no option {unknown[0]}; its options are {legal}")
         given: dict[str, Any] = {"pool": "sum", "exclude": "kept", "factor": 2.0, "search": "exact", **options}
         _core._check_method(
@@ -251,6 +256,7 @@ class Rewiring:
             seed=self.seed + self.steps * len(self.layers) + index,
             density=self.density_at(self.steps),
             min_per_neuron=self.min_per_neuron,
+            constant_fan_in=self.constant_fan_in,
             **self.options,
         )
         new = np.flatnonzero(origin < 0)
