@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -20,7 +19,7 @@
 namespace tessera::host {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 struct Point {
   double at, value;
@@ -174,7 +173,7 @@ std::string to_json(const HostRates& rates) {
                {"cpu_model", rates.cpu_model},
                {"dense_kernel", rates.dense_kernel}};
   each_figure(rates, [&](const char* key, double value) { json[key] = value; });
-  std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json.dump(1);
   text.resize(text.size() - 2);  // the closing brace and its line
   text += ",\n \"kernels\": [";
   for (const KernelRate& k : rates.kernels)

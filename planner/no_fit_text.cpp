@@ -60,7 +60,7 @@ Json json_of(const Relaxation& r) {
           {"batch", r.batch},
           {"runs", r.runs},
           {"availableMemoryProportion", r.memory_proportion},
-          {"block", {r.block.rows, r.block.cols}},
+          {"block", json::List{r.block.rows, r.block.cols}},
           {"density", r.density},
           {"cycles", r.cycles.value},
           {"totalCycles", r.total_cycles.value}};
@@ -164,7 +164,7 @@ std::string to_text(const NoFit& n) {
 
 std::string to_json(const NoFit& n) {
   Json json = {{"request", n.request}, {"tightest", json_of(n.tightest)}};
-  for (const char* list : {"methods", "relaxations", "noHelp"}) json[list] = Json::array();
+  for (const char* list : {"methods", "relaxations", "noHelp"}) json[list] = json::List();
   for (const Obstacle& o : n.methods) json["methods"].push_back(json_of(o));
   for (const Relaxation& r : n.relaxations) json["relaxations"].push_back(json_of(r));
   for (const RelaxationKind kind : n.no_help) json["noHelp"].push_back(to_string(kind));

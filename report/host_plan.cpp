@@ -56,7 +56,7 @@ Json way_json(const HostWay& way) {
   Json json = {{"name", way.name()}, {"method", way.is_dense ? "dense" : "sparse"}};
   if (!way.is_dense)
     json.update(Json{{"block_rows", way.block.rows}, {"block_cols", way.block.cols}});
-  json["passes"] = Json::array();
+  json["passes"] = json::List();
   for (const auto& [pass, f] : way.passes)
     json["passes"].push_back({{"pass", to_string(pass)},
                               {"copy_seconds", f.copy_seconds},
@@ -69,7 +69,7 @@ Json way_json(const HostWay& way) {
 }
 
 Json how_json() {
-  Json how = Json::object();
+  Json how = json::Object();
   for (const char* figure :
        {"copy_seconds", "kernel_seconds", "stream_seconds", "result_seconds", "forecast_seconds"})
     how[figure] = "modelled";
@@ -140,7 +140,7 @@ std::string to_text(const HostPlan& plan) {
 }
 
 std::string to_json(const HostPlan& plan) {
-  Json notes = Json::array(), passes = Json::array(), ways = Json::array();
+  Json notes = json::List(), passes = json::List(), ways = json::List();
   if (!plan.found.note.empty()) notes.push_back(plan.found.note);
   for (const auto& [pass, cells] : plan.cells)
     passes.push_back({{"pass", to_string(pass)}, {"cells", internal::cells_json(cells)}});
@@ -157,7 +157,7 @@ std::string to_json(const HostPlan& plan) {
       {"passes", std::move(passes)},
       {"ways", std::move(ways)},
       {"fastest", plan.fastest().name()}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document.dump(2) + "\n";
 }
 
 }  // namespace tessera::report

@@ -103,13 +103,13 @@ std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
 // Encodes the weights of all layers, or takes those of sparse layers from --buckets. Returns the
 // seconds that this takes.
 double give_weights(runtime::Network& network, const NetworkFile& file, const NetworkArguments& a) {
-  std::vector<std::string> parts;
+  NetworkBuckets parts;
   if (!a.buckets.empty()) parts = read_network_buckets(a.buckets, file.spec);
   std::chrono::duration<double> encoding{};
   for (std::int64_t l = 0; l < std::ssize(file.weights); ++l) {
     if (!parts.empty() && !file.spec.layers[std::size_t(l)].dense) {
       const auto start = std::chrono::steady_clock::now();
-      restore_layer(network, l, parts[std::size_t(l)], a.buckets);
+      restore_layer(network, l, *parts[std::size_t(l)], a.buckets);
       encoding += std::chrono::steady_clock::now() - start;
       continue;
     }

@@ -67,9 +67,19 @@ std::unique_ptr<study::CostModel> measured_model(const Problem& problem, double 
 }
 
 std::string choose_block(LayerArguments& a, const planner::Options& base) {
+  LayerArguments file = a;
+  const auto ones = a.chooses_block ? load_pattern(file) : std::nullopt;
+  return choose_block(a, base, ones ? &*ones : nullptr);
+}
+
+std::string choose_block(LayerArguments& a, const planner::Options& base,
+                         const sparse::Csr<double>* ones) {
   if (!a.chooses_block) return {};
   LayerArguments sized = a;
-  const auto ones = load_pattern(sized);
+  if (ones != nullptr) {
+    sized.output_size = ones->rows;
+    sized.input_size = ones->cols;
+  }
   Problem layer = problem_of(sized);
   std::unique_ptr<study::CostModel> model;
   if (is_host(a)) {
@@ -79,7 +89,7 @@ std::string choose_block(LayerArguments& a, const planner::Options& base) {
     model = planned_model(sized, layer, make_machine(sized), base);
   }
   std::vector<study::Cost> costs =
-      study::in_square_blocks(*model, {.density = a.density, .pattern = ones ? &*ones : nullptr});
+      study::in_square_blocks(*model, {.density = a.density, .pattern = ones});
   std::ranges::sort(costs, {}, [](const study::Cost& c) {
     return std::tuple(!c.value, c.value.value_or(0), c.block.rows);
   });

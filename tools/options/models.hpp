@@ -46,4 +46,8 @@ std::unique_ptr<study::CostModel> measured_model(const Problem& problem, double 
 // load_weights(), make_machine() and make_options().
 std::string choose_block(LayerArguments& arguments, const planner::Options& base);
 
+// Does the same for a pattern that was read already, as elements; nullptr: it is random.
+std::string choose_block(LayerArguments& arguments, const planner::Options& base,
+                         const sparse::Csr<double>* ones);
+
 }  // namespace tessera::tools

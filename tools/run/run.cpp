@@ -22,7 +22,6 @@
 #include "tessera/tools/options/dense_verdict.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
-#include "tessera/tools/options/models.hpp"
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/tools/options/static_option.hpp"
 #include "tessera/tools/run/bucket_file.hpp"
@@ -178,15 +177,14 @@ std::string explanation_text(const Arguments& a, const LayerRun& run, const Weig
   return text;
 }
 
-// Adds what is known of other layers to a report that somebody reads. A file is read again, because
-// the weights of the run are in whole blocks.
-void add_outlook(const Arguments& a, LayerRun& run) {
+// Adds what is known of other layers to a report that somebody reads. The pattern of a file is
+// counted in blocks of its elements, because the weights of the run are in whole blocks.
+void add_outlook(const Arguments& a, const Weights& weights, LayerRun& run) {
   report::LayerReport& report = run.report;
   const auto comparison = dense_comparison(report);
   const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
   if (!comparison || !is_read || a.is_static || is_interrupted()) return;
-  LayerArguments file = a;
-  const auto ones = comparison->sparse_wins() ? std::nullopt : load_pattern(file);
+  const auto ones = comparison->sparse_wins() ? std::nullopt : pattern_of_file(weights);
   // The study prices passes, so the dense side is that without the move of a product's operand.
   report::DenseBaseline dense = report.dense;
   if (const auto move = move_of(a, report); move && dense.plan)
@@ -322,11 +320,10 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
                 fmt::format("--trace-tiles: the last tile is {}, but {} has tiles 0..{}",
                             a.trace_first_tile + a.trace_tiles - 1, printable(machine.name),
                             machine.tiles - 1));
-  const std::string block_choice = choose_block(a, {});
+  std::string block_choice;
   Weights weights = given_weights != nullptr ? *given_weights
                     : file                   ? file->weights
-                    : a.product              ? make_product_weights(a)
-                                             : make_weights(a);
+                                             : make_weights_of_run(a, block_choice);
   a.batch_size = batch_of(a, weights);
   progress.set("planning");
   if (a.is_static) use_kernel_blocks(weights);
@@ -370,7 +367,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
   add_other_side(a, weights, run);
   build_and_run(a, weights, run, progress);
   progress.set("comparing with dense");
-  add_outlook(a, run);
+  add_outlook(a, weights, run);
   return run;
 }
 

@@ -1,4 +1,4 @@
-#include "tessera/io/internal/archive.hpp"
+#include "tessera/io/internal/zip.hpp"
 
 #include <fmt/format.h>
 
@@ -31,19 +31,19 @@ namespace {
 
 }  // namespace
 
-struct Archive::State {};
-Archive::Archive(std::string_view, std::string_view) { refuse(); }
-Archive::Archive(const InputFile&, const std::string&) { refuse(); }
-Archive::~Archive() = default;
-bool Archive::has(const std::string&) const { refuse(); }
-std::string Archive::read(const std::string&) { refuse(); }
-void Archive::read_pieces(const std::string&, const std::function<bool(std::string_view)>&) {
+struct ZipArchive::State {};
+ZipArchive::ZipArchive(std::string_view, std::string_view) { refuse(); }
+ZipArchive::ZipArchive(const InputFile&, const std::string&) { refuse(); }
+ZipArchive::~ZipArchive() = default;
+bool ZipArchive::has(const std::string&) const { refuse(); }
+std::string ZipArchive::read(const std::string&) { refuse(); }
+void ZipArchive::read_pieces(const std::string&, const std::function<bool(std::string_view)>&) {
   refuse();
 }
-std::int64_t Archive::declared_bytes(const std::string&) const { refuse(); }
-std::int64_t Archive::packed_bytes() const { refuse(); }
+std::int64_t ZipArchive::declared_bytes(const std::string&) const { refuse(); }
+std::int64_t ZipArchive::packed_bytes() const { refuse(); }
 struct Unpacking::State {};
-Unpacking::Unpacking(Archive&, const std::string&) { refuse(); }
+Unpacking::Unpacking(ZipArchive&, const std::string&) { refuse(); }
 Unpacking::~Unpacking() = default;
 std::string Unpacking::next(std::size_t) { refuse(); }
 std::string pack(const Members&, PackLevel) { refuse(); }
@@ -70,7 +70,7 @@ using File = std::unique_ptr<zip_file_t, Close>;
 
 bool can_unpack() { return true; }
 
-struct Archive::State {
+struct ZipArchive::State {
   std::string_view name;
   Handle handle;
   std::map<std::string, zip_uint64_t> index_of;
@@ -88,8 +88,8 @@ struct Archive::State {
   void check(zip_uint64_t size, const std::string& member) const;
 };
 
-void Archive::State::open(zip_uint64_t bytes,
-                          const std::function<zip_source_t*(zip_error_t&)>& make_source) {
+void ZipArchive::State::open(zip_uint64_t bytes,
+                             const std::function<zip_source_t*(zip_error_t&)>& make_source) {
   packed = bytes;
   // Beyond 4 GiB the product would not fit its type.
   most = std::min(kMostBytes, std::max(kAlwaysAllowed, kMostRatio * std::min(kMostBytes, bytes)));
@@ -103,7 +103,7 @@ void Archive::State::open(zip_uint64_t bytes,
   if (handle == nullptr) fail("this is not a zip archive: " + why);
 }
 
-void Archive::State::list() {
+void ZipArchive::State::list() {
   const zip_int64_t count = zip_get_num_entries(handle.get(), 0);
   for (zip_uint64_t i = 0; i < zip_uint64_t(count); ++i) {
     const char* const member = zip_get_name(handle.get(), i, 0);
@@ -112,7 +112,7 @@ void Archive::State::list() {
   }
 }
 
-void Archive::State::check(zip_uint64_t size, const std::string& member) const {
+void ZipArchive::State::check(zip_uint64_t size, const std::string& member) const {
   if (size <= most - total) return;
   fail(fmt::format("the archive unpacks to more than {} bytes at {}; the limits are {} times the "
                    "bytes of the archive (16 MiB is always allowed) and 4 GiB",
@@ -120,7 +120,7 @@ void Archive::State::check(zip_uint64_t size, const std::string& member) const {
        ErrorCode::LimitExceeded);
 }
 
-zip_stat_t Archive::State::find(const std::string& member) const {
+zip_stat_t ZipArchive::State::find(const std::string& member) const {
   const auto found = index_of.find(member);
   zip_stat_t stat;
   if (found == index_of.end() || zip_stat_index(handle.get(), found->second, 0, &stat) != 0)
@@ -128,14 +128,14 @@ zip_stat_t Archive::State::find(const std::string& member) const {
   return stat;
 }
 
-File Archive::State::open_member(const zip_stat_t& stat, const std::string& member) const {
+File ZipArchive::State::open_member(const zip_stat_t& stat, const std::string& member) const {
   File file(zip_fopen_index(handle.get(), stat.index, 0));
   if (file == nullptr)
     fail(fmt::format("{}: {}", internal::quoted(member), zip_strerror(handle.get())));
   return file;
 }
 
-Archive::Archive(std::string_view bytes, std::string_view name)
+ZipArchive::ZipArchive(std::string_view bytes, std::string_view name)
     : state_(std::make_unique<State>()) {
   state_->name = name;
   state_->open(bytes.size(), [&](zip_error_t& error) {
@@ -144,7 +144,7 @@ Archive::Archive(std::string_view bytes, std::string_view name)
   state_->list();
 }
 
-Archive::Archive(const InputFile& file, const std::string& path)
+ZipArchive::ZipArchive(const InputFile& file, const std::string& path)
     : state_(std::make_unique<State>()) {
   state_->name = path;
   state_->open(zip_uint64_t(file.bytes()), [&](zip_error_t& error) {
@@ -153,17 +153,19 @@ Archive::Archive(const InputFile& file, const std::string& path)
   state_->list();
 }
 
-Archive::~Archive() = default;
+ZipArchive::~ZipArchive() = default;
 
-bool Archive::has(const std::string& member) const { return state_->index_of.count(member) != 0; }
+bool ZipArchive::has(const std::string& member) const {
+  return state_->index_of.count(member) != 0;
+}
 
-std::int64_t Archive::declared_bytes(const std::string& member) const {
+std::int64_t ZipArchive::declared_bytes(const std::string& member) const {
   return std::int64_t(state_->find(member).size);
 }
 
-std::int64_t Archive::packed_bytes() const { return std::int64_t(state_->packed); }
+std::int64_t ZipArchive::packed_bytes() const { return std::int64_t(state_->packed); }
 
-std::string Archive::read(const std::string& member) {
+std::string ZipArchive::read(const std::string& member) {
   std::string text;
   read_pieces(member, [&](std::string_view piece) {
     text += piece;
@@ -172,8 +174,8 @@ std::string Archive::read(const std::string& member) {
   return text;
 }
 
-void Archive::read_pieces(const std::string& member,
-                          const std::function<bool(std::string_view piece)>& take) {
+void ZipArchive::read_pieces(const std::string& member,
+                             const std::function<bool(std::string_view piece)>& take) {
   State& s = *state_;
   const zip_stat_t stat = s.find(member);
   s.check(stat.size, member);
@@ -196,13 +198,13 @@ void Archive::read_pieces(const std::string& member,
 }
 
 struct Unpacking::State {
-  const Archive::State& archive;
+  const ZipArchive::State& archive;
   std::string member;
   File file;
 };
 
-Unpacking::Unpacking(Archive& archive, const std::string& member) {
-  const Archive::State& all = *archive.state_;
+Unpacking::Unpacking(ZipArchive& archive, const std::string& member) {
+  const ZipArchive::State& all = *archive.state_;
   state_.reset(new State{all, member, all.open_member(all.find(member), member)});
 }
 

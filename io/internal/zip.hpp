@@ -20,17 +20,17 @@ bool can_unpack();
 // read from one object may unpack to max(16 MiB, 256 times the bytes of the archive) together, and
 // to 4 GiB at most. The bytes, the file and the name must outlive the object, which is for one
 // thread at a time.
-class Archive {
+class ZipArchive {
  public:
   // Throws Error{BadInput} "<name>: ..." if the bytes are no archive or contain a name twice.
-  Archive(std::string_view bytes, std::string_view name);
+  ZipArchive(std::string_view bytes, std::string_view name);
 
   // The same for a file, of which only what is asked for is read.
-  Archive(const InputFile& file, const std::string& path);
-  ~Archive();
+  ZipArchive(const InputFile& file, const std::string& path);
+  ~ZipArchive();
 
-  Archive(const Archive&) = delete;
-  Archive& operator=(const Archive&) = delete;
+  ZipArchive(const ZipArchive&) = delete;
+  ZipArchive& operator=(const ZipArchive&) = delete;
 
   bool has(const std::string& member) const;
 
@@ -61,7 +61,7 @@ class Unpacking {
  public:
   // Throws Error{BadInput} if the file is missing, damaged or encrypted. The archive must outlive
   // the object, and is used by nobody else meanwhile.
-  Unpacking(Archive& archive, const std::string& member);
+  Unpacking(ZipArchive& archive, const std::string& member);
   ~Unpacking();
 
   // Returns the next bytes of the file: `most`, or fewer at its end. Throws Error{BadInput} if they
