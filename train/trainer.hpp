@@ -77,6 +77,9 @@ class Trainer {
   // operands of the network do.
   Loss evaluate();
 
+  // Returns true if this step, counted from 1, changes patterns by the options.
+  bool rewires_at(std::int64_t step) const;
+
   const TrainReport& report() const { return state_.report; }
   std::int64_t steps_per_epoch() const { return batches_.count(); }
   const TrainOptions& options() const { return options_; }
@@ -91,7 +94,6 @@ class Trainer {
 
  private:
   void check_loss(const Loss& loss, const char* name, std::int64_t step) const;
-  bool rewires_at(std::int64_t step) const;
   void step_weights();
   Optimiser optimiser_now() const;
   std::vector<std::int64_t> blocks_wanted() const;
