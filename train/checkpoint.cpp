@@ -155,7 +155,7 @@ void check_figures(const io::Archive& archive, const Trainer<L>& trainer, const 
   before = -1;
   for (const RewireFigures& r : report.rewires) {
     require(r.step > before && r.step <= report.steps && r.moved >= 0 && is_share(r.fraction) &&
-                is_share(r.ever_active) && (r.step == 0 || options.schedule.at(r.step) > 0),
+                is_share(r.ever_active) && (r.step == 0 || trainer.rewires_at(r.step)),
             "the step of a rewire", r.step);
     before = r.step;
   }

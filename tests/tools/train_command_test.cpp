@@ -97,7 +97,7 @@ json without_seconds(const std::string& text) {
 }
 
 TEST_F(TrainCommand, PrintsALineForEachEpoch) {
-  const Outcome outcome = train({});
+  const Outcome outcome = train({"--min-per-neuron", "1"});
   EXPECT_EQ(outcome.exit, tools::kOk) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("layer 1: 30 x 20"), HasSubstr("epoch   1  loss "),
                                  HasSubstr("epoch   4  loss ")));
@@ -247,6 +247,48 @@ TEST_F(TrainCommand, UsesTheFirstImagesOnly) {
   EXPECT_EQ(few["sparse"]["steps"], 4 * 3);
 }
 
+TEST_F(TrainCommand, TakesTheDensityDownAndGoesOnFromTheMiddle) {
+  const std::string file = folder_ / "run.safetensors";
+  for (const std::string method : {"prune", "top-k", "rigl"}) {
+    std::filesystem::remove(file);
+    const std::vector<std::string> words = {
+        "--json", "--method",  method, "--density-schedule", "cubic", "--min-per-neuron",
+        "1",      "--density", "0.2",  "--optimiser",        "adam",  "--checkpoint",
+        file};
+    const Outcome whole = train(words);
+    ASSERT_EQ(whole.exit, tools::kOk) << whole.err;
+    const json figures = json::parse(whole.out);
+    EXPECT_EQ(figures["dead_neurons"], 0);
+    EXPECT_EQ(figures["density_schedule"]["curve"], "cubic");
+    EXPECT_LT(figures["sparse"]["epochs"][3]["loss"], figures["sparse"]["epochs"][0]["loss"]);
+    std::vector<std::string> again = words;
+    again[again.size() - 2] = "--resume";
+    EXPECT_EQ(without_seconds(train(again).out)["sparse"], without_seconds(whole.out)["sparse"]);
+    std::vector<std::string> text(words.begin() + 1, words.end() - 2);
+    EXPECT_THAT(train(text).out, AllOf(HasSubstr("density 1.0000"), HasSubstr(" %  density ")));
+  }
+}
+
+TEST_F(TrainCommand, TellsOfDeadNeuronsAndKeepsThemAlive) {
+  const std::vector<std::string> words = {"--json", "--density", "0.06"};
+  std::vector<std::string> kept = words;
+  kept.insert(kept.end(), {"--min-per-neuron", "1"});
+  const Outcome dying = train(words), living = train(kept);
+  EXPECT_GT(json::parse(dying.out)["dead_neurons"], 0);
+  EXPECT_THAT(dying.err, HasSubstr("of 30 hidden neurons are dead"));
+  EXPECT_EQ(json::parse(living.out)["dead_neurons"], 0);
+  EXPECT_EQ(living.err, "");
+}
+
+TEST_F(TrainCommand, SearchesTheLargestWeightsInThreeWays) {
+  for (const std::string search : {"exact", "shortlist", "sampled"}) {
+    const Outcome outcome = train({"--json", "--method", "top-k", "--search", search});
+    ASSERT_EQ(outcome.exit, tools::kOk) << outcome.err;
+    const json figures = json::parse(outcome.out);
+    EXPECT_GT(figures["sparse"]["rewires"][1]["moved"], 0);
+  }
+}
+
 TEST_F(TrainCommand, RefusesTheCheckpointOfAnotherRun) {
   const std::string file = folder_ / "run.safetensors";
   train({"--checkpoint", file});
@@ -285,6 +327,16 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   refused({"--data", folder_ / "nothing"}, tools::kBadInput, "dataset-fashion-mnist");
   refused({"--factor", "3"}, tools::kUsage, "--method sampled only");
   refused({"--data-type", "half"}, tools::kUsage, "modelled --machine only");
+  refused({"--search", "exact"}, tools::kUsage, "--method top-k only");
+  refused({"--method", "top-k", "--factor", "3"}, tools::kUsage, "--search shortlist");
+  refused({"--method", "top-k", "--fraction", "0.1"}, tools::kUsage, "set, rigl or sampled only");
+  refused({"--method", "top-k", "--block", "4"}, tools::kUsage, "must be 1");
+  refused({"--method", "prune"}, tools::kUsage, "needs --density-schedule");
+  refused({"--method", "static", "--density-schedule", "cubic"}, tools::kUsage, "pattern changes");
+  refused({"--first-density", "0.5"}, tools::kUsage, "--density-schedule only");
+  refused({"--density-schedule", "cubic", "--every", "40"}, tools::kUsage,
+          "last rewire is at step");
+  refused({"--density", "0.02", "--min-per-neuron", "2"}, tools::kUsage, "density of");
   refused({"--method", "dense"}, tools::kUsage, "stores all weights");
   refused({"--layers", "21,30,10"}, tools::kUsage, "images have 20 pixels");
   refused({"--density", "0.0001"}, tools::kUsage, "has no block");
