@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/candidate_chain.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/planner.hpp"
@@ -89,11 +90,13 @@ std::size_t first_equal(const NetworkSpec& spec, const std::vector<Problem>& pro
 Plan dense_layer_plan(const Problem& problem, const device::Machine& machine, Options options) {
   options.constraints = {.use_dense = true};
   options.operand_placement = Placement::EvenSpread;
-  Plan plan = plan_or_throw(problem, machine, options);
-  if (!plan.dense)
+  if (!internal::wants_no_buckets(options))
     throw Error(ErrorCode::InvalidArgument,
                 "dense layers of a network have no buckets; leave poplibsParity and "
                 "partitioner.forceBucketSpills out");
+  PlanResult result = internal::plan_without_buckets(problem, machine, options, nullptr);
+  if (!result.has_plan) throw Error(ErrorCode::NoSolution, result.reason);
+  Plan plan = std::move(result.plan);
   for (const DensePassPlan& pass : plan.dense->passes)
     if (pass.rounds.product() != 1)
       throw Error(ErrorCode::NoSolution,
