@@ -41,6 +41,12 @@ struct Options {
   // block costs every tile a barrier and a visit; capacity costs a few bytes to move.
   double bucket_confidence = 0.999;
 
+  // The number of random patterns, 1 to 2^31 - 1, of which each has tiles like these and all run at
+  // the same time, as the parts of R do on the devices of a pod. Costs are those of the slowest of
+  // all tiles, and buckets have the capacity for the fullest of all cells. Has no effect on a plan
+  // that knows its pattern, nor with poplibs_parity.
+  std::int64_t pattern_count = 1;
+
   // GradA of element-wise layers. True: it reads the forward meta-information transposed. False: it
   // has separate meta-information, which is faster and takes more memory. Open: the cheaper of the
   // two, or, with poplibs_parity, PopSparse's default, which is true. Block layers always share.

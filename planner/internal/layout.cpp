@@ -144,7 +144,7 @@ Scatter scatter_of(const Case& c, Dims share, double density, std::int64_t cells
   const Dims together{1, std::min(c.clump.x, share.x), std::min(c.clump.y, share.y), 1};
   return {.places = ceil_div(share.x, together.x) * ceil_div(share.y, together.y),
           .density = density,
-          .cells = cells,
+          .cells = cells * (c.pattern == nullptr ? c.options.pattern_count : 1),
           .confidence = c.options.bucket_confidence,
           .size = together.x * together.y,
           .most = share.x * share.y};
