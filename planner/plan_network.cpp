@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/candidate_chain.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
@@ -199,6 +200,7 @@ double NetworkPlan::gain() const {
 
 LayerCandidates layer_candidates(const Problem& problem, const device::Machine& machine,
                                  const Options& given, std::size_t most) {
+  const DefaultFloatMode mode;
   const Options options = in_network(given);
   LayerCandidates candidates{plan_or_throw(problem, machine, options)};
   // Half of the others may have two layouts: they cost about as much and differ in their homes.
@@ -213,6 +215,7 @@ LayerCandidates layer_candidates(const Problem& problem, const device::Machine& 
 
 NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
                          const device::Machine& machine) {
+  const DefaultFloatMode mode;
   check(spec);
   TESSERA_ASSERT(candidates.size() == spec.layers.size());
   const internal::PricedCandidates all(spec, candidates, machine);
@@ -228,6 +231,7 @@ NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandida
 
 NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine,
                          const Options& options) {
+  const DefaultFloatMode mode;
   check(spec);
   const std::vector<Problem> problems = problems_of(spec);
   std::vector<LayerCandidates> candidates;

@@ -345,6 +345,7 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
 
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
                            const BlockPattern& pattern, const device::Machine& machine) {
+  const DefaultFloatMode mode;
   check(problem, pattern, machine, {});
   check_layouts(plan.layouts, pattern);
   if (plan.grad_a) check_layouts(plan.grad_a->layouts, pattern);
@@ -354,11 +355,13 @@ PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
 
 StaticBounds static_bounds(const Problem& problem, const BlockPattern& pattern,
                            const device::Machine& machine) {
+  const DefaultFloatMode mode;
   check(problem, pattern, machine, {});
   return internal::bounds_of({problem, machine, internal::count_blocks(pattern)});
 }
 
 Cycles static_floor(const Problem& problem, const device::Machine& machine, std::int64_t blocks) {
+  const DefaultFloatMode mode;
   check_layer(problem, machine);
   if (blocks < 0) refuse(fmt::format("{} blocks; the number cannot be negative", blocks));
   internal::StaticCounts counts;
