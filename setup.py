@@ -1,6 +1,7 @@
 """Builds the Python package: `pip install --no-build-isolation .` at the root of the project.
 
-CMake compiles the module and the libraries that it links, and nothing else, in build/wheel. `./dev wheel` sets
+CMake compiles the module and the libraries that it links, and nothing else, in build/pip, with the vector kernels of this
+computer alone; another computer that loads the module runs plain C++, with the same bits. `./dev wheel` sets
 TESSERA_BUILD to a folder in which the module is built already, and gets a wheel for other computers: it carries the shared
 libraries that the module needs and that a bare Debian has not, beside the module, which looks for them there ($ORIGIN).
 """
@@ -27,9 +28,9 @@ def version():
 
 def compiled():
     """Compiles the module and returns its build folder."""
-    build = ROOT / "build/wheel"
+    build = ROOT / "build/pip"
     for command in (
-        ["cmake", "--preset", "wheel", f"-DTESSERA_PYTHON3={sys.executable}"],
+        ["cmake", "--preset", "pip", f"-DTESSERA_PYTHON3={sys.executable}"],
         ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), "--target", "tessera_python"],
     ):
         try:
@@ -85,7 +86,7 @@ class BinaryDistribution(Distribution):
         return True
 
 
-(ROOT / "build/pip").mkdir(parents=True, exist_ok=True)
+(ROOT / "build/pip/package").mkdir(parents=True, exist_ok=True)
 setup(
     version=version(),
     packages=["tessera", "tessera.torch"],
@@ -93,5 +94,5 @@ setup(
     package_data={"tessera": ["py.typed", "*.pyi"]},
     cmdclass={"build_py": BuildPackage},
     distclass=BinaryDistribution,
-    options={"egg_info": {"egg_base": "build/pip"}, "build": {"build_base": "build/pip"}},
+    options={"egg_info": {"egg_base": "build/pip/package"}, "build": {"build_base": "build/pip/package"}},
 )

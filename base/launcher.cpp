@@ -1,6 +1,7 @@
 #include "tessera/base/launcher.hpp"
 
 #include <cstdlib>
+#include <initializer_list>
 
 namespace tessera {
 

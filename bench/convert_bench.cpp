@@ -1,5 +1,5 @@
-// How fast shuffled coordinates become compressed rows, beside SciPy and Eigen. --bars exits with 1
-// if the bar is short.
+// Measures how fast shuffled coordinates become compressed rows, beside SciPy and Eigen. --bars
+// exits with 1 if the bar is short.
 
 #include <fmt/format.h>
 

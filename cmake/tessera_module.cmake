@@ -15,7 +15,7 @@ else()
   set(TESSERA_SOVERSION ${PROJECT_VERSION_MAJOR})
 endif()
 
-# Language level, warnings and instrumentation, the same for every target of ours.
+# Language level and warnings, the same for every target of ours.
 add_library(tessera_flags INTERFACE)
 target_compile_features(tessera_flags INTERFACE cxx_std_20)
 target_compile_options(tessera_flags INTERFACE
@@ -38,14 +38,22 @@ elseif(NOT TESSERA_INSTRUCTION_SETS STREQUAL "all")
 endif()
 # Products and sums keep their written rounding: results must not depend on what the compiler fuses.
 target_compile_options(tessera_flags INTERFACE -ffp-contract=off)
+add_library(tessera_instrumented INTERFACE)
 if(TESSERA_SANITIZE)
-  # g++ 12 takes instrumented std::function and std::regex for uninitialised memory. A null pointer stops
-  # a program without being looked for, and the three checks left out double the time to compile.
+  # A null pointer and a pointer that wraps around stop a program without being looked for, and the four checks left
+  # out double the time to compile.
+  target_compile_options(tessera_instrumented INTERFACE -fsanitize=${TESSERA_SANITIZE}
+    -fno-sanitize=null,vptr,object-size,pointer-overflow -fno-sanitize-recover=all)
+  # g++ 12 takes instrumented std::function and std::regex for uninitialised memory.
   target_compile_options(tessera_flags INTERFACE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -Og -g1 -fsanitize=${TESSERA_SANITIZE} -fno-sanitize=null,vptr,object-size
-    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -Og -g1 -fno-omit-frame-pointer)
   target_link_options(tessera_flags INTERFACE -fsanitize=${TESSERA_SANITIZE})
   target_compile_definitions(tessera_flags INTERFACE TESSERA_SANITIZED)
+endif()
+# A check looks at memory in what its tests run themselves; these libraries are linked to make plans and reports for them.
+set(TESSERA_ONLY_LINKED "")
+if(TESSERA_SANITIZE MATCHES "address" AND NOT TESSERA_ALL_FOLDERS)
+  set(TESSERA_ONLY_LINKED solver planner collectives report report_page study train distributed)
 endif()
 # Tests are compiled once and run once: optimising them takes longer than it saves, and with sanitizers even
 # -Og takes twice as long as no optimisation.
@@ -58,9 +66,12 @@ endif()
 # Programs, reports and written forms do little but call others, and take three times as long to compile with full
 # optimisation as with -O1. The folders in this list compute.
 set(TESSERA_COMPUTING base sparse io verify device codelets solver planner partitioner host runtime pod train distributed)
+if(TESSERA_LIGHT_MODEL)
+  list(REMOVE_ITEM TESSERA_COMPUTING io verify device solver planner runtime pod train distributed)
+endif()
 add_library(tessera_light_flags INTERFACE)
-if(TESSERA_SANITIZE)  # there the loops of kernels, searches and encoder count, and little else
-  list(REMOVE_ITEM TESSERA_COMPUTING io verify runtime pod train distributed)
+if(TESSERA_SANITIZE)  # there the loops of kernels and encoder count, and little else
+  list(REMOVE_ITEM TESSERA_COMPUTING io verify solver planner runtime pod train distributed)
   target_compile_options(tessera_light_flags INTERFACE -O0)
 else()
   target_compile_options(tessera_light_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)
@@ -126,6 +137,9 @@ function(tessera_module name)
   if(NOT name IN_LIST TESSERA_COMPUTING)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tessera_light_flags>)
   endif()
+  if(NOT name IN_LIST TESSERA_ONLY_LINKED)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tessera_instrumented>)
+  endif()
   target_compile_features(${target} PUBLIC cxx_std_20)
 endfunction()
 
@@ -173,7 +187,7 @@ endfunction()
 function(tessera_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE tessera_flags ${ARG_USES})
+  target_link_libraries(${name} PRIVATE tessera_flags tessera_instrumented ${ARG_USES})
 endfunction()
 
 # Precompiles the headers of the test framework once for all test programs. They belong to a program without tests,
@@ -182,7 +196,7 @@ function(tessera_share_test_headers target)
   if(NOT TARGET tessera_test_headers)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cpp CONTENT "")
     add_executable(tessera_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cpp)
-    target_link_libraries(tessera_test_headers PRIVATE tessera_flags tessera_test_flags GTest::gtest GTest::gmock GTest::gtest_main)
+    target_link_libraries(tessera_test_headers PRIVATE tessera_flags tessera_instrumented tessera_test_flags GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(tessera_test_headers PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     # More headers than these would take longer to read than they save. Builds that compile every source alone have
     # none, so that they find a test which does not include what it uses.
@@ -203,7 +217,7 @@ function(tessera_tests name)
   endif()
   add_executable(${target} ${ARG_SOURCES} ${ARG_THREADED})
   set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  target_link_libraries(${target} PRIVATE tessera_flags tessera_test_flags ${ARG_USES} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${target} PRIVATE tessera_flags tessera_instrumented tessera_test_flags ${ARG_USES} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TESSERA_GROUPED)
     tessera_share_test_headers(${target})

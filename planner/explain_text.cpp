@@ -1,16 +1,17 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
 #include "tessera/planner/explain.hpp"
+#include "tessera/planner/internal/json_archive.hpp"
 
 namespace tessera::planner {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using internal::Json;
+using internal::json_of;
 
 double percent(Cycles part, Cycles whole) {
   if (whole.value == 0) return 0;
@@ -78,8 +79,6 @@ std::string limits_text(const Explanation& e) {
                 : fmt::format("  {} would gain nothing\n", to_string(l.limit));
   return text;
 }
-
-Json json_of(const Dims& d) { return {{"g", d.g}, {"x", d.x}, {"y", d.y}, {"z", d.z}}; }
 
 Json json_of(const TermShare& t) {
   Json json = {{"pass", to_string(t.pass)},

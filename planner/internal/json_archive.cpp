@@ -6,4 +6,6 @@ std::string to_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+Json json_of(const Dims& d) { return {{"g", d.g}, {"x", d.x}, {"y", d.y}, {"z", d.z}}; }
+
 }  // namespace tessera::planner::internal

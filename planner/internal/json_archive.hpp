@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/json/reader.hpp"
@@ -44,6 +45,9 @@ using json::WholeRange;
 
 // Returns JSON text that keeps every number and has one line for each member.
 std::string to_text(const Json& json);
+
+// Returns {"g", "x", "y", "z"}.
+Json json_of(const Dims& dims);
 
 class JsonWriter {
  public:

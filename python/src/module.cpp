@@ -33,24 +33,41 @@ void add_all(py::module_& module) {
   module.attr("__version__") = TESSERA_VERSION;
 }
 
-}  // namespace
-}  // namespace tessera::python
-
-// This is PYBIND11_MODULE written out, because subinterpreters have to be refused before pybind11
-// is set up, which waits for ever in one. Exceptions and classes are kept for the process, and
-// interpreters would share them.
-extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {
+// Fills the module when an interpreter imports it; returns -1 with Python's error set if it cannot.
+// Exceptions and classes are kept for the process, and subinterpreters would share them, so these
+// are refused before pybind11 is set up, which waits for ever in one.
+int fill(PyObject* module) {
   if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
     PyErr_SetString(PyExc_ImportError,
                     "tessera runs in the main interpreter only, not in a subinterpreter");
-    return nullptr;
+    return -1;
   }
-  static PyModuleDef definition;
   try {
     PYBIND11_ENSURE_INTERNALS_READY
-    auto module = py::module_::create_extension_module("_core", nullptr, &definition);
-    tessera::python::add_all(module);
-    return module.release().ptr();
+    auto filled = py::reinterpret_borrow<py::module_>(module);
+    add_all(filled);
+    return 0;
+  } catch (py::error_already_set& error) {
+    py::raise_from(error, PyExc_ImportError, "initialization failed");
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_ImportError, error.what());
   }
-  PYBIND11_CATCH_INIT_EXCEPTIONS
+  return -1;
+}
+
+}  // namespace
+}  // namespace tessera::python
+
+// This is PYBIND11_MODULE written out in two phases. In one phase, Python 3.13 would run it for a
+// subinterpreter in the main interpreter and then free what it made with the wrong allocator.
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__core() {
+  static PyModuleDef_Slot slots[] = {
+      {Py_mod_exec, reinterpret_cast<void*>(&tessera::python::fill)},
+#ifdef Py_mod_multiple_interpreters
+      {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+      {0, nullptr}};
+  static PyModuleDef definition = {
+      PyModuleDef_HEAD_INIT, "_core", nullptr, 0, nullptr, slots, nullptr, nullptr, nullptr};
+  return PyModuleDef_Init(&definition);
 }
