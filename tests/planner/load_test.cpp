@@ -94,6 +94,7 @@ TEST(BucketSize, HasTheCountsOfTheFullestCellIfBinsAreBlocks) {
   Problem problem;
   problem.size = {1, 96, 96, 4};
   problem.block = {16, 16};
+  problem.data_type = DataType::Float;
   problem.density = 0.3;
   Options options;
   options.meta_info_bucket_oversize_proportion = 0;
