@@ -124,4 +124,13 @@ Value parse(std::string_view text, std::string_view where, const Limits& limits)
 
 Value parse_own(std::string_view text) { return parse(text, "a text of this program", kAnySize); }
 
+std::optional<Value> parse_if_json(std::string_view text) {
+  try {
+    return parse_own(text);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::BadInput) throw;
+    return std::nullopt;
+  }
+}
+
 }  // namespace tessera::json

@@ -81,6 +81,19 @@ void read(const Value& value, const Place& place, E& result, const Names<E>& nam
   throw_bad(place, value, legal);
 }
 
+// Returns the member of an object that must have it: a double, a text, a truth value or a whole
+// number. Throws Error{BadInput}, which names the key.
+template <class T>
+T member_of(const Value& object, std::string_view key) {
+  T result{};
+  const Place place{"the text", std::string(key)};
+  if constexpr (std::same_as<T, std::int64_t>)
+    read(object.at(key), place, result, WholeRange{INT64_MIN, INT64_MAX});
+  else
+    read(object.at(key), place, result);
+  return result;
+}
+
 // Returns the items of a list.
 const List& items_of(const Value& value, const Place& place);
 

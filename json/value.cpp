@@ -74,7 +74,7 @@ void Value::erase(std::string_view key) {
 
 const Value& Value::at(std::string_view key) const {
   const Value* const found = find(*this, key);
-  TESSERA_ASSERT(found != nullptr);
+  if (found == nullptr) throw Error(ErrorCode::BadInput, std::string(key) + " is missing");
   return *found;
 }
 

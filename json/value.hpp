@@ -70,8 +70,9 @@ struct Value {
   // Removes the member of an object, if there is one.
   void erase(std::string_view key);
 
-  // Returns the member of an object of this program's own, which must have it.
+  // Returns the member of an object. Throws Error{BadInput} "KEY is missing" if there is none.
   const Value& at(std::string_view key) const;
+  bool is_object() const { return std::holds_alternative<Object>(data); }
 
   // Returns the value as text without a line break, or with `indent` blanks for each level. Bytes
   // that are no UTF-8 become U+FFFD, and numbers that JSON does not have become null. O(bytes).
@@ -132,5 +133,8 @@ inline constexpr Limits kAnySize{.bytes = INT64_MAX, .values = INT64_MAX, .depth
 
 // Parses a text that this program wrote itself, of any size. O(bytes). Thread-safe.
 Value parse_own(std::string_view text);
+
+// Returns nothing for a text that is not JSON, else its value, of any size. O(bytes). Thread-safe.
+std::optional<Value> parse_if_json(std::string_view text);
 
 }  // namespace tessera::json

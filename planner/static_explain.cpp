@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "tessera/json/value.hpp"
 
 namespace tessera::planner {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 double percent_of(Cycles part, Cycles whole) {
   return whole.value == 0 ? 0 : 100 * double(part.value) / double(whole.value);
@@ -87,7 +88,7 @@ std::string to_text(const StaticExplanation& explanation, const StaticPlanResult
 }
 
 std::string to_json(const StaticExplanation& answer, const StaticPlanResult& result) {
-  Json next = Json::array();
+  Json next = json::List();
   for (const StaticRunnerUp& r : result.runner_ups)
     next.push_back({{"z_parts", r.z_parts},
                     {"bands", r.bands},

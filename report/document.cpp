@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 
@@ -16,6 +15,7 @@
 #include "tessera/base/printable.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/json/value.hpp"
 
 namespace tessera::report {
 namespace {
@@ -46,14 +46,14 @@ const std::string& date_of_today() {
 }
 
 std::string document_head(const std::string& study, bool is_complete) {
-  return nlohmann::ordered_json{{"schema_version", kStudySchemaVersion},
-                                {"study", study},
-                                {"status", is_complete ? "complete" : "partial"},
-                                {"version", TESSERA_VERSION},
-                                {"commit", commit()},
-                                {"host", host::host_cpu_model()},
-                                {"date", date_of_today()}}
-      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json::Value{{"schema_version", kStudySchemaVersion},
+                     {"study", study},
+                     {"status", is_complete ? "complete" : "partial"},
+                     {"version", TESSERA_VERSION},
+                     {"commit", commit()},
+                     {"host", host::host_cpu_model()},
+                     {"date", date_of_today()}}
+      .dump();
 }
 
 }  // namespace tessera::report

@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/network_cycles.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/dense_verdict.hpp"
 
 namespace tessera::report {
 namespace {
 
 using planner::NetworkWork;
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 // The dense plans of the layers; layers with equal problems share one.
 class DensePlans {
@@ -86,7 +86,7 @@ std::string DenseNetwork::to_json() const {
   const auto dense_or_null = [&](Cycles cycles) {
     return does_not_fit.empty() ? Json(cycles.value) : Json();
   };
-  Json list = Json::array();
+  Json list = json::List();
   for (const Work& one : work)
     list.push_back({{"layer", serves_all(one.work) ? Json("all") : Json(one.layer + 1)},
                     {"work", to_string(one.work)},

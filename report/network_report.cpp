@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
 #include "tessera/base/printable.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
 
 namespace tessera::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 using planner::NetworkWork;
 
 std::vector<NetworkReport::Line> lines_of(const planner::NetworkPlan& plan,
@@ -42,7 +42,7 @@ std::vector<NetworkReport::Line> lines_of(const planner::NetworkPlan& plan,
 
 // The layers as the file describes them, with the parts into which the plan cuts each.
 Json layers_json(const NetworkReport& run) {
-  Json layers = Json::array();
+  Json layers = json::List();
   for (std::size_t l = 0; l < run.spec.layers.size(); ++l) {
     const planner::NetworkLayer& layer = run.spec.layers[l];
     const planner::Plan& plan = run.plan.plans[l];
@@ -105,14 +105,14 @@ std::string to_csv(const NetworkReport& run) {
 }
 
 std::string to_json(const NetworkReport& run, const std::string& more) {
-  Json work = Json::array(), losses = run.losses;
+  Json work = json::List(), losses = run.losses;
   for (const NetworkReport::Line& line : run.lines)
     work.push_back({{"layer", serves_all(line.work) ? Json("all") : Json(line.layer + 1)},
                     {"work", to_string(line.work)},
                     {"planned_cycles", line.planned.value},
                     {"cycles", line.cycles.value},
                     {"moved_bytes", line.moved.value}});
-  Json json = Json::parse(document_head("network", /*is_complete=*/true));
+  Json json = json::parse_own(document_head("network", /*is_complete=*/true));
   json.update(Json{{"machine", run.machine.name},
                    {"tiles", run.machine.tiles},
                    {"layers", run.spec.layers.size()},
@@ -133,9 +133,9 @@ std::string to_json(const NetworkReport& run, const std::string& more) {
                    {"losses", std::move(losses)},
                    {"work", std::move(work)},
                    {"layer_list", layers_json(run)},
-                   {"verdict", Json::parse(run.dense.to_json())}});
-  json.update(Json::parse(more));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+                   {"verdict", json::parse_own(run.dense.to_json())}});
+  json.update(json::parse_own(more));
+  return json.dump(2) + "\n";
 }
 
 std::string to_text(const NetworkReport& run) {

@@ -1,10 +1,10 @@
 #include "tessera/report/tile_report.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::report {
@@ -56,7 +56,7 @@ std::string tiles_json(std::span<const partitioner::Buckets* const> groups, bool
   const partitioner::TileGrid& grid = groups.front()->grid;
   const runtime::TileMap map({std::ssize(groups), grid.splits.x, grid.splits.y, grid.splits.z},
                              runtime::TileOrder::Yzx);
-  auto tiles = nlohmann::ordered_json::array();
+  json::Value tiles = json::List();
   for (const TileId tile : map.all()) {
     const runtime::Cell cell = map.cell(tile);
     const auto first = groups[std::size_t(cell.g)]->source.begin() +

@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tessera/base/printable.hpp"
 #include "tessera/base/wrapped.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
 #include "tessera/study/advice.hpp"
 
 namespace tessera::study {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr std::size_t kIndent = 11;  // of continued lines
 
@@ -199,7 +198,7 @@ Json layer_json(const LayerAdvice& layer, bool is_host) {
                    {"error", layer.error},
                    {"dense_over_sparse", number_or_null(ratio_of(layer))},
                    {"pays_up_to_density", number_or_null(layer.pays_up_to)},
-                   {"forms", Json::array()}});
+                   {"forms", json::List()}});
   for (const Cost& form : layer.blocks) json["forms"].push_back(form_json(form, is_host));
   json["forms"].push_back(form_json(layer.dense, is_host));
   return json;
@@ -308,9 +307,9 @@ std::string to_text(const Advice& advice) {
 }
 
 std::string to_json(const Advice& advice) {
-  Json machines = Json::array();
+  Json machines = json::List();
   for (const MachineAdvice& machine : advice.machines) {
-    Json layers = Json::array();
+    Json layers = json::List();
     for (const LayerAdvice& layer : machine.layers)
       layers.push_back(layer_json(layer, is_host(machine)));
     machines.push_back({{"machine", machine.machine},
@@ -318,9 +317,9 @@ std::string to_json(const Advice& advice) {
                         {"note", machine.note},
                         {"layers", std::move(layers)}});
   }
-  Json passes = Json::array();
+  Json passes = json::List();
   for (const Pass pass : passes_of(advice.asked)) passes.push_back(to_string(pass));
-  Json json = Json::parse(report::document_head("advise", advice.is_complete));
+  Json json = json::parse_own(report::document_head("advise", advice.is_complete));
   json.update(Json{{"file", advice.file},
                    {"batch_size", advice.asked.size.z},
                    {"data_type", to_string(advice.asked.data_type)},
@@ -328,7 +327,7 @@ std::string to_json(const Advice& advice) {
                    {"left_out", advice.left_out},
                    {"machines", std::move(machines)},
                    {"verdict", verdict_of(advice)}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 }  // namespace tessera::study

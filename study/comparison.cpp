@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
+#include "tessera/json/reader.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/report/plan_notes.hpp"
 #include "tessera/report/report_json.hpp"
@@ -15,7 +15,7 @@
 namespace tessera::study {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 using Figures = std::vector<std::pair<std::string, double>>;
 
 // Facts that the text shows, too.
@@ -24,30 +24,40 @@ constexpr const char* kMerged = "layout of GradA";
 
 constexpr const char* kUnits[] = {"microseconds", "cycles", "bytes", "flops"};
 
+const json::List& items_of(const Json& object, const char* key) {
+  return json::items_of(object.at(key), {"the text", key});
+}
+
 double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
 void read_times(const Json& report, ComparedFile& file) {
   const double clock =
-      file.is_measured ? 1 : report.at("planned").at("machine").at("clock_hz").get<double>();
+      file.is_measured ? 1
+                       : json::member_of<double>(report.at("planned").at("machine"), "clock_hz");
+  const Json& total = report.at("total");
   file.times.emplace_back("total microseconds",
-                          microseconds(report.at("total").at("seconds").get<double>()));
-  file.times.emplace_back("total useful_flops", report.at("total").at("useful_flops"));
-  for (const Json& pass : report.at("passes"))
-    file.times.emplace_back(
-        pass.at("pass").get<std::string>() + " microseconds",
-        microseconds(file.is_measured ? pass.value("seconds", 0.0)
-                                      : pass.at("cycles").get<double>() / clock));
+                          microseconds(json::member_of<double>(total, "seconds")));
+  file.times.emplace_back("total useful_flops", json::member_of<double>(total, "useful_flops"));
+  for (const Json& pass : items_of(report, "passes")) {
+    const bool has_seconds = json::find(pass, "seconds") != nullptr;
+    const double seconds = !file.is_measured ? json::member_of<double>(pass, "cycles") / clock
+                           : has_seconds     ? json::member_of<double>(pass, "seconds")
+                                             : 0.0;
+    file.times.emplace_back(json::member_of<std::string>(pass, "pass") + " microseconds",
+                            microseconds(seconds));
+  }
 }
 
 void read_run(const Json& report, ComparedFile& file) {
   for (const char* key : {"cycles", "planned_cycles", "moved_bytes", "fullest_tile_bytes"})
-    file.run.emplace_back(std::string("total ") + key, report.at("total").at(key));
-  for (const Json& pass : report.at("passes"))
-    for (const Json& phase : pass.at("phases")) {
-      const std::string name = fmt::format("{} {} ", pass.at("pass").get<std::string>(),
-                                           phase.at("phase").get<std::string>());
+    file.run.emplace_back(std::string("total ") + key,
+                          json::member_of<double>(report.at("total"), key));
+  for (const Json& pass : items_of(report, "passes"))
+    for (const Json& phase : items_of(pass, "phases")) {
+      const std::string name = fmt::format("{} {} ", json::member_of<std::string>(pass, "pass"),
+                                           json::member_of<std::string>(phase, "phase"));
       for (const char* key : {"compute_cycles", "exchange_cycles", "moved_bytes"})
-        file.run.emplace_back(name + key, phase.at(key));
+        file.run.emplace_back(name + key, json::member_of<double>(phase, key));
     }
 }
 
@@ -82,21 +92,22 @@ void add_plan_facts(ComparedFile& file) {
 }
 
 void add_host_facts(const Json& host, ComparedFile& file) {
-  file.machine = host.at("cpu");
+  file.machine = json::member_of<std::string>(host, "cpu");
   file.facts = {{"machine", printable(file.machine)}};
   for (const char* key : {"threads", "outputs", "inputs", "batch", "block_rows", "block_cols",
                           "density", "data_type", "values"}) {
     const Json& value = host.at(key);
-    file.facts.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+    const auto* const text = std::get_if<std::string>(&value.data);
+    file.facts.emplace_back(key, text != nullptr ? *text : value.dump());
   }
 }
 
 void read_report(const Json& report, ComparedFile& file) {
-  if (report.at("schema_version") != report::kReportSchemaVersion)
+  if (report.at("schema_version") != Json(report::kReportSchemaVersion))
     throw Error(ErrorCode::BadInput,
                 fmt::format("{}: schema_version is {}; this program reads {}", file.name,
                             report.at("schema_version").dump(), report::kReportSchemaVersion));
-  file.is_measured = report.contains("host");
+  file.is_measured = json::find(report, "host") != nullptr;
   read_times(report, file);
   if (file.is_measured) {
     add_host_facts(report.at("host"), file);
@@ -106,9 +117,10 @@ void read_report(const Json& report, ComparedFile& file) {
                                                 file.name + ": planned"));
     add_plan_facts(file);
   }
-  file.facts.emplace_back("status", report.at("status"));
-  if (report.contains("verdict") && report.at("verdict").is_object())
-    file.facts.emplace_back("verdict", report.at("verdict").at("text"));
+  file.facts.emplace_back("status", json::member_of<std::string>(report, "status"));
+  const Json* const verdict = json::find(report, "verdict");
+  if (verdict != nullptr && verdict->is_object())
+    file.facts.emplace_back("verdict", json::member_of<std::string>(*verdict, "text"));
 }
 
 ComparedBy compared_by(const ComparedFile& a, const ComparedFile& b) {
@@ -181,19 +193,23 @@ planner::PlanResult priced_as_cut(const planner::PlannedLayer& layer) {
 
 ComparedFile read_compared(const std::string& name, const std::string& text) {
   ComparedFile file{.name = name, .machine = {}, .plan = {}, .run = {}, .times = {}, .facts = {}};
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_object() && json.contains("plan") && json.contains("problem")) {
+  const Json json = json::parse_if_json(text).value_or(Json());
+  if (json::find(json, "plan") != nullptr && json::find(json, "problem") != nullptr) {
     file.is_plan = true;
     file.plan.push_back(planner::plan_from_json(report::without_notes(text), name));
     add_plan_facts(file);
     return file;
   }
+  for (const char* const part : {"schema_version", "status", "total", "passes"})
+    if (json::find(json, part) == nullptr)
+      throw Error(ErrorCode::BadInput, name +
+                                           ": this is neither a report nor a plan; write one with "
+                                           "tessera run --json or tessera plan --json");
   try {
     read_report(json, file);
-  } catch (const Json::exception&) {
-    throw Error(ErrorCode::BadInput, name +
-                                         ": this is neither a report nor a plan; write one with "
-                                         "tessera run --json or tessera plan --json");
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    throw Error(error.code(), what.starts_with(name) ? what : name + ": " + what);
   }
   return file;
 }

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -94,14 +93,15 @@ std::string to_text(const StaticAnswer& answer) {
 }
 
 std::string to_json(const StaticAnswer& answer) {
-  using Json = nlohmann::ordered_json;
-  const Json layer = Json::parse(planner::plan_to_json({answer.problem, answer.machine, {}, {}}));
-  Json document{{"problem", layer["problem"]},
-                {"machine", layer["machine"]},
+  using Json = json::Value;
+  const Json layer =
+      json::parse_own(planner::plan_to_json({answer.problem, answer.machine, {}, {}}));
+  Json document{{"problem", layer.at("problem")},
+                {"machine", layer.at("machine")},
                 {"notes", answer.notes},
-                {"plan", Json::parse(planner::to_json(*answer.result.plan))}};
+                {"plan", json::parse_own(planner::to_json(*answer.result.plan))}};
   if (answer.explanation)
-    document["explanation"] = Json::parse(planner::to_json(*answer.explanation, answer.result));
+    document["explanation"] = json::parse_own(planner::to_json(*answer.explanation, answer.result));
   return document.dump(2) + "\n";
 }
 

@@ -7,14 +7,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
+#include "tessera/json/value.hpp"
 
 namespace tessera::study {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr const char* kLayerFigures[] = {"density", "block", "batch", "inputs", "outputs"};
 constexpr std::int64_t kRangePoints = 6;  // of a range that does not say how many
@@ -27,12 +27,17 @@ constexpr std::pair<const char*, const char*> kShortNames[] = {
   throw Error(ErrorCode::InvalidArgument, "sweep: " + message);
 }
 
+bool is_fraction(const Json& value) { return std::holds_alternative<double>(value.data); }
+
+// Returns the keys of a machine file that have a number, with the numbers of a gc200.
 const Json& machine_keys() {
   static const Json keys = [] {
-    Json json = Json::parse(device::machine_to_json(device::machine_preset("gc200")));
-    for (auto key = json.begin(); key != json.end();)
-      key = key->is_number() ? std::next(key) : json.erase(key);
-    return json;
+    const Json all = json::parse_own(device::machine_to_json(device::machine_preset("gc200")));
+    json::Object numbers;
+    for (const json::Member& member : std::get<json::Object>(all.data))
+      if (is_fraction(member.value) || std::holds_alternative<std::int64_t>(member.value.data))
+        numbers.push_back(member);
+    return Json(std::move(numbers));
   }();
   return keys;
 }
@@ -169,23 +174,23 @@ std::vector<SweepAxis> parse_axes(const std::string& text, const std::vector<dou
   return axes;
 }
 
-bool is_of_machine(const std::string& figure) { return machine_keys().contains(full_name(figure)); }
+bool is_of_machine(const std::string& figure) {
+  return json::find(machine_keys(), full_name(figure)) != nullptr;
+}
 
 std::string figure_names() {
   std::vector<std::string> names(std::begin(kLayerFigures), std::end(kLayerFigures));
-  for (const auto& key : machine_keys().items()) names.push_back(key.key());
+  for (const json::Member& member : std::get<json::Object>(machine_keys().data))
+    names.push_back(member.key);
   for (const auto& [name, key] : kShortNames) names.push_back(name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 void set_figure(const std::string& figure, double value, SweepPoint& point) {
   if (is_of_layer(figure)) return set_layer_figure(figure, value, point.problem);
-  Json machine = Json::parse(device::machine_to_json(point.machine));
-  Json& member = machine.at(full_name(figure));
-  if (member.is_number_float())
-    member = value;
-  else
-    member = whole(figure, value, 0);
+  Json machine = json::parse_own(device::machine_to_json(point.machine));
+  Json& member = machine[full_name(figure)];
+  member = is_fraction(member) ? Json(value) : Json(whole(figure, value, 0));
   try {
     point.machine = device::machine_from_json(machine.dump(), "sweep");
   } catch (const Error& error) {

@@ -2,18 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tessera/base/printable.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/base/wrapped.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
 #include "tessera/report/report_json.hpp"
 
 namespace tessera::study {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr const char* kNoteKey = "note";
 
@@ -46,9 +45,9 @@ std::string cell_text(const Cell& cell, const Column& column) {
 }
 
 Json rows_json(const Table& table) {
-  Json rows = Json::array();
+  Json rows = json::List();
   for (const auto& row : table.rows) {
-    Json object = Json::object();
+    Json object = json::Object();
     for (std::size_t i = 0; i < table.columns.size(); ++i)
       object[table.columns[i].key] = cell_json(row[i]);
     rows.push_back(std::move(object));
@@ -57,7 +56,7 @@ Json rows_json(const Table& table) {
 }
 
 Json study_document(const Report& study) {
-  Json json = Json::parse(report::document_head(study.name, study.is_complete));
+  Json json = json::parse_own(report::document_head(study.name, study.is_complete));
   for (const auto& [key, value] : study.facts) json[key] = cell_json(value);
   for (const Table& table : study.tables) json[table.key] = rows_json(table);
   json["verdict"] = study.verdict.empty() ? Json() : Json(study.verdict);
@@ -128,9 +127,9 @@ std::string to_csv(const Report& study) {
 
 std::string page_document(const Report& study, const std::string& date) {
   Json json = study_document(study);
-  Json shown = Json::array();
+  Json shown = json::List();
   for (const Table& table : study.tables) {
-    Json columns = Json::array();
+    Json columns = json::List();
     for (const Column& column : table.columns)
       columns.push_back({{"key", column.key}, {"title", column.title}, {"scale", column.scale}});
     shown.push_back({{"table", table.key},
@@ -144,12 +143,10 @@ std::string page_document(const Report& study, const std::string& date) {
                   {"date", date},
                   {"version", TESSERA_VERSION},
                   {"tables", std::move(shown)}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 
-std::string to_json(const Report& study) {
-  return study_document(study).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string to_json(const Report& study) { return study_document(study).dump(2) + "\n"; }
 
 std::string layer_words(const Problem& p) {
   return fmt::format("{} outputs, {} inputs, batch {}; {}, sums {}", p.size.x, p.size.y, p.size.z,

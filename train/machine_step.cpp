@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/printable.hpp"
 #include "tessera/codelets/cost/network_cycles.hpp"
+#include "tessera/json/value.hpp"
 
 namespace tessera::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 void add_layer(const Problem& problem, const MachineLayer& layer, std::int64_t number,
                MachineStep& step) {
@@ -154,24 +154,24 @@ std::string to_text(const MachineStep& step) {
 }
 
 std::string to_json(const MachineStep& step) {
-  Json passes = Json::array();
+  Json passes = json::List();
   for (const StepPass& one : step.passes)
     passes.push_back({{"layer", one.layer},
                       {"pass", tessera::to_string(one.pass)},
                       {"cycles", one.cycles.value},
                       {"dense_cycles", one.dense ? Json(one.dense->value) : Json()}});
-  Json optimisers = Json::array();
+  Json optimisers = json::List();
   for (const OptimiserStep& one : step.optimisers)
     optimisers.push_back(
         {{"layer", one.layer}, {"cycles", one.cycles.value}, {"dense_cycles", one.dense.value}});
-  Json searches = Json::array();
+  Json searches = json::List();
   for (const LayerSearch& one : step.searches)
     searches.push_back({{"layer", one.layer},
                         {"dense_gradient_cycles", one.gradient.value},
                         {"selection_cycles", one.selection.value}});
-  const Json update = step.update
-                          ? Json::parse(to_json(*step.update, step.seconds(), step.dense_seconds()))
-                          : Json();
+  const Json update =
+      step.update ? json::parse_own(to_json(*step.update, step.seconds(), step.dense_seconds()))
+                  : Json();
   return Json({{"name", step.machine.name},
                {"passes", std::move(passes)},
                {"optimisers", std::move(optimisers)},
@@ -181,7 +181,7 @@ std::string to_json(const MachineStep& step) {
                {"pattern_bytes", step.pattern_bytes.value},
                {"rewire", update},
                {"searches", std::move(searches)},
-               {"verdict", Json::parse(report::to_json(step.comparison))}})
+               {"verdict", json::parse_own(report::to_json(step.comparison))}})
       .dump();
 }
 

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "tessera/json/value.hpp"
 
 namespace tessera::train {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 // The bytes of all rewires and layers together.
 struct Sums {

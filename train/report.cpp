@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "tessera/json/value.hpp"
 
 namespace tessera::train {
 
 std::string to_json(const TrainReport& report) {
-  using Json = nlohmann::ordered_json;
-  Json epochs = Json::array(), rewires = Json::array(), seconds = Json::object();
+  using Json = json::Value;
+  Json epochs = json::List(), rewires = json::List(), seconds = json::Object();
   for (const EpochFigures& e : report.epochs)
     epochs.push_back({{"epoch", e.epoch},
                       {"loss", e.loss},

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "tessera/base/file.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/wrapped.hpp"
+#include "tessera/json/reader.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/manual.hpp"
@@ -30,7 +30,7 @@
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr int kDeepestFile = 8;
 // Limits of a batch with the files that it includes. A file of a few kilobytes can include others
@@ -226,18 +226,18 @@ BatchResult run_checked(const Words& words, BatchMode mode, double limit_millise
 
 BatchResult result_of(const Json& line) {
   BatchResult result;
-  const std::string status = line.at("status");
+  const std::string status = json::member_of<std::string>(line, "status");
   bool found = false;
   for (const auto& [one, name] : kStatuses)
     if (status == name) result.status = one, found = true;
   if (!found) throw Error(ErrorCode::BadInput, "status " + status + " is not known");
-  result.cycles = line.at("cycles");
-  result.planned_cycles = line.at("planned_cycles");
-  result.sparse_cycles = line.value("sparse_cycles", std::int64_t{0});
-  result.dense_cycles = line.value("dense_cycles", std::int64_t{0});
-  result.milliseconds = line.at("milliseconds");
-  result.message = line.at("message");
-  result.limit_milliseconds = line.value("limit_milliseconds", 0.0);
+  result.cycles = json::member_of<std::int64_t>(line, "cycles");
+  result.planned_cycles = json::member_of<std::int64_t>(line, "planned_cycles");
+  result.sparse_cycles = json::member_of<std::int64_t>(line, "sparse_cycles");
+  result.dense_cycles = json::member_of<std::int64_t>(line, "dense_cycles");
+  result.milliseconds = json::member_of<double>(line, "milliseconds");
+  result.message = json::member_of<std::string>(line, "message");
+  result.limit_milliseconds = json::member_of<double>(line, "limit_milliseconds");
   return result;
 }
 
@@ -305,8 +305,9 @@ BatchResults::BatchResults(std::string path) : path_(std::move(path)) {
     ++number;
     const bool is_cut_off = lines.eof() && needs_line_end_;
     try {
-      const Json json = Json::parse(line);
-      known_[{json.at("repro"), json.at("mode")}] = result_of(json);
+      const Json result = json::parse_own(line);
+      known_[{json::member_of<std::string>(result, "repro"),
+              json::member_of<std::string>(result, "mode")}] = result_of(result);
     } catch (const std::exception& error) {
       if (!is_cut_off)
         throw Error(ErrorCode::BadInput,
@@ -337,7 +338,7 @@ void BatchResults::add(const std::string& repro, BatchMode mode, const BatchResu
                                 {"milliseconds", result.milliseconds},
                                 {"message", result.message},
                                 {"limit_milliseconds", result.limit_milliseconds}}
-                               .dump(-1, ' ', false, Json::error_handler_t::replace);
+                               .dump();
   append_file(path_, (needs_line_end_ ? "\n" : "") + line + "\n");
   needs_line_end_ = false;
 }

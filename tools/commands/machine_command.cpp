@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
@@ -12,6 +11,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/rates.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/host_plan.hpp"
 #include "tessera/study/forecast_model.hpp"
 #include "tessera/tools/commands/commands.hpp"
@@ -40,9 +40,9 @@ std::string list() {
 
 std::string host_json() {
   const host::HostCpu cpu = host::read_host_cpu();
-  const nlohmann::ordered_json json = {
-      {"name", device::kHostMachine},  {"cpu", host::host_cpu_model()}, {"cores", cpu.cores},
-      {"l1_bytes", cpu.l1_data.value}, {"l2_bytes", cpu.l2.value},      {"l3_bytes", cpu.l3.value}};
+  const json::Value json = {{"name", device::kHostMachine}, {"cpu", host::host_cpu_model()},
+                            {"cores", cpu.cores},           {"l1_bytes", cpu.l1_data.value},
+                            {"l2_bytes", cpu.l2.value},     {"l3_bytes", cpu.l3.value}};
   return json.dump(2);
 }
 

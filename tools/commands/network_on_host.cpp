@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
 #include "tessera/report/network_report.hpp"
 #include "tessera/tools/commands/network_run.hpp"
@@ -20,7 +20,7 @@
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 using runtime::NetworkWork;
 using train::WorkSeconds;
 
@@ -64,12 +64,13 @@ void order_by_layer(std::vector<WorkSeconds>& work) {
 }
 
 Json json_of(const planner::NetworkFile& file, const HostRun& run) {
-  Json work = Json::array(), losses = run.losses;
+  Json work = json::List(), losses = run.losses;
   for (const WorkSeconds& one : run.work)
     work.push_back({{"layer", report::serves_all(one.work) ? Json("all") : Json(one.layer + 1)},
                     {"work", to_string(one.work)},
                     {"seconds", one.seconds}});
-  Json json = Json::parse(report::document_head("network on this computer", /*is_complete=*/true));
+  Json json =
+      json::parse_own(report::document_head("network on this computer", /*is_complete=*/true));
   json.update(Json{{"machine", "host"},
                    {"threads", run.threads},
                    {"layers", file.spec.layers.size()},

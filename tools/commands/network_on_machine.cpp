@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/report/network_report.hpp"
 #include "tessera/report/network_steps.hpp"
@@ -24,7 +24,7 @@
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 // The result of a run: its report, and the texts that options ask for.
 struct NetworkRun {
@@ -97,8 +97,8 @@ NetworkRun run_network(const NetworkArguments& a) {
 }
 
 std::string json_of(const NetworkRun& run) {
-  Json more = Json::parse(run.steps);
-  more["pattern_update"] = Json::parse(run.patterns->to_json(run.report.microseconds() * 1e-6));
+  Json more = json::parse_own(run.steps);
+  more["pattern_update"] = json::parse_own(run.patterns->to_json(run.report.microseconds() * 1e-6));
   return to_json(run.report, more.dump());
 }
 

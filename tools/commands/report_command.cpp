@@ -2,9 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/report_json.hpp"
 #include "tessera/study/comparison.hpp"
 #include "tessera/tools/commands/commands.hpp"
@@ -18,7 +18,7 @@
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr double kThreshold = 5;  // percent, as in tessera compare
 
@@ -29,9 +29,11 @@ struct ReportArguments {
 // Returns the text of a saved report. Throws Error{BadInput} if it is not one that the page shows.
 std::string load_report(const std::string& path) {
   const std::string text = load_text(path);
-  const Json report = Json::parse(text, nullptr, false);
+  const Json report = json::parse_if_json(text).value_or(Json());
   for (const char* part : {"notes", "tool", "how", "configuration", "passes"})
-    if (!report.is_object() || !report.contains(part) || !report.at(part).is_structured())
+    if (const Json* const found = json::find(report, part);
+        found == nullptr ||
+        (!found->is_object() && !std::holds_alternative<json::List>(found->data)))
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: not a report of schema_version {}; write one with tessera run "
                               "--json or --output-dir",

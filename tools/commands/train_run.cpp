@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/write_file.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/interrupt.hpp"
@@ -21,7 +21,7 @@
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 train::NetworkOptions network_of(const TrainArguments& a) {
   return {.sizes = a.layers,
@@ -263,7 +263,7 @@ std::string training_csv(const TrainOutcome& outcome) {
 }
 
 std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) {
-  Json json = Json::parse(report::document_head("train", outcome.is_complete));
+  Json json = json::parse_own(report::document_head("train", outcome.is_complete));
   json.update(Json{{"layers", a.layers},
                    {"method", a.method},
                    {"density", a.method == "dense" ? 1.0 : a.density},
@@ -277,11 +277,11 @@ std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) 
                    {"min_per_neuron", a.min_per_neuron},
                    {"dead_neurons", outcome.dead_neurons},
                    {"notes", outcome.notes},
-                   {"sparse", Json::parse(to_json(outcome.sparse))}});
+                   {"sparse", json::parse_own(to_json(outcome.sparse))}});
   if (!a.density_schedule.empty())
     json["density_schedule"] = {{"curve", a.density_schedule}, {"first", a.first_density}};
-  if (outcome.dense) json["dense"] = Json::parse(to_json(*outcome.dense));
-  if (outcome.machine) json["step_on_machine"] = Json::parse(to_json(*outcome.machine));
+  if (outcome.dense) json["dense"] = json::parse_own(to_json(*outcome.dense));
+  if (outcome.machine) json["step_on_machine"] = json::parse_own(to_json(*outcome.machine));
   return json.dump(2) + "\n";
 }
 

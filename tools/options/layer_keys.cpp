@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tessera/base/error.hpp"
+#include "tessera/json/value.hpp"
 
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 // Returns the value that has one of two spellings.
 template <class T>
@@ -18,21 +17,21 @@ T one_of(const Json& value, std::initializer_list<std::pair<Json, T>> legal,
   for (const auto& [spelling, meaning] : legal)
     if (value == spelling) return meaning;
   throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is {}; it must be {}", place, value.dump(-1, ' ', true), legal_text));
+              fmt::format("{} is {}; it must be {}", place, value.dump(), legal_text));
 }
 
 }  // namespace
 
 LayerKeys take_layer_keys(std::string& json, const std::string& where) {
   LayerKeys keys;
-  Json options = Json::parse(json, nullptr, false);
+  Json options = json::parse_if_json(json).value_or(Json());
   if (!options.is_object()) return keys;
-  const std::size_t all = options.size();
+  const Json all = options;
   const auto take = [&](const char* key, auto& value, auto legal, const char* legal_text) {
-    const auto found = options.find(key);
-    if (found == options.end()) return;
+    const Json* const found = json::find(options, key);
+    if (found == nullptr) return;
     value = one_of(*found, legal, fmt::format("{}: {}", where, key), legal_text);
-    options.erase(found);
+    options.erase(key);
   };
   using Switch = std::initializer_list<std::pair<Json, bool>>;
   using Type = std::initializer_list<std::pair<Json, DataType>>;
@@ -41,7 +40,7 @@ LayerKeys take_layer_keys(std::string& json, const std::string& where) {
   take("doGradWPass", keys.grad_w, switches, "true or false");
   const Type types{{"float", DataType::Float}, {"half", DataType::Half}};
   take("partialsType", keys.partials_type, types, "float or half");
-  if (options.size() != all) json = options.dump();
+  if (options != all) json = options.dump();
   return keys;
 }
 

@@ -1,15 +1,15 @@
 #include "tessera/tools/page/report_page.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/tools/page/internal/page_assets.hpp"
 
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 // Appends the part of the template before a mark, and the text that replaces the mark. Marks are
 // searched for in the template only, because names in the report may contain them.
@@ -37,8 +37,7 @@ std::string page_of(const Json& document) {
   std::string page;
   std::string_view rest = internal::page_template();
   put(page, rest, "/*STYLE*/", internal::page_style());
-  put(page, rest, "/*REPORT*/",
-      for_script(document.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  put(page, rest, "/*REPORT*/", for_script(document.dump()));
   put(page, rest, "/*CHARTS*/", internal::chart_library());
   put(page, rest, "/*SCRIPT*/", internal::page_script());
   return page.append(rest);
@@ -49,15 +48,17 @@ std::string page_of(const Json& document) {
 bool can_make_pages() { return !internal::chart_library().empty(); }
 
 std::string report_page(const std::string& report_json, const PageExtras& extras) {
-  Json report = Json::parse(report_json);
-  if (!extras.explanation.empty()) report["explanation"] = Json::parse(extras.explanation);
-  if (!extras.tiles.empty()) report["tiles"] = Json::parse(extras.tiles);
+  Json report = json::parse_own(report_json);
+  if (!extras.explanation.empty()) report["explanation"] = json::parse_own(extras.explanation);
+  if (!extras.tiles.empty()) report["tiles"] = json::parse_own(extras.tiles);
   if (!extras.transposed_tiles.empty())
-    report["transposed_tiles"] = Json::parse(extras.transposed_tiles);
+    report["transposed_tiles"] = json::parse_own(extras.transposed_tiles);
   if (!extras.date.empty()) report["date"] = extras.date;
   return page_of(report);
 }
 
-std::string study_page(const std::string& study_json) { return page_of(Json::parse(study_json)); }
+std::string study_page(const std::string& study_json) {
+  return page_of(json::parse_own(study_json));
+}
 
 }  // namespace tessera::tools
