@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parents[1]
 # What a user waits for: name, preset, target. A tree without the preset or the target is passed over.
 BUILDS = [
     ("./dev demo", "demo", "demo"),
-    ("pip install .", "wheel", "tessera_python"),
+    ("pip install .", "pip", "tessera_python"),
     ("./dev build with tests and Python", "release", "all"),
 ]
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/file.hpp"
 #include "tessera/device/internal/host_link_fields.hpp"
+#include "tessera/json/value.hpp"
 
 namespace tessera::device {
 namespace {
@@ -53,9 +53,9 @@ HostLink host_link_from_json(std::string_view text, std::string_view where) {
 }
 
 std::string machine_to_json(const Machine& machine, const HostLink& link) {
-  auto object = nlohmann::ordered_json::parse(machine_to_json(machine));
+  json::Value object = json::parse_own(machine_to_json(machine));
   for (const LinkField& field : kLinkFields) object[field.key] = link.*field.member;
-  return object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return object.dump(2) + "\n";
 }
 
 HostLink load_host_link(const std::string& name_or_path) {

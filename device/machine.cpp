@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -19,7 +18,7 @@
 namespace tessera::device {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 using Member = std::variant<std::int64_t Machine::*, Bytes Machine::*, Cycles Machine::*>;
 
 // A field with a whole number. The legal values are the multiples of `step` in least..most.
@@ -158,10 +157,10 @@ Machine machine_preset(std::string_view name) {
 }
 
 Machine machine_from_json(std::string_view text, std::string_view where) {
-  return machine_from_json(json::parse(text, fmt::format("machine {}", where)), where);
+  return machine_from_value(json::parse(text, fmt::format("machine {}", where)), where);
 }
 
-Machine machine_from_json(const json::Value& value, std::string_view where) {
+Machine machine_from_value(const json::Value& value, std::string_view where) {
   const std::string name = fmt::format("machine {}", where);
   json::ObjectReader fields(value, {name, ""});
   Machine machine = base_of(fields);
@@ -180,7 +179,7 @@ std::string machine_to_json(const Machine& machine) {
   object["clock_hz"] = machine.clock_hz;
   Machine copy = machine;
   for (const Field& field : kFields) object[field.key] = number(copy, field);
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return object.dump(2) + "\n";
 }
 
 Machine load_machine(const std::string& name_or_path) {

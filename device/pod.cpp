@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -16,7 +15,7 @@
 namespace tessera::device {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr std::int64_t kMostDevices = 65536;
 constexpr std::int64_t kMostLevels = 8;
@@ -68,7 +67,7 @@ Machine read_machine(const json::Value& value, std::string_view where) {
                     fmt::format("an object or one of {}", fmt::join(names, ", ")));
     return machine_preset(*name);
   }
-  return machine_from_json(value, fmt::format("of pod {}", where));
+  return machine_from_value(value, fmt::format("of pod {}", where));
 }
 
 PodLevel read_level(const json::Value& value, json::Place place) {
@@ -169,15 +168,15 @@ Pod pod_from_json(std::string_view text, std::string_view where) {
 std::string pod_to_json(const Pod& pod) {
   Json object;
   object["name"] = pod.name;
-  object["machine"] = Json::parse(machine_to_json(pod.machine));
-  object["levels"] = Json::array();
+  object["machine"] = json::parse_own(machine_to_json(pod.machine));
+  object["levels"] = json::List();
   for (const PodLevel& level : pod.levels) {
-    Json& fields = object["levels"].emplace_back();
+    Json& fields = object["levels"].push_back();
     fields["kind"] = to_string(level.kind);
     fields["devices"] = level.devices;
     for (const LevelField& field : kLevelFields) fields[field.key] = level.*field.member;
   }
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return object.dump(2) + "\n";
 }
 
 Pod load_pod(const std::string& name_or_path) {

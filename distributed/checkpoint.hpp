@@ -30,17 +30,18 @@ struct RunState {
   friend bool operator==(const RunState&, const RunState&) = default;
 };
 
-// A checkpoint is a folder with one file a rank and a manifest, manifest.json, which names the
-// files, their bytes and their checksums (CRC-32). Files have a new name in every checkpoint, and
-// the manifest is written last, beside the old one, and renamed; then the files of the old
-// checkpoint are removed. So the folder holds a whole checkpoint whenever the run is killed: the
-// last one or, until the rename, the one before.
+// A checkpoint is a folder with one file a rank and a manifest, manifest.safetensors, which has the
+// layers, the positions of all their rows and the checksums of the files; all are io::Archives.
+// Files have a new name in every checkpoint, and the manifest is written last, beside the old one,
+// and renamed; then the files of the old checkpoint are removed. So the folder holds a whole
+// checkpoint whenever the run is killed: the last one or, until the rename, the one before.
 
 // Writes the state of a run to a folder, which is created if it is missing. Collective. All ranks
 // give the same step, the same layers and cuts, and as many slots. Throws CannotWrite
 // (base/write_file.hpp), after which the old checkpoint is still whole, and Error{InvalidArgument}
-// for a state that contradicts itself. O(values of the rank); holds the bytes of the rank's file.
-void write_checkpoint(Communicator& ranks, const std::string& folder, const RunState& own);
+// for a state that contradicts itself. O(values of the rank + block rows of the layers); holds the
+// bytes of the rank's file twice.
+void write_checkpoint(Communicator& ranks, const std::string& folder, RunState own);
 
 // Reads a checkpoint, on any number of ranks. Each rank gets its rows by `outputs`, one cut for
 // each layer, or by a cut with about as many blocks for each rank. Every file is read once to

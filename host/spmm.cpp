@@ -139,7 +139,7 @@ class VectorProduct {
   }
 
  private:
-  static constexpr std::int64_t kRows = 16;
+  static constexpr std::int64_t kRows = 64;
 
   bool add(Range rows) {
     const auto begin = a_.row_begin.subspan(std::size_t(rows.begin), std::size_t(rows.size()) + 1);

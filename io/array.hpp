@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -86,8 +87,30 @@ struct NamedTensor {
   std::string bytes;  // little-endian, row-major
 };
 
-// Returns a tensor of these numbers. T is float, double, std::int32_t, std::int64_t or
-// std::uint8_t. Throws Error{InvalidArgument} if the shape has another number of elements.
+// Returns the type of the elements of a list. T is float, double, Half, BFloat16, or a signed or
+// unsigned whole number of fixed width.
+template <class T>
+constexpr ElementType element_type_of() {
+  constexpr bool kSigned = std::is_signed_v<T>;
+  if constexpr (std::is_same_v<T, Half>)
+    return ElementType::F16;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return ElementType::BF16;
+  else if constexpr (std::is_floating_point_v<T>)
+    return sizeof(T) == 8 ? ElementType::F64 : ElementType::F32;
+  else if constexpr (sizeof(T) == 8)
+    return kSigned ? ElementType::I64 : ElementType::U64;
+  else if constexpr (sizeof(T) == 4)
+    return kSigned ? ElementType::I32 : ElementType::U32;
+  else if constexpr (sizeof(T) == 2)
+    return kSigned ? ElementType::I16 : ElementType::U16;
+  else
+    return kSigned ? ElementType::I8 : ElementType::U8;
+}
+
+// Returns a tensor of these numbers. T is float, double, Half, BFloat16, std::int32_t,
+// std::int64_t, std::uint8_t, std::uint16_t or std::uint32_t. Throws Error{InvalidArgument} if the
+// shape has another number of elements.
 template <class T>
 NamedTensor make_tensor(std::string name, const std::vector<T>& numbers,
                         std::vector<std::int64_t> shape);
@@ -99,10 +122,6 @@ using TensorNotes = std::vector<std::pair<std::string, std::string>>;
 // given twice and for a tensor whose bytes are not those of its shape and type. Equal arguments
 // give equal bytes.
 std::string write_safetensors(const std::vector<NamedTensor>& tensors, const TensorNotes& notes);
-
-// Returns the notes of a file in their order; none if it has none. Throws Error{BadInput} for a
-// file that list_safetensors refuses, and for a note that is no text.
-TensorNotes read_safetensors_notes(std::string_view bytes, std::string_view name);
 
 // Returns the non-zero elements of a two-dimensional array. Throws Error{BadInput} for another
 // number of dimensions, for text, and for more than 2^31 - 1 rows or columns, and

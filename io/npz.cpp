@@ -12,10 +12,10 @@
 #include "tessera/base/input_file.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/io/array.hpp"
-#include "tessera/io/internal/archive.hpp"
 #include "tessera/io/internal/npy_reader.hpp"
 #include "tessera/io/internal/npz_file.hpp"
 #include "tessera/io/internal/text.hpp"
+#include "tessera/io/internal/zip.hpp"
 #include "tessera/io/read_options.hpp"
 #include "tessera/sparse/convert.hpp"
 
@@ -30,7 +30,7 @@ struct Line {
   std::size_t size() const { return array->values.size(); }
 };
 
-internal::NpyReader reader_of(const std::string& member, const internal::Archive& archive,
+internal::NpyReader reader_of(const std::string& member, const internal::ZipArchive& archive,
                               const std::string& name) {
   // The numbers of an array that is packed well get their memory as they come.
   constexpr std::int64_t kReservedPerByte = 8;
@@ -39,7 +39,7 @@ internal::NpyReader reader_of(const std::string& member, const internal::Archive
 }
 
 // Reads the type and the shape of an array, whose numbers are taken later.
-internal::NpyReader start_of(const std::string& member, internal::Archive& archive,
+internal::NpyReader start_of(const std::string& member, internal::ZipArchive& archive,
                              const std::string& name) {
   internal::NpyReader reader = reader_of(member, archive, name);
   bool has_piece = false;
@@ -56,7 +56,7 @@ internal::NpyReader start_of(const std::string& member, internal::Archive& archi
 // with a message. An array is unpacked when it is taken; other files of the archive stay packed.
 class Arrays {
  public:
-  Arrays(internal::Archive& archive, std::string_view name) : name_(name), archive_(archive) {
+  Arrays(internal::ZipArchive& archive, std::string_view name) : name_(name), archive_(archive) {
     take_text("format");
     const Array& kind = at("format");
     format_ = kind.text.size() == 1 ? kind.text[0] : "";
@@ -155,7 +155,7 @@ class Arrays {
   }
 
   std::string_view name_;
-  internal::Archive& archive_;
+  internal::ZipArchive& archive_;
   std::string format_;
   std::int64_t unpacked_ = 0;
   std::map<std::string, Array> arrays_;
@@ -283,7 +283,7 @@ sparse::Csr<double> in_blocks(Arrays& a, BlockShape block, sparse::Duplicates du
   return to_csr(entries(lines, by_column, std::move(matrix)), duplicates);
 }
 
-sparse::Csr<double> read(internal::Archive& archive, std::string_view name,
+sparse::Csr<double> read(internal::ZipArchive& archive, std::string_view name,
                          sparse::Duplicates duplicates) {
   Arrays arrays(archive, name);
   const BlockShape block = block_of(arrays);
@@ -308,20 +308,20 @@ sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name) {
 
 sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name,
                              sparse::Duplicates duplicates) {
-  internal::Archive archive(bytes, name);
+  internal::ZipArchive archive(bytes, name);
   return read(archive, name, duplicates);
 }
 
 sparse::Csr<double> internal::read_npz_file(const std::string& path,
                                             sparse::Duplicates duplicates) {
   const InputFile file(path);
-  Archive archive(file, path);
+  ZipArchive archive(file, path);
   return read(archive, path, duplicates);
 }
 
 ElementType internal::npz_data_type(const std::string& path) {
   const InputFile file(path);
-  Archive archive(file, path);
+  ZipArchive archive(file, path);
   const NpyReader reader = start_of("data.npy", archive, path);
   return reader.array().type;
 }

@@ -12,11 +12,11 @@
 #include "tessera/base/file.hpp"
 #include "tessera/base/input_file.hpp"
 #include "tessera/io/array.hpp"
-#include "tessera/io/internal/archive.hpp"
 #include "tessera/io/internal/binary.hpp"
 #include "tessera/io/internal/npy_head.hpp"
 #include "tessera/io/internal/sort_rows.hpp"
 #include "tessera/io/internal/text.hpp"
+#include "tessera/io/internal/zip.hpp"
 
 namespace tessera::io::internal {
 namespace {
@@ -26,11 +26,11 @@ namespace {
   throw_fault_of_file(code, fmt::format("{}: {}", path, message));
 }
 
-std::string member_of(const Archive& archive, const std::string& key) {
+std::string member_of(const ZipArchive& archive, const std::string& key) {
   return archive.has(key) ? key : key + ".npy";
 }
 
-Array array_of(Archive& archive, const std::string& path, const std::string& key) {
+Array array_of(ZipArchive& archive, const std::string& path, const std::string& key) {
   return read_npy(archive.read(member_of(archive, key)), fmt::format("{}: {}", path, key));
 }
 
@@ -45,7 +45,7 @@ std::int64_t whole(const std::string& path, const std::string& what, double valu
 // The numbers of an array of one dimension, unpacked piece by piece.
 class NumberStream {
  public:
-  NumberStream(Archive& archive, const std::string& path, const std::string& key)
+  NumberStream(ZipArchive& archive, const std::string& path, const std::string& key)
       : name_(fmt::format("{}: {}", path, key)), member_(archive, member_of(archive, key)) {
     bytes_ = member_.next(std::size_t(kLongestNpyHead));
     head_ = read_npy_head(bytes_, name_);
@@ -85,7 +85,7 @@ class NumberStream {
   static constexpr std::size_t kPiece = std::size_t{1} << 18;
 
   // Neither the array nor the archive is trusted to say how long it is: callers reserve memory.
-  std::int64_t most_elements(const Archive& archive, const std::string& key) const {
+  std::int64_t most_elements(const ZipArchive& archive, const std::string& key) const {
     constexpr std::int64_t kMostExpansion = 1032;  // of deflate
     const std::int64_t bytes = std::min(archive.declared_bytes(member_of(archive, key)),
                                         kMostExpansion * archive.packed_bytes());
@@ -113,7 +113,7 @@ class NumberStream {
 
 RowIndex index_npz(const std::string& path) {
   const InputFile file(path);
-  Archive archive(file, path);
+  ZipArchive archive(file, path);
   const Array format = array_of(archive, path, "format");
   const std::string kind = format.text.size() == 1 ? format.text[0] : "";
   if (kind != "csr")
@@ -148,7 +148,7 @@ sparse::Csr<T> read_npz_rows(const std::string& path, const RowIndex& index, Ran
   const std::int64_t first = index.row_begin[std::size_t(rows.begin)];
   const std::int64_t count = index.row_begin[std::size_t(rows.end)] - first;
   const InputFile file(path);
-  Archive archive(file, path);
+  ZipArchive archive(file, path);
   sparse::Csr<T> matrix{.rows = rows.size(), .cols = index.cols};
   matrix.col.reserve(std::size_t(count));
   matrix.values.reserve(std::size_t(count));

@@ -1,16 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/internal/binary.hpp"
+#include "tessera/io/internal/safetensors_head.hpp"
 #include "tessera/io/internal/text.hpp"
 #include "tessera/json/reader.hpp"
+#include "tessera/json/value.hpp"
 
 namespace tessera::io {
 namespace {
@@ -31,17 +37,20 @@ const json::Names<ElementType>& type_names() {
   return names;
 }
 
-std::int64_t header_length(std::string_view bytes, std::string_view name) {
-  if (bytes.size() < std::size_t(kLengthBytes))
+std::int64_t header_length(const internal::TextSource& file, std::string_view name) {
+  std::string buffer;
+  const std::string_view first = file.piece(0, kLengthBytes, buffer);
+  if (first.size() < std::size_t(kLengthBytes))
     fail_at(name, 0,
-            fmt::format("{} bytes are fewer than the 8 bytes of the header length", bytes.size()));
+            fmt::format("{} bytes are fewer than the 8 bytes of the header length", first.size()));
   std::uint64_t length = 0;
   for (std::size_t i = std::size_t(kLengthBytes); i-- > 0;)
-    length = length << 8 | static_cast<unsigned char>(bytes[i]);
-  if (length > kLongestTable || length > bytes.size() - std::size_t(kLengthBytes))
+    length = length << 8 | static_cast<unsigned char>(first[i]);
+  const std::int64_t rest = file.bytes() - kLengthBytes;
+  if (length > kLongestTable || length > std::uint64_t(rest))
     fail_at(name, 0,
             fmt::format("the header claims to have {} bytes; {} follow, and the limit is {}",
-                        length, bytes.size() - std::size_t(kLengthBytes), kLongestTable));
+                        length, rest, kLongestTable));
   return std::int64_t(length);
 }
 
@@ -85,37 +94,57 @@ std::string_view to_string(ElementType type) {
 }
 
 std::int64_t safetensors_data_begin(std::string_view bytes, std::string_view name) {
-  return kLengthBytes + header_length(bytes, name);
+  return kLengthBytes + header_length(internal::TextInMemory(bytes), name);
 }
 
 std::vector<TensorInfo> list_safetensors(std::string_view bytes, std::string_view name) {
-  const std::int64_t length = header_length(bytes, name);
-  const std::int64_t data_bytes = std::int64_t(bytes.size()) - kLengthBytes - length;
-  const std::string place = fmt::format("{}: header", name);
-  const json::Value header = json::parse(
-      bytes.substr(std::size_t(kLengthBytes), std::size_t(length)), place, {.depth = kDeepest});
-  if (!std::holds_alternative<json::Object>(header.data))
-    json::throw_bad({place, ""}, header, "an object");
-  std::vector<TensorInfo> tensors;
-  for (const auto& [key, tensor] : std::get<json::Object>(header.data))
-    if (key != "__metadata__")
-      tensors.push_back(read_info(key, tensor, data_bytes, {place, internal::quoted(key)}));
-  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
-    return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
-  });
+  return internal::read_safetensors_head(internal::TextInMemory(bytes), name).tensors;
+}
+
+namespace internal {
+namespace {
+
+// The tensors, in the order of their data, must cover all of them.
+void check_cover(const SafetensorsHead& head, std::int64_t data_bytes, std::string_view name) {
   std::int64_t covered = 0;
-  for (const TensorInfo& t : tensors) {
+  for (const TensorInfo& t : head.tensors) {
     if (t.begin != covered)
-      fail_at(name, kLengthBytes + length + covered,
+      fail_at(name, head.data_begin + covered,
               fmt::format("tensor {} begins at {} of the data; the tensor before it ends at {}",
                           internal::quoted(t.name), t.begin, covered));
     covered = t.end;
   }
   if (covered != data_bytes)
-    fail_at(name, kLengthBytes + length + covered,
+    fail_at(name, head.data_begin + covered,
             fmt::format("{} bytes belong to no tensor", data_bytes - covered));
-  return tensors;
 }
+
+}  // namespace
+
+SafetensorsHead read_safetensors_head(const TextSource& file, std::string_view name) {
+  const std::int64_t length = header_length(file, name);
+  const std::int64_t data_bytes = file.bytes() - kLengthBytes - length;
+  const std::string place = fmt::format("{}: header", name);
+  std::string buffer;
+  json::Value header =
+      json::parse(file.piece(kLengthBytes, length, buffer), place, {.depth = kDeepest});
+  if (!std::holds_alternative<json::Object>(header.data))
+    json::throw_bad({place, ""}, header, "an object");
+  SafetensorsHead head{.tensors = {}, .notes = {}, .data_begin = kLengthBytes + length};
+  for (auto& [key, value] : std::get<json::Object>(header.data))
+    if (key == "__metadata__")
+      head.notes = std::move(value);
+    else
+      head.tensors.push_back(read_info(key, value, data_bytes, {place, internal::quoted(key)}));
+  std::stable_sort(head.tensors.begin(), head.tensors.end(),
+                   [](const TensorInfo& a, const TensorInfo& b) {
+                     return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
+                   });
+  check_cover(head, data_bytes, name);
+  return head;
+}
+
+}  // namespace internal
 
 namespace {
 
@@ -137,10 +166,11 @@ void refuse_packed(const TensorInfo& tensor, std::string_view name) {
 }  // namespace
 
 Array read_safetensors(std::string_view bytes, std::string_view name, std::string_view tensor) {
-  const std::vector<TensorInfo> tensors = list_safetensors(bytes, name);
+  const internal::SafetensorsHead head =
+      internal::read_safetensors_head(internal::TextInMemory(bytes), name);
   std::vector<const TensorInfo*> meant;
   std::string names;
-  for (const TensorInfo& t : tensors) {
+  for (const TensorInfo& t : head.tensors) {
     if (tensor.empty() ? t.shape.size() == 2 : t.name == tensor) meant.push_back(&t);
     if (names.size() < 400) names += (names.empty() ? "" : ", ") + internal::quoted(t.name);
   }
@@ -153,7 +183,7 @@ Array read_safetensors(std::string_view bytes, std::string_view name, std::strin
                     names.empty() ? "none" : names));
   const TensorInfo& t = *meant[0];
   refuse_packed(t, name);
-  const std::int64_t at = safetensors_data_begin(bytes, name) + t.begin;
+  const std::int64_t at = head.data_begin + t.begin;
   const std::int64_t count = (t.end - t.begin) / bytes_of(t.type);
   return {t.type,
           t.shape,
@@ -193,19 +223,16 @@ NamedTensor make_tensor(std::string name, const std::vector<T>& numbers,
   if (count != std::ssize(numbers))
     throw Error(ErrorCode::InvalidArgument, fmt::format("tensor {}: {} numbers for a shape of {}",
                                                         name, numbers.size(), count));
-  constexpr ElementType kType = std::is_same_v<T, float>          ? ElementType::F32
-                                : std::is_same_v<T, double>       ? ElementType::F64
-                                : std::is_same_v<T, std::int32_t> ? ElementType::I32
-                                : std::is_same_v<T, std::int64_t> ? ElementType::I64
-                                                                  : ElementType::U8;
-  NamedTensor tensor{std::move(name), kType, std::move(shape), {}};
-  tensor.bytes.reserve(numbers.size() * sizeof(T));
-  for (const T number : numbers) internal::append_bytes(tensor.bytes, number);
-  return tensor;
+  const auto* const bytes = reinterpret_cast<const char*>(numbers.data());  // little-endian
+  return {std::move(name), element_type_of<T>(), std::move(shape),
+          std::string(bytes, numbers.size() * sizeof(T))};
 }
 
 template NamedTensor make_tensor(std::string, const std::vector<float>&, std::vector<std::int64_t>);
 template NamedTensor make_tensor(std::string, const std::vector<double>&,
+                                 std::vector<std::int64_t>);
+template NamedTensor make_tensor(std::string, const std::vector<Half>&, std::vector<std::int64_t>);
+template NamedTensor make_tensor(std::string, const std::vector<BFloat16>&,
                                  std::vector<std::int64_t>);
 template NamedTensor make_tensor(std::string, const std::vector<std::int32_t>&,
                                  std::vector<std::int64_t>);
@@ -213,56 +240,50 @@ template NamedTensor make_tensor(std::string, const std::vector<std::int64_t>&,
                                  std::vector<std::int64_t>);
 template NamedTensor make_tensor(std::string, const std::vector<std::uint8_t>&,
                                  std::vector<std::int64_t>);
+template NamedTensor make_tensor(std::string, const std::vector<std::uint16_t>&,
+                                 std::vector<std::int64_t>);
+template NamedTensor make_tensor(std::string, const std::vector<std::uint32_t>&,
+                                 std::vector<std::int64_t>);
+
+namespace {
+
+json::Value entry_of(ElementType type, const std::vector<std::int64_t>& shape, std::int64_t begin,
+                     std::int64_t end) {
+  json::List sides;
+  for (const std::int64_t side : shape) sides.push_back(side);
+  return {{"dtype", to_string(type)},
+          {"shape", std::move(sides)},
+          {"data_offsets", json::List{begin, end}}};
+}
+
+}  // namespace
 
 std::string write_safetensors(const std::vector<NamedTensor>& tensors, const TensorNotes& notes) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!notes.empty())
-    for (const auto& [key, text] : notes) header["__metadata__"][key] = text;
-  std::size_t end = 0;
+  json::Object header, texts;
+  for (const auto& [key, text] : notes) texts.push_back({key, text});
+  if (!notes.empty()) header.push_back({"__metadata__", std::move(texts)});
+  std::set<std::string_view> names{"__metadata__"};
+  std::int64_t end = 0;
   for (const NamedTensor& t : tensors) {
     check_size(t);
-    if (header.contains(t.name))
+    if (!names.insert(t.name).second)
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("the name {} of a tensor is given twice", t.name));
-    const auto type = std::find_if(type_names().begin(), type_names().end(),
-                                   [&](const auto& named) { return named.first == t.type; });
-    TESSERA_ASSERT(type != type_names().end());
-    header[t.name] = {
-        {"dtype", type->second}, {"shape", t.shape}, {"data_offsets", {end, end + t.bytes.size()}}};
-    end += t.bytes.size();
+    header.push_back({t.name, entry_of(t.type, t.shape, end, end + std::ssize(t.bytes))});
+    end += std::ssize(t.bytes);
   }
-  std::string out = with_header(header.dump());
-  out.reserve(out.size() + end);
+  std::string out = with_header(json::Value(std::move(header)).dump());
+  out.reserve(out.size() + std::size_t(end));
   for (const NamedTensor& t : tensors) out += t.bytes;
   return out;
 }
 
-TensorNotes read_safetensors_notes(std::string_view bytes, std::string_view name) {
-  list_safetensors(bytes, name);
-  const auto length = std::size_t(header_length(bytes, name));
-  const std::string place = fmt::format("{}: header", name);
-  const json::Value header =
-      json::parse(bytes.substr(std::size_t(kLengthBytes), length), place, {.depth = kDeepest});
-  TensorNotes notes;
-  const json::Value* const found = json::find(header, "__metadata__");
-  if (found == nullptr) return notes;
-  const json::Place at{place, "__metadata__"};
-  if (!std::holds_alternative<json::Object>(found->data)) json::throw_bad(at, *found, "an object");
-  for (const auto& [key, value] : std::get<json::Object>(found->data))
-    json::read(value, at.member(key), notes.emplace_back(key, "").second);
-  return notes;
-}
-
 template <class T>
 std::string write_safetensors(MatrixView<const T> matrix, std::string_view tensor) {
-  const char* type = std::is_same_v<T, float> ? "F32" : std::is_same_v<T, double> ? "F64" : "F16";
   const std::int64_t bytes = matrix.rows * matrix.cols * std::int64_t(sizeof(T));
-  std::string header =
-      nlohmann::ordered_json{
-          {std::string(tensor),
-           {{"dtype", type}, {"shape", {matrix.rows, matrix.cols}}, {"data_offsets", {0, bytes}}}}}
-          .dump();
-  std::string out = with_header(std::move(header));
+  const json::Value header = {
+      {std::string(tensor), entry_of(element_type_of<T>(), {matrix.rows, matrix.cols}, 0, bytes)}};
+  std::string out = with_header(header.dump());
   for (std::int64_t r = 0; r < matrix.rows; ++r)
     for (std::int64_t c = 0; c < matrix.cols; ++c) internal::append_bytes(out, matrix(r, c));
   return out;

@@ -122,4 +122,6 @@ Value parse(std::string_view text, std::string_view where, const Limits& limits)
   return builder.take();
 }
 
+Value parse_own(std::string_view text) { return parse(text, "a text of this program", kAnySize); }
+
 }  // namespace tessera::json

@@ -38,18 +38,12 @@ std::optional<double> number_of(const Value& value) {
 
 }  // namespace
 
-const Value* find(const Value& value, std::string_view key) {
-  const auto* object = std::get_if<Object>(&value.data);
-  if (object == nullptr) return nullptr;
-  const auto found = std::ranges::find(*object, key, &Member::key);
-  return found == object->end() ? nullptr : &found->value;
-}
-
 std::string shown(const Value& value) {
   struct Show {
     std::string operator()(std::monostate) const { return "null"; }
     std::string operator()(bool truth) const { return truth ? "true" : "false"; }
     std::string operator()(std::int64_t whole) const { return fmt::format("{}", whole); }
+    std::string operator()(std::uint64_t whole) const { return fmt::format("{}", whole); }
     std::string operator()(double number) const { return shown_number(number); }
     std::string operator()(const std::string& text) const { return '"' + printable(text) + '"'; }
     std::string operator()(const List&) const { return "an array"; }
@@ -68,10 +62,6 @@ void throw_bad(const Place& place, std::string_view value, std::string_view lega
   throw Error(ErrorCode::BadInput,
               fmt::format("{}: {} is {}; it must be {}", place.where,
                           place.path.empty() ? "the text" : place.path, value, legal));
-}
-
-void throw_bad(const Place& place, const Value& value, std::string_view legal) {
-  throw_bad(place, shown(value), legal);
 }
 
 void throw_missing(const Place& place) { throw_bad(place, "missing", "given"); }

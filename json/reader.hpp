@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -27,7 +28,10 @@ struct Place {
 
 // Throws Error{BadInput} "<where>: <path> is <value>; it must be <legal>".
 [[noreturn]] void throw_bad(const Place& place, std::string_view value, std::string_view legal);
-[[noreturn]] void throw_bad(const Place& place, const Value& value, std::string_view legal);
+template <std::same_as<Value> V>  // nothing that becomes a value: it may be a text, too
+[[noreturn]] void throw_bad(const Place& place, const V& value, std::string_view legal) {
+  throw_bad(place, std::string_view(shown(value)), legal);
+}
 [[noreturn]] void throw_missing(const Place& place);
 
 // The legal values of a whole number.

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,10 +21,61 @@ using List = std::vector<Value>;
 // The members of an object in the order of the text. No key occurs twice.
 using Object = std::vector<Member>;
 
-// A parsed value: null, a truth value, a whole number, another number, a text, a list or an
-// object. A whole number beyond 64 bits is stored as a double.
+// A value: null, a truth value, a whole number, another number, a text, a list or an object.
+// parse() stores a whole number beyond the range of int64 as a double; a program may write one as
+// uint64. Example: Value plan = {{"tiles", 8}, {"passes", List{"Fwd", "GradA"}}, {"reason",
+// nullptr}};
+//          plan["cycles"] = 1200;
 struct Value {
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Object> data;
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Object, std::uint64_t>
+      data;
+
+  Value();
+  Value(std::nullptr_t);
+  template <std::same_as<bool> Truth>
+  Value(Truth truth);
+  template <std::integral Number>
+    requires(!std::same_as<Number, bool>)
+  Value(Number number);
+  template <std::floating_point Number>
+  Value(Number number);
+  Value(std::string text);
+  Value(std::string_view text);
+  Value(const char* text);
+  Value(List list);
+  Value(Object object);
+  Value(std::initializer_list<Member> members);  // an object
+  template <class T>
+  Value(const std::vector<T>& list);  // a list of values
+  template <class T>
+  Value(const std::optional<T>& value);  // null without a value
+  Value(const Value& other);
+  Value(Value&& other) noexcept;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept;
+  ~Value();
+
+  // Returns the member of an object, which is added as null if there is none. Null becomes an
+  // object; another kind of value is Error{Internal}. O(members).
+  Value& operator[](std::string_view key);
+
+  // Adds to a list; null becomes a list; another kind of value is Error{Internal}. Returns what was
+  // added, which is null if nothing is given.
+  Value& push_back(Value value);
+  Value& push_back();
+
+  // Sets each member of an object in this object.
+  void update(Value object);
+
+  // Removes the member of an object, if there is one.
+  void erase(std::string_view key);
+
+  // Returns the member of an object of this program's own, which must have it.
+  const Value& at(std::string_view key) const;
+
+  // Returns the value as text without a line break, or with `indent` blanks for each level. Bytes
+  // that are no UTF-8 become U+FFFD, and numbers that JSON does not have become null. O(bytes).
+  std::string dump(int indent = -1) const;
 };
 
 // A key of an object with its value.
@@ -27,6 +83,26 @@ struct Member {
   std::string key;
   Value value;
 };
+
+bool operator==(const Value& a, const Value& b);
+bool operator==(const Member& a, const Member& b);
+
+// Member is complete from here on.
+template <std::same_as<bool> Truth>
+Value::Value(Truth truth) : data(truth) {}
+template <std::integral Number>
+  requires(!std::same_as<Number, bool>)
+Value::Value(Number number) : data(std::int64_t(number)) {
+  if (!std::in_range<std::int64_t>(number)) data = std::uint64_t(number);
+}
+template <std::floating_point Number>
+Value::Value(Number number) : data(double(number)) {}
+template <class T>
+Value::Value(const std::vector<T>& list) : data(List(list.begin(), list.end())) {}
+template <class T>
+Value::Value(const std::optional<T>& value) {
+  if (value) *this = Value(*value);
+}
 
 // Returns the member of an object, or nullptr if there is none or the value is no object. O(n).
 const Value* find(const Value& value, std::string_view key);
@@ -51,5 +127,10 @@ struct Limits {
 // Error{LimitExceeded}, for more bytes or values than the limits. O(bytes). Thread-safe.
 // Example: parse(R"({"tiles": 8})", "machine.json")
 Value parse(std::string_view text, std::string_view where, const Limits& limits = {});
+
+inline constexpr Limits kAnySize{.bytes = INT64_MAX, .values = INT64_MAX, .depth = 1000};
+
+// Parses a text that this program wrote itself, of any size. O(bytes). Thread-safe.
+Value parse_own(std::string_view text);
 
 }  // namespace tessera::json

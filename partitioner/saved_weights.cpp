@@ -2,274 +2,81 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <boost/crc.hpp>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/partitioner/internal/record_list.hpp"
 
 namespace tessera::partitioner {
 namespace {
 
-// The first bytes of a file. One that is not ASCII and a line feed show a transfer as text.
-constexpr std::string_view kMagic("\x93TSRW\r\n\x1a", 8);
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kHeaderBytes = 8 + 4 + 4 + 8;  // magic, version, checksum, bytes that follow
-constexpr std::uint64_t kMostGroups = 1u << 20;
+constexpr io::Archive::Bounds kLines{0, std::numeric_limits<std::int32_t>::max()},
+    kSides{1, kLines.most}, kGroups{1, 1 << 20};
 
-std::uint32_t checksum_of(std::string_view bytes) {
-  boost::crc_32_type sum;
-  sum.process_bytes(bytes.data(), bytes.size());
-  return sum.checksum();
+void describe(io::Archive& archive, sparse::Csr<float>& pattern) {
+  archive.whole("rows", pattern.rows, kLines);
+  archive.whole("cols", pattern.cols, kLines);
+  archive.whole("block_rows", pattern.block.rows, kSides);
+  archive.whole("block_cols", pattern.block.cols, kSides);
+  archive.list("row_begin", pattern.row_begin, {pattern.block_rows() + 1});
+  archive.list("col", pattern.col);
 }
 
-[[noreturn]] void refuse(std::string_view name, const std::string& reason) {
-  throw Error(ErrorCode::BadInput, fmt::format("{}: {}", name, reason));
+void describe(io::Archive& archive, SavedBuckets& buckets) {
+  SpillStats& s = buckets.stats;
+  std::vector<std::int64_t> statistics;
+  std::int64_t* const of[] = {&s.blocks,
+                              &s.moved_blocks,
+                              &s.records,
+                              &s.fullest_words,
+                              &s.fullest_blocks,
+                              &s.fullest_grad_a_words,
+                              &s.steps,
+                              &s.greedy_steps,
+                              &s.lower_bound_steps,
+                              &s.travel,
+                              &s.cut_rows,
+                              &s.load.value,
+                              &s.uneven_load.value};
+  for (const std::int64_t* const number : of) statistics.push_back(*number);
+  archive.list("statistics", statistics, {std::ssize(of)});
+  for (std::size_t i = 0; i < statistics.size(); ++i)
+    if ((*of[i] = statistics[i]) < 0)
+      archive.refuse(fmt::format("a statistic of the buckets is {}", statistics[i]));
+  bool are_wide = buckets.meta.index() == 1;
+  archive.flag("wide_words", are_wide);
+  if (archive.is_read() && are_wide)
+    buckets.meta = buckets.grad_a_meta = std::vector<std::uint32_t>();
+  std::visit([&](auto& words) { archive.list("words", words); }, buckets.meta);
+  std::visit([&](auto& words) { archive.list("grad_a_words", words); }, buckets.grad_a_meta);
 }
 
-// Calls visit(field) for every number of a grid, in the order of the file.
-template <class Grid, class Visit>
-void visit_numbers(Grid& grid, const Visit& visit) {
-  for (auto* dims : {&grid.size, &grid.splits})
-    for (auto* side : {&dims->g, &dims->x, &dims->y, &dims->z}) visit(*side);
-  for (auto* number : {&grid.block.rows, &grid.block.cols, &grid.z_grain, &grid.workers,
-                       &grid.word_bits, &grid.meta_words, &grid.grad_a_words, &grid.blocks})
-    visit(*number);
-}
-
-// The same for statistics.
-template <class Stats, class Visit>
-void visit_statistics(Stats& stats, const Visit& visit) {
-  for (auto* number : {&stats.blocks, &stats.moved_blocks, &stats.records, &stats.fullest_words,
-                       &stats.fullest_blocks, &stats.fullest_grad_a_words, &stats.steps,
-                       &stats.greedy_steps, &stats.lower_bound_steps, &stats.travel,
-                       &stats.cut_rows, &stats.load.value, &stats.uneven_load.value})
-    visit(*number);
-}
-
-class Writer {
- public:
-  template <class T>
-  void number(T value) {
-    list(std::span(&value, 1));
-  }
-
-  // Little-endian, as the computers are that this library runs on.
-  template <class T>
-  void list(std::span<const T> values) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
-  }
-  template <class T>
-  void list(std::span<T> values) {
-    list(std::span<const T>(values));
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
-
-// Reads what a Writer wrote. No list is longer than the bytes that are left.
-class Reader {
- public:
-  Reader(std::string_view bytes, std::string_view name) : bytes_(bytes), name_(name) {}
-
-  template <class T>
-  T number(const char* what) {
-    T value{};
-    std::memcpy(&value, take(sizeof(T), what).data(), sizeof(T));
-    return value;
-  }
-
-  template <class T>
-  std::vector<T> list(std::uint64_t count, const char* what) {
-    if (count > bytes_.size() / sizeof(T))
-      refuse(name_,
-             fmt::format("{} are {} numbers, but {} bytes are left", what, count, bytes_.size()));
-    std::vector<T> values(count);
-    const std::string_view part = take(count * sizeof(T), what);
-    if (count > 0) std::memcpy(values.data(), part.data(), part.size());
-    return values;
-  }
-
-  std::string_view take(std::uint64_t count, const char* what) {
-    if (count > bytes_.size()) refuse(name_, fmt::format("the file ends in {}", what));
-    const std::string_view part = bytes_.substr(0, count);
-    bytes_.remove_prefix(count);
-    return part;
-  }
-
-  void expect_end() const {
-    if (!bytes_.empty()) refuse(name_, fmt::format("{} bytes follow the last list", bytes_.size()));
-  }
-
- private:
-  std::string_view bytes_, name_;
-};
-
-std::uint64_t words_of(const TileGrid& grid, std::int64_t in_a_bucket) {
-  return std::uint64_t(checked_mul(grid.buckets(), in_a_bucket, "words of all buckets"));
-}
-
-std::uint64_t value_bytes(const TileGrid& grid) {
-  const std::int64_t values = checked_mul(grid.blocks, grid.block.area(), "values of a bucket");
-  return std::uint64_t(checked_mul(checked_mul(grid.buckets(), values, "values of all buckets"),
-                                   bytes_of(grid.data_type), "bytes of all values"));
-}
-
-void require(bool holds, const char* what) {
-  if (!holds)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("saved weights: {} have not the length that the grid asks for", what));
-}
-
-void write_words(const std::variant<std::vector<std::uint16_t>, std::vector<std::uint32_t>>& words,
-                 const TileGrid& grid, std::int64_t in_a_bucket, Writer& to) {
-  std::visit(
-      [&](const auto& list) {
-        require(std::int64_t(8 * sizeof(list[0])) == grid.word_bits || list.empty(), "words");
-        require(list.size() == words_of(grid, in_a_bucket), "words");
-        to.list(std::span(list));
-      },
-      words);
-}
-
-void write_layout(const SavedLayout& layout, Writer& to) {
-  const TileGrid& grid = layout.grid;
-  visit_numbers(grid, [&](std::int64_t number) { to.number(number); });
-  to.number(std::uint32_t(grid.data_type));
-  to.number(std::uint32_t(grid.grad_w));
-  to.number(std::uint32_t(grid.separate_grad_a));
-  for (const SavedBuckets& buckets : layout.groups) {
-    visit_statistics(buckets.stats, [&](std::int64_t number) { to.number(number); });
-    write_words(buckets.meta, grid, grid.meta_words, to);
-    write_words(buckets.grad_a_meta, grid, grid.grad_a_words, to);
-  }
-}
-
-void write_pattern(const sparse::Csr<float>& pattern, Writer& to) {
-  for (const std::int64_t number :
-       {pattern.rows, pattern.cols, pattern.block.rows, pattern.block.cols, pattern.blocks()})
-    to.number(number);
-  require(std::ssize(pattern.row_begin) == pattern.block_rows() + 1, "patterns");
-  to.list(std::span(pattern.row_begin));
-  to.list(std::span(pattern.col));
-}
-
-sparse::Csr<float> read_pattern(Reader& from, std::string_view name) {
-  sparse::Csr<float> pattern;
-  std::int64_t blocks = 0;
-  for (std::int64_t* number :
-       {&pattern.rows, &pattern.cols, &pattern.block.rows, &pattern.block.cols, &blocks})
-    *number = from.number<std::int64_t>("the sizes of a pattern");
-  if (pattern.rows < 0 || pattern.cols < 0 || blocks < 0 || pattern.block.rows < 1 ||
-      pattern.block.cols < 1)
-    refuse(name, "a size of a pattern is negative, or a side of its block is below 1");
-  pattern.row_begin =
-      from.list<std::int64_t>(std::uint64_t(pattern.block_rows()) + 1, "the rows of a pattern");
-  pattern.col = from.list<std::int32_t>(std::uint64_t(blocks), "the columns of a pattern");
-  return pattern;
-}
-
-bool flag(Reader& from, std::string_view name) {
-  const auto value = from.number<std::uint32_t>("a grid");
-  if (value > 1) refuse(name, fmt::format("a flag of a grid is {}; legal: 0 and 1", value));
-  return value == 1;
-}
-
-TileGrid read_grid(Reader& from, std::string_view name) {
-  TileGrid grid;
-  visit_numbers(grid, [&](std::int64_t& number) { number = from.number<std::int64_t>("a grid"); });
-  const auto type = from.number<std::uint32_t>("a grid");
-  if (type > std::uint32_t(DataType::BFloat16))
-    refuse(name, fmt::format("the type of the values has the number {}, which is none", type));
-  grid.data_type = DataType(type);
-  grid.grad_w = flag(from, name);
-  grid.separate_grad_a = flag(from, name);
-  try {
-    check(grid);
-  } catch (const Error& error) {
-    refuse(name, error.what());
-  }
-  return grid;
-}
-
-void read_words(const TileGrid& grid, std::int64_t in_a_bucket, Reader& from,
-                std::variant<std::vector<std::uint16_t>, std::vector<std::uint32_t>>& words) {
-  const std::uint64_t count = words_of(grid, in_a_bucket);
-  if (grid.word_bits == 16)
-    words = from.list<std::uint16_t>(count, "the words of buckets");
-  else
-    words = from.list<std::uint32_t>(count, "the words of buckets");
-}
-
-SavedLayout read_layout(std::uint64_t groups, Reader& from, std::string_view name) {
-  SavedLayout layout{.grid = read_grid(from, name), .groups = {}};
-  for (std::uint64_t g = 0; g < groups; ++g) {
-    SavedBuckets& buckets = layout.groups.emplace_back();
-    visit_statistics(buckets.stats, [&](std::int64_t& number) {
-      number = from.number<std::int64_t>("the statistics of buckets");
-      if (number < 0) refuse(name, fmt::format("a statistic of the buckets is {}", number));
-    });
-    read_words(layout.grid, layout.grid.meta_words, from, buckets.meta);
-    read_words(layout.grid, layout.grid.grad_a_words, from, buckets.grad_a_meta);
-  }
-  return layout;
-}
-
-// Returns the bytes behind the header, whose checksum is right.
-std::string_view checked_body(std::string_view bytes, std::string_view name) {
-  if (bytes.substr(0, kMagic.size()) != kMagic.substr(0, std::min(bytes.size(), kMagic.size())))
-    refuse(name, "not a file of encoded weights; write_saved_weights makes one");
-  Reader header(bytes, name);
-  header.take(kMagic.size(), "its header");
-  const auto version = header.number<std::uint32_t>("its header");
-  if (version != kVersion)
-    refuse(name, fmt::format("encoded weights of version {}; this program reads version {}; encode "
-                             "the weights again",
-                             version, kVersion));
-  const auto checksum = header.number<std::uint32_t>("its header");
-  const auto length = header.number<std::uint64_t>("its header");
-  const std::string_view body = bytes.substr(kHeaderBytes);
-  if (length != body.size())
-    refuse(name, fmt::format("{} bytes follow the header; it names {}; the file was cut or joined, "
-                             "so copy or encode it again",
-                             body.size(), length));
-  if (checksum_of(body) != checksum)
-    refuse(name, "the checksum is wrong: bytes of the file have changed; copy or encode it again");
-  return body;
-}
-
-SavedWeights read_body(std::string_view body, std::string_view name) {
-  Reader from(body, name);
-  SavedWeights weights;
-  const auto text = from.number<std::uint64_t>("the length of the plan");
-  weights.plan = std::string(from.take(text, "the plan"));
-  const auto layouts = from.number<std::uint32_t>("the number of layouts");
-  const auto groups = from.number<std::uint32_t>("the number of groups");
-  if (layouts < 1 || layouts > 2)
-    refuse(name, fmt::format("it has {} layouts; legal: 1 and 2", layouts));
-  if (groups < 1 || groups > kMostGroups)
-    refuse(name, fmt::format("it has {} groups; legal: 1 to {}", groups, kMostGroups));
-  for (std::uint32_t g = 0; g < groups; ++g) weights.patterns.push_back(read_pattern(from, name));
-  for (std::uint32_t l = 0; l < layouts; ++l)
-    weights.layouts.push_back(read_layout(groups, from, name));
-  for (std::uint32_t g = 0; g < groups; ++g)
-    weights.values.push_back(
-        from.list<std::byte>(value_bytes(weights.layouts.front().grid), "the values"));
-  from.expect_end();
-  return weights;
+void describe(io::Archive& archive, DataType type, std::vector<std::byte>& values) {
+  with_type(type, [&]<class T>(T) {
+    std::vector<T> numbers(values.size() / sizeof(T));
+    if (!numbers.empty()) std::memcpy(numbers.data(), values.data(), numbers.size() * sizeof(T));
+    archive.list("values", numbers);
+    const auto bytes = std::as_bytes(std::span(numbers));
+    values.assign(bytes.begin(), bytes.end());
+  });
 }
 
 }  // namespace
+
+std::string to_text(const TileGrid& g) {
+  return fmt::format(
+      "{} outputs, {} inputs, a batch of {} in grains of {}; {} x {} x {} parts; {}, blocks of {} "
+      "x "
+      "{}; {} workers; words of {} bits{}{}; buckets of {} words, {} GradA words and {} blocks",
+      g.size.x, g.size.y, g.size.z, g.z_grain, g.splits.x, g.splits.y, g.splits.z,
+      to_string(g.data_type), g.block.rows, g.block.cols, g.workers, g.word_bits,
+      g.grad_w ? ", tables of GradW" : "", g.separate_grad_a ? ", GradA buckets" : "", g.meta_words,
+      g.grad_a_words, g.blocks);
+}
 
 SavedBuckets saved(const Buckets& buckets) {
   return {.meta = buckets.meta, .grad_a_meta = buckets.grad_a_meta, .stats = buckets.stats};
@@ -310,38 +117,26 @@ Buckets restored(const TileGrid& grid, const SavedBuckets& saved, const sparse::
   return buckets;
 }
 
-std::string write_saved_weights(const SavedWeights& weights) {
-  Writer body;
-  body.number(std::uint64_t(weights.plan.size()));
-  body.list(std::span(weights.plan));
-  body.number(std::uint32_t(weights.layouts.size()));
-  body.number(std::uint32_t(weights.patterns.size()));
-  require(weights.values.size() == weights.patterns.size(), "values");
-  for (const sparse::Csr<float>& pattern : weights.patterns) write_pattern(pattern, body);
-  for (const SavedLayout& layout : weights.layouts) {
-    require(layout.groups.size() == weights.patterns.size(), "layouts");
-    write_layout(layout, body);
-  }
-  for (const std::vector<std::byte>& values : weights.values) {
-    require(values.size() == value_bytes(weights.layouts.front().grid), "values");
-    body.list(std::span(values));
-  }
-  Writer file;
-  file.list(std::span(kMagic));
-  file.number(kVersion);
-  file.number(checksum_of(body.bytes()));
-  file.number(std::uint64_t(body.bytes().size()));
-  return file.bytes() + body.bytes();
-}
-
-SavedWeights read_saved_weights(std::string_view bytes, std::string_view name) {
-  const std::string_view body = checked_body(bytes, name);
+void describe(io::Archive& archive, SavedWeights& weights) {
+  std::string type = to_string(weights.type);
+  archive.text("type", type);
   try {
-    return read_body(body, name);
+    weights.type = parse_data_type(type);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::LimitExceeded) throw;
-    refuse(name, error.what());
+    archive.refuse(error.what());
   }
+  archive.items("group", weights.patterns, kGroups,
+                [&](sparse::Csr<float>& pattern) { describe(archive, pattern); });
+  const std::int64_t groups = std::ssize(weights.patterns);
+  archive.items("layout", weights.layouts, {1, 2}, [&](SavedLayout& layout) {
+    archive.text("grid", layout.grid);
+    archive.items("group", layout.groups, {groups, groups},
+                  [&](SavedBuckets& buckets) { describe(archive, buckets); });
+  });
+  weights.values.resize(std::size_t(groups));
+  for (std::int64_t g = 0; g < groups; ++g)
+    archive.within(fmt::format("group{}", g + 1),
+                   [&] { describe(archive, weights.type, weights.values[std::size_t(g)]); });
 }
 
 }  // namespace tessera::partitioner

@@ -86,7 +86,7 @@ Json json_of(const TermShare& t) {
                {"cycles", t.cycles.value},
                {"share", t.share},
                {"tempBytes", t.temp.value}};
-  json["finerCut"] = Json::array();
+  json["finerCut"] = json::List();
   for (const FinerCut& cut : t.finer_cut)
     json["finerCut"].push_back({{"axis", to_string(cut.axis)},
                                 {"from", cut.from},
@@ -101,7 +101,7 @@ Json json_of(const Alternative& a) {
                {"cycles", a.plan.cost.cycles.value},
                {"tempBytes", a.plan.cost.temp.value},
                {"loses", a.loses.value}};
-  json["terms"] = Json::array();
+  json["terms"] = json::List();
   for (const TermChange& t : a.terms)
     json["terms"].push_back(
         {{"pass", to_string(t.pass)}, {"name", to_string(t.name)}, {"more", t.more.value}});
@@ -125,7 +125,7 @@ Json json_of(const Lifted& l) {
 
 template <class Item>
 Json list_of(const std::vector<Item>& items) {
-  Json list = Json::array();
+  Json list = json::List();
   for (const Item& item : items) list.push_back(json_of(item));
   return list;
 }
@@ -185,7 +185,7 @@ std::string to_json(const Explanation& e) {
                {"methodsTried", list_of(e.methods_tried)},
                {"limits", list_of(e.limits)}};
   if (e.one_layout_loses) json["oneLayoutLoses"] = e.one_layout_loses->value;
-  for (const Explanation& other : e.backward) json["backward"] = Json::parse(to_json(other));
+  for (const Explanation& other : e.backward) json["backward"] = json::parse_own(to_json(other));
   return json.dump(2);
 }
 

@@ -2,7 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace tessera::planner {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 // A value with its place in the text, as messages need it.
 struct Entry {
@@ -26,20 +26,13 @@ struct Entry {
   throw Error(ErrorCode::InvalidArgument, message);
 }
 
-std::string shown(const Json& value) {
-  constexpr std::size_t kLongest = 60;
-  std::string text = value.dump(-1, ' ', true);
-  if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "...");
-  return text;
-}
-
 [[noreturn]] void throw_wrong(const Entry& entry, std::string_view legal) {
   throw_invalid(fmt::format("{}: {} is {}; it must be {}", entry.where, entry.key,
-                            shown(entry.value), legal));
+                            json::shown(entry.value), legal));
 }
 
 bool read_bool(const Entry& entry) {
-  if (entry.value.is_boolean()) return entry.value.get<bool>();
+  if (const bool* const truth = std::get_if<bool>(&entry.value.data)) return *truth;
   if (entry.value == "true") return true;
   if (entry.value == "false") return false;
   throw_wrong(entry, "true or false");
@@ -47,16 +40,17 @@ bool read_bool(const Entry& entry) {
 
 template <class Number>
 std::optional<Number> number_in_text(const Json& value) {
-  if (!value.is_string()) return {};
-  const auto& text = value.get_ref<const std::string&>();
+  const auto* const text = std::get_if<std::string>(&value.data);
+  if (text == nullptr) return {};
   Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc{} || end != text->data() + text->size()) return {};
   return number;
 }
 
 double read_number(const Entry& entry) {
-  if (entry.value.is_number()) return entry.value.get<double>();
+  if (const auto* const number = std::get_if<double>(&entry.value.data)) return *number;
+  if (const auto* const whole = std::get_if<std::int64_t>(&entry.value.data)) return double(*whole);
   if (const auto number = number_in_text<double>(entry.value)) return *number;
   throw_wrong(entry, "a number");
 }
@@ -64,8 +58,8 @@ double read_number(const Entry& entry) {
 std::int64_t read_count(const Entry& entry) {
   constexpr std::int64_t kMost = std::int64_t{1} << 62;
   std::int64_t count = 0;
-  if (entry.value.is_number_unsigned() && entry.value.get<std::uint64_t>() <= std::uint64_t(kMost))
-    count = entry.value.get<std::int64_t>();
+  if (const auto* const whole = std::get_if<std::int64_t>(&entry.value.data))
+    count = *whole;
   else if (const auto number = number_in_text<std::int64_t>(entry.value))
     count = *number;
   if (count < 1 || count > kMost) throw_wrong(entry, "a whole number in 1..2^62");
@@ -75,8 +69,9 @@ std::int64_t read_count(const Entry& entry) {
 // Calls read(key, entry) for every member. `read` returns false if it does not know the key.
 template <class Read>
 void read_object(const Entry& object, const std::vector<std::string_view>& legal, Read&& read) {
-  if (!object.value.is_object()) throw_wrong(object, "an object");
-  for (const auto& [key, value] : object.value.items()) {
+  const auto* const members = std::get_if<json::Object>(&object.value.data);
+  if (members == nullptr) throw_wrong(object, "an object");
+  for (const auto& [key, value] : *members) {
     const std::string path = object.key.empty() ? key : object.key + "." + key;
     if (!read(key, Entry{object.where, path, value}))
       throw_invalid(fmt::format("{}: {} is not known; the keys are {}", object.where, path,
@@ -123,12 +118,10 @@ PlanConstraints read_constraints(const Entry& entry) {
   return pins;
 }
 
-// Parses option text by the rules of json::parse: Json alone takes a key that is given twice, and
-// its messages are not for users.
+// Parses option text; what is wrong with it is wrong with an argument.
 Json parse_json(std::string_view text, std::string_view where) {
   try {
-    json::parse(text, where);
-    return Json::parse(text);
+    return json::parse(text, where);
   } catch (const Error& error) {
     throw_invalid(error.what());
   }
@@ -136,8 +129,9 @@ Json parse_json(std::string_view text, std::string_view where) {
 
 // Reads constraints as an object or, as PopSparse has them, as JSON inside a string.
 PlanConstraints read_constraints_or_text(const Entry& entry) {
-  if (!entry.value.is_string()) return read_constraints(entry);
-  const Json inner = parse_json(entry.value.get_ref<const std::string&>(), entry.where);
+  const auto* const text = std::get_if<std::string>(&entry.value.data);
+  if (text == nullptr) return read_constraints(entry);
+  const Json inner = parse_json(*text, entry.where);
   return read_constraints({entry.where, entry.key, inner});
 }
 
@@ -246,8 +240,8 @@ Options parse_options(std::string_view json, std::string_view where, const Optio
     return read_option(key, entry, options);
   });
   // A caller who sets the slack alone gets exactly that slack.
-  if (document.contains("metaInfoBucketOversizeProportion") &&
-      !document.contains("bucketConfidence"))
+  if (json::find(document, "metaInfoBucketOversizeProportion") != nullptr &&
+      json::find(document, "bucketConfidence") == nullptr)
     options.bucket_confidence = 0;
   try {
     check_options(options);

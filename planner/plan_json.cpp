@@ -32,18 +32,21 @@ void check_as_input(std::string_view where, Check&& check) {
   }
 }
 
-// Throws an error that names the first difference of two objects with the same keys, if there is
-// one.
-void refuse_difference(const Json& planned, const Json& asked, std::string_view name,
+// Throws an error that names the first member that differs in two objects with the same keys, if
+// there is one. `path` is the objects' own, such as "problem/size".
+void refuse_difference(const Json& planned, const Json& asked, const std::string& path,
                        std::string_view where) {
-  const Json difference = Json::diff(planned, asked);
-  if (difference.empty()) return;
-  const Json::json_pointer path(difference.front()["path"].get<std::string>());
+  if (planned == asked) return;
+  const auto* const members = std::get_if<json::Object>(&planned.data);
+  const bool has_members = members != nullptr && std::holds_alternative<json::Object>(asked.data);
+  for (const auto& [key, value] : has_members ? *members : json::Object())
+    if (const Json* const other = json::find(asked, key))
+      refuse_difference(value, *other, path + "/" + key, where);
   throw Error(
       ErrorCode::InvalidArgument,
-      fmt::format("{}: the plan is for another {}: {}{} is {} there and {} here; make a "
+      fmt::format("{}: the plan is for another {}: {} is {} there and {} here; make a "
                   "plan for this one",
-                  where, name, name, path.to_string(), planned[path].dump(), asked[path].dump()));
+                  where, path.substr(0, path.find('/')), path, planned.dump(), asked.dump()));
 }
 
 }  // namespace
@@ -61,7 +64,7 @@ PlannedLayer plan_from_json(std::string_view text, std::string_view where) {
   PlannedLayer layer;
   internal::JsonReader fields(document, {where, ""});
   read_version(fields, where);
-  layer.machine = device::machine_from_json(fields.at("machine"), where);
+  layer.machine = device::machine_from_value(fields.at("machine"), where);
   fields("problem", layer.problem);
   fields("options", layer.options);
   fields("plan", layer.plan);

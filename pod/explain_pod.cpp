@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "tessera/json/value.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
 
 namespace tessera::pod {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr double kMicroseconds = 1e6;
 
@@ -117,7 +117,7 @@ std::string to_text(const PodExplanation& explanation) {
 std::string to_json(const PodExplanation& explanation) {
   Json object;
   for (const GridAlternative& alternative : explanation.grids) {
-    Json& grid = object["grids"].emplace_back();
+    Json& grid = object["grids"].push_back();
     grid["kind"] = to_string(alternative.kind);
     if (!alternative.plan) {
       grid["seconds"] = nullptr;
@@ -128,9 +128,9 @@ std::string to_json(const PodExplanation& explanation) {
     grid["parts"] = {{"g", parts.g}, {"x", parts.x}, {"y", parts.y}, {"z", parts.z}};
     grid["serial_parts"] = alternative.plan->serial_parts;
   }
-  object["collectives"] = Json::array();
+  object["collectives"] = json::List();
   for (const AlgorithmPrice& price : explanation.algorithms) {
-    Json& row = object["collectives"].emplace_back();
+    Json& row = object["collectives"].push_back();
     row["pass"] = to_string(price.pass);
     row["operation"] = collectives::to_string(price.collective.operation);
     row["operand"] = to_string(price.collective.operand);

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "tessera/json/value.hpp"
 
 namespace tessera::pod {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr double kLedgerMicro = 1e6;
 
@@ -122,7 +123,7 @@ std::string to_string(const PodLedger& ledger) {
 }
 
 std::string trace_json(const std::vector<PodLedger>& passes, double clock_hz) {
-  Json events = Json::array({row_name(kLinksRow, "links")});
+  Json events = json::List{row_name(kLinksRow, "links")};
   double start = 0;
   std::vector<std::int64_t> named;
   for (const PodLedger& pass : passes)

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
 #include "tessera/json/reader.hpp"
@@ -12,7 +11,7 @@
 namespace tessera::pod {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 // The version of the JSON below. It is raised with every change after which a reader of the old
 // form would misread the new one.
@@ -42,13 +41,13 @@ std::string order_text(const std::array<Axis, 3>& order) {
 }
 
 Json json_of(const std::vector<PlannedCollective>& list) {
-  Json array = Json::array();
+  Json array = json::List();
   for (const PlannedCollective& c : list) {
-    Json& object = array.emplace_back();
+    Json& object = array.push_back();
     object["operation"] = collectives::to_string(c.operation);
     object["operand"] = to_string(c.operand);
     object["axis"] = to_string(c.axis);
-    object["levels"] = Json::array();
+    object["levels"] = json::List();
     for (const collectives::LevelPart& level : c.levels)
       object["levels"].push_back(
           {{"members", level.members}, {"algorithm", collectives::to_string(level.algorithm)}});
@@ -66,9 +65,9 @@ Json cost_json(const PodPlan& plan) {
   cost["device_seconds"] = plan.device_seconds();
   cost["collective_seconds"] = plan.collective_seconds();
   cost["buffer_bytes"] = plan.buffer.value;
-  cost["passes"] = Json::array();
+  cost["passes"] = json::List();
   for (const PodPass& pass : plan.passes) {
-    Json& object = cost["passes"].emplace_back();
+    Json& object = cost["passes"].push_back();
     object["pass"] = to_string(pass.pass);
     object["cycles"] = pass.cycles.value;
     object["add_cycles"] = pass.add_cycles.value;
@@ -149,7 +148,7 @@ planner::Options options_of_pod(planner::Options device, const Dims& parts,
 }
 
 // The plans of all devices must be for the parts that the grid has.
-void read_shapes(const Json& list, std::string_view where, PodPlan& plan) {
+void read_shapes(const json::List& list, std::string_view where, PodPlan& plan) {
   plan.shapes = internal::shapes_of(plan.problem, plan.grid.parts(), plan.serial_parts);
   if (list.size() != plan.shapes.size())
     throw Error(ErrorCode::BadInput,
@@ -176,19 +175,19 @@ std::string pod_plan_to_json(const PodPlan& plan) {
   Json document;
   document["schema_version"] = kVersion;
   document["problem"] = json_of(plan.problem);
-  document["pod"] = Json::parse(device::pod_to_json(plan.pod));
-  document["grid"] = Json::array();
+  document["pod"] = json::parse_own(device::pod_to_json(plan.pod));
+  document["grid"] = json::List();
   for (const LevelCut& level : plan.grid.levels)
     document["grid"].push_back(
         {{"parts", json_of(level.parts)}, {"order", order_text(level.order)}});
   document["serial_parts"] = plan.serial_parts;
   document["cost"] = cost_json(plan);
-  document["shapes"] = Json::array();
+  document["shapes"] = json::List();
   const planner::Options options = device_options(plan.options, plan.grid.parts());
   for (const DeviceShape& shape : plan.shapes)
-    document["shapes"].push_back(Json::parse(planner::plan_to_json(
+    document["shapes"].push_back(json::parse_own(planner::plan_to_json(
         {device_problem(plan.problem, shape.size), plan.pod.machine, options, shape.plan})));
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document.dump(2) + "\n";
 }
 
 PodPlan pod_plan_from_json(std::string_view text, std::string_view where) {
@@ -203,12 +202,11 @@ PodPlan pod_plan_from_json(std::string_view text, std::string_view where) {
   for (std::size_t l = 0; l < levels.size(); ++l)
     plan.grid.levels.push_back(read_cut(levels[l], grid.item(l)));
   fields("serial_parts", plan.serial_parts, kSides);
-  json::items_of(fields.at("shapes"), fields.place().member("shapes"));
-  fields.at("pod");
-  fields.at("cost");
+  const json::List& shapes = json::items_of(fields.at("shapes"), fields.place().member("shapes"));
+  const json::Value& pod = fields.at("pod");
+  const json::Value& cost = fields.at("cost");
   fields.finish();
-  const Json parsed = Json::parse(text);  // json::parse has found no fault in it
-  plan.pod = device::pod_from_json(parsed["pod"].dump(), fmt::format("{}: pod", where));
+  plan.pod = device::pod_from_json(pod.dump(), fmt::format("{}: pod", where));
   check_as_input(where, [&] {
     check_problem(plan.problem);
     check_grid(plan.grid, plan.pod);
@@ -219,10 +217,10 @@ PodPlan pod_plan_from_json(std::string_view text, std::string_view where) {
         ErrorCode::BadInput,
         fmt::format("{}: the grid {} with {} serial parts leaves a share of {} empty", where,
                     to_string(plan.grid), plan.serial_parts, to_string(plan.problem)));
-  read_shapes(parsed["shapes"], where, plan);
+  read_shapes(shapes, where, plan);
   internal::LevelPrices prices(plan.pod);
   internal::add_costs(prices, plan);
-  if (parsed["cost"] != cost_json(plan))
+  if (cost != cost_json(plan))
     throw Error(ErrorCode::BadInput,
                 fmt::format("{}: cost is not that of the grid and of the devices' plans", where));
   return plan;

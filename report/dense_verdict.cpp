@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/planner/sparse_below.hpp"
 #include "tessera/report/internal/report_fields.hpp"
@@ -121,7 +121,7 @@ Json costs_json(const std::optional<double>& sparse, const std::optional<double>
 
 Json remedies_json(const Outlook& outlook) {
   if (!outlook.is_searched) return nullptr;
-  Json remedies = Json::array();
+  Json remedies = json::List();
   for (const Remedy& remedy : outlook.remedies)
     remedies.push_back(
         {{"change", remedy.change}, {"dense_over_sparse", remedy.dense_over_sparse}});
@@ -297,10 +297,10 @@ std::string verdict_text(const DenseComparison& comparison) {
 }
 
 std::string to_json(const DenseComparison& c) {
-  Json passes = Json::array();
+  Json passes = json::List();
   for (const ComparedPass& pass : c.passes) {
-    passes.push_back({{"pass", to_string(pass.pass)}});
-    passes.back().update(costs_json(pass.sparse, pass.dense, c.unit));
+    Json& one = passes.push_back({{"pass", to_string(pass.pass)}});
+    one.update(costs_json(pass.sparse, pass.dense, c.unit));
   }
   Json json = {{"text", verdict_text(c)},
                {"better", c.disturbed ? Json() : Json(to_string(c.better()))},
@@ -315,7 +315,23 @@ std::string to_json(const DenseComparison& c) {
   json["pays_up_to_density"] = c.outlook.pays_up_to ? Json(*c.outlook.pays_up_to) : Json();
   json["would_win"] = remedies_json(c.outlook);
   json["passes"] = std::move(passes);
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
+}
+
+std::string dense_note(const planner::Plan& plan, const planner::Options& options) {
+  const bool was_open = !options.constraints.use_dense;
+  const std::string sparse = ": planConstraints.useDense false keeps R sparse";
+  if (plan.dense)
+    return "R dense, without buckets" +
+           (was_open ? ", because no plan with buckets that fits costs fewer cycles" + sparse : "");
+  if (plan.use_dense)
+    return fmt::format("R dense in {}x{} blocks{}", plan.block.rows, plan.block.cols,
+                       was_open ? sparse : "");
+  return "";
+}
+
+std::string verdict_line(const DenseComparison& comparison) {
+  return fmt::format("verdict    {}\n", verdict_text(comparison));
 }
 
 }  // namespace tessera::report

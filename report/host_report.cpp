@@ -203,7 +203,7 @@ std::string status_of(const HostReport& report, const ReportContext& context) {
 }
 
 std::string to_json(const HostReport& report, const ReportContext& context) {
-  Json passes = Json::array();
+  Json passes = json::List();
   std::int64_t ran = 0;
   for (const HostPassReport& pass : report.passes) {
     passes.push_back(pass_json(report, pass));
@@ -218,8 +218,8 @@ std::string to_json(const HostReport& report, const ReportContext& context) {
             {{"seconds", report.seconds()},
              {"useful_flops", report.useful_flops() * double(ran)},
              {"encode_seconds", report.encode_seconds}}},
-           {"verdict", report.verdict ? Json::parse(to_json(*report.verdict)) : Json()}});
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+           {"verdict", report.verdict ? json::parse_own(to_json(*report.verdict)) : Json()}});
+  return document.dump(2) + "\n";
 }
 
 std::string to_csv(const HostReport& report, const ReportContext& context) {

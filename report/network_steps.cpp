@@ -1,10 +1,10 @@
 #include "tessera/report/network_steps.hpp"
 
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "tessera/json/value.hpp"
 #include "tessera/report/internal/report_fields.hpp"
 
 namespace tessera::report {
@@ -38,7 +38,7 @@ class NetworkRun {
 
   std::string text() const {
     const device::MemoryUse memory = network_.memory();
-    Json steps = Json::array(), exchanges = Json::array(), at_peak = Json::array();
+    Json steps = json::List(), exchanges = json::List(), at_peak = json::List();
     for (std::size_t i = 0; i < cost_.ledger.steps.size(); ++i)
       steps.push_back(step_json(i, memory));
     for (const ExchangeSum& sum : sums()) exchanges.push_back(exchange_json(sum));
@@ -93,7 +93,7 @@ class NetworkRun {
   Json exchange_json(const ExchangeSum& sum) const {
     const Node& node = *nodes_.at(cost_.node_of[sum.step]);
     const auto names = [&](const std::vector<runtime::BufferId>& buffers) {
-      Json list = Json::array();
+      Json list = json::List();
       for (const runtime::BufferId buffer : buffers)
         list.push_back(network_.program().buffers[std::size_t(buffer.value)].name);
       return list;

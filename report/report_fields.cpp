@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "tessera/base/commit.hpp"
+#include "tessera/base/error.hpp"
+
 namespace tessera::report::internal {
 
 std::string status_of(const Outcome& outcome, const ReportContext& context) {
@@ -11,21 +14,36 @@ std::string status_of(const Outcome& outcome, const ReportContext& context) {
   return outcome.is_checked ? "passed" : "unchecked";
 }
 
-Json opening(const std::string& source, const std::string& status, const ReportContext& context) {
-  Json configuration = Json::object();
-  for (const auto& [option, value] : context.configuration) {
-    // Programs want numbers as numbers and switches as switches.
-    const Json read = Json::parse(value, nullptr, false);
-    configuration[option] = read.is_number() || read.is_boolean() ? read : Json(value);
+namespace {
+
+// Programs want numbers as numbers and switches as switches.
+Json value_of_option(const std::string& text) {
+  try {
+    const Json value = json::parse(text, "an option");
+    if (std::holds_alternative<std::int64_t>(value.data) ||
+        std::holds_alternative<double>(value.data) || std::holds_alternative<bool>(value.data))
+      return value;
+  } catch (const Error&) {  // it is a text
   }
-  return {{"schema_version", kReportSchemaVersion},
-          {"tool", {{"name", context.tool}, {"version", context.version}}},
-          {"status", status},
-          {"seed", context.seed},
-          {"configuration", std::move(configuration)},
-          {"notes", context.notes},
-          {"source", source},
-          {"weight_scale", context.weight_scale}};
+  return text;
+}
+
+}  // namespace
+
+Json opening(const std::string& source, const std::string& status, const ReportContext& context) {
+  Json configuration = json::Object();
+  for (const auto& [option, value] : context.configuration)
+    configuration[option] = value_of_option(value);
+  return {
+      {"schema_version", kReportSchemaVersion},
+      {"tool",
+       {{"name", context.tool}, {"version", context.version}, {"commit", std::string(commit())}}},
+      {"status", status},
+      {"seed", context.seed},
+      {"configuration", std::move(configuration)},
+      {"notes", context.notes},
+      {"source", source},
+      {"weight_scale", context.weight_scale}};
 }
 
 Json verdict_json(const std::optional<verify::Verdict>& verdict) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tessera/base/pass.hpp"
 #include "tessera/base/printable.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/report/internal/report_fields.hpp"
 
@@ -53,13 +53,13 @@ Json to_json(const Imbalance& imbalance, const device::Ledger& ledger) {
 
 template <class Quantity>
 Json values_of(const std::vector<Quantity>& list) {
-  Json values = Json::array();
+  Json values = json::List();
   for (const Quantity& one : list) values.push_back(one.value);
   return values;
 }
 
 Json to_json(const device::MemoryUse& use) {
-  Json at_peak = Json::array();
+  Json at_peak = json::List();
   for (const device::HeldBuffer& held : use.at_peak)
     at_peak.push_back({{"buffer", held.name}, {"bytes", held.bytes.value}});
   return {{"fullest_tile", use.fullest.value},
@@ -68,7 +68,7 @@ Json to_json(const device::MemoryUse& use) {
 }
 
 Json buffers_json(const TileReport& tiles) {
-  Json buffers = Json::array();
+  Json buffers = json::List();
   for (std::size_t i = 0; i < tiles.buffers.size(); ++i) {
     const runtime::Buffer& buffer = tiles.buffers[i];
     const runtime::Liveness::Life& life = tiles.liveness.lives[i];
@@ -96,7 +96,7 @@ Json to_json(const TileReport& tiles) {
 
 Json to_json(const LayerReport& report, const PassReport& pass, bool with_tiles) {
   const planner::PassCost* planned = report.plan.cost.find(pass.pass);
-  Json phases = Json::array(), steps = Json::array();
+  Json phases = json::List(), steps = json::List();
   for (const device::PhaseTotal& phase : pass.ledger.phases())
     phases.push_back(to_json(phase, report, pass.pass));
   for (const device::StepRecord& step : pass.ledger.steps) steps.push_back(to_json(step));
@@ -154,7 +154,7 @@ Json totals_json(const LayerReport& report) {
 
 Json verdict_json(const LayerReport& report) {
   const std::optional<DenseComparison> comparison = dense_comparison(report);
-  return comparison ? Json::parse(to_json(*comparison)) : Json();
+  return comparison ? json::parse_own(to_json(*comparison)) : Json();
 }
 
 }  // namespace
@@ -169,10 +169,10 @@ namespace {
 
 // A static plan is written without the tile of every block, of which there may be millions.
 Json planned_json(const LayerReport& report, const ReportContext& context) {
-  Json planned = Json::parse(
+  Json planned = json::parse_own(
       planner::plan_to_json({report.problem, report.machine, context.options, report.plan}));
   if (!report.static_plan) return planned;
-  Json plan = Json::parse(planner::to_json(*report.static_plan));
+  Json plan = json::parse_own(planner::to_json(*report.static_plan));
   plan.erase("layouts");
   plan["tiles"] = report.static_plan->tiles_used();
   planned["plan"] = std::move(plan);
@@ -182,7 +182,7 @@ Json planned_json(const LayerReport& report, const ReportContext& context) {
 }  // namespace
 
 std::string to_json(const LayerReport& report, const ReportContext& context) {
-  Json passes = Json::array();
+  Json passes = json::List();
   for (const PassReport& pass : report.passes)
     passes.push_back(to_json(report, pass, context.with_tiles));
   Json document = internal::opening(report.source, status_of(report, context), context);
@@ -201,7 +201,7 @@ std::string to_json(const LayerReport& report, const ReportContext& context) {
                        {"passes", std::move(passes)},
                        {"total", totals_json(report)},
                        {"verdict", verdict_json(report)}});
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document.dump(2) + "\n";
 }
 
 std::string csv_quoted(const std::string& given) {

@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/json/reader.hpp"
 
 namespace tessera::report {
 namespace {
 
 using device::StepKind;
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 constexpr std::int64_t kHeadEvents = 2;   // names of the process and of the machine's track
 constexpr std::int64_t kStepEvents = 3;   // overhead, step, memory
@@ -52,7 +52,7 @@ class Tracer {
                           {"tiles", run_.machine.tiles},
                           {"tiles_of_a_track", tiles_of_a_track_}};
     trace["traceEvents"] = std::move(events_);
-    return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return trace.dump() + "\n";
   }
 
  private:
@@ -105,7 +105,7 @@ class Tracer {
     add_memory(i);
     const bool launches = step.kind == StepKind::Compute;
     if (step.overhead > Cycles())
-      add_span(launches ? "launch" : "sync", "sync", kMachineTrack, step.overhead, Json::object());
+      add_span(launches ? "launch" : "sync", "sync", kMachineTrack, step.overhead, json::Object());
     now_ += step.overhead;
     add_span(to_string(step.phase), to_string(step.kind), kMachineTrack, step.cycles,
              {{"slowest tile", step.critical_tile.value}, {"moved bytes", step.moved.value}});
@@ -135,7 +135,7 @@ class Tracer {
   std::int64_t steps_ = 0;
   std::int64_t tiles_of_a_track_ = 0;  // 0: no tracks
   Cycles now_;
-  Json events_ = Json::array();
+  Json events_ = json::List();
 };
 
 }  // namespace
@@ -158,26 +158,26 @@ std::string to_trace(const TracedRun& run, const TraceLimits& limits) {
 
 std::string join_traces(const std::vector<std::string>& traces) {
   Json all = {
-      {"displayTimeUnit", "ns"}, {"otherData", Json::array()}, {"traceEvents", Json::array()}};
+      {"displayTimeUnit", "ns"}, {"otherData", json::List()}, {"traceEvents", json::List()}};
   double start = 0;  // of the current run, in microseconds
-  try {
-    for (const std::string& text : traces) {
-      const Json trace = Json::parse(text);
-      const auto process = all["otherData"].size();
-      all["otherData"].push_back(trace.at("otherData"));
-      double end = start;
-      for (Json event : trace.at("traceEvents")) {
-        event["pid"] = process;
-        event["ts"] = start + event.at("ts").get<double>();
-        end = std::max(end, event["ts"].get<double>() + event.value("dur", 0.0));
-        all["traceEvents"].push_back(std::move(event));
-      }
-      start = end;
+  for (std::size_t process = 0; process < traces.size(); ++process) {
+    const Json trace = json::parse(traces[process], "a trace", json::kAnySize);
+    json::ObjectReader fields(trace, {"a trace", ""});
+    all["otherData"].push_back(fields.at("otherData"));
+    const json::Place place{"a trace", "traceEvents"};
+    double end = start;
+    for (Json event : json::items_of(fields.at("traceEvents"), place)) {
+      double begin = 0, duration = 0;
+      json::read(json::ObjectReader(event, place).at("ts"), place, begin);
+      if (const Json* const found = json::find(event, "dur")) json::read(*found, place, duration);
+      event["pid"] = process;
+      event["ts"] = start + begin;
+      end = std::max(end, start + begin + duration);
+      all["traceEvents"].push_back(std::move(event));
     }
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::BadInput, fmt::format("not a trace: {}", error.what()));
+    start = end;
   }
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump() + "\n";
 }
 
 }  // namespace tessera::report

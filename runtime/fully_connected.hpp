@@ -87,7 +87,7 @@ class FullyConnected {
   std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights,
                                                  const partitioner::EncodeOptions& options = {});
 
-  // Returns the weights as the machine keeps them, for partitioner::write_saved_weights. Throws
+  // Returns the weights as the machine keeps them, for partitioner::describe. Throws
   // Error{InvalidArgument} before the first set_weights, and if the plan is dense without buckets.
   partitioner::SavedWeights saved_weights() const;
 

@@ -102,7 +102,7 @@ class Network {
   std::optional<partitioner::Misfit> set_weights(std::int64_t layer,
                                                  const sparse::Csr<float>& weights);
 
-  // Return and take the weights of a sparse layer, encoded, for partitioner::write_saved_weights:
+  // Return and take the weights of a sparse layer, encoded, for partitioner::describe:
   // those of the last set_weights or restore_weights, without the updates of runs. Restored weights
   // have their values rounded to the network's type; states of the optimiser are set to 0. Throw
   // Error{InvalidArgument}, which names the layer, for a dense one, before its first weights, and

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <tuple>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
@@ -21,37 +22,14 @@ namespace tessera::runtime {
 namespace internal {
 namespace {
 
-[[noreturn]] void refuse_other(const char* field, std::int64_t saved, std::int64_t own) {
+constexpr std::size_t kMostShown = 400;  // letters of a text that a file has
+
+void check_same(const char* field, const std::string& saved, const std::string& own) {
+  if (saved == own) return;
   throw Error(ErrorCode::InvalidArgument,
               fmt::format("the weights were encoded for another plan, layer or machine: {} {}, but "
                           "{} here; use the plan that they were encoded for, or encode them again",
-                          field, saved, own));
-}
-
-// Throws Error{InvalidArgument}, which names the first field that differs.
-void check_same(const partitioner::TileGrid& saved, const partitioner::TileGrid& own) {
-  const std::tuple<const char*, std::int64_t, std::int64_t> fields[] = {
-      {"outputs are", saved.size.x, own.size.x},
-      {"inputs are", saved.size.y, own.size.y},
-      {"the batch is", saved.size.z, own.size.z},
-      {"rows of a block are", saved.block.rows, own.block.rows},
-      {"columns of a block are", saved.block.cols, own.block.cols},
-      {"parts of the outputs are", saved.splits.x, own.splits.x},
-      {"parts of the inputs are", saved.splits.y, own.splits.y},
-      {"parts of the batch are", saved.splits.z, own.splits.z},
-      {"the grain of the batch is", saved.z_grain, own.z_grain},
-      {"bytes of a value are", bytes_of(saved.data_type), bytes_of(own.data_type)},
-      {"the number of the type of values is", std::int64_t(saved.data_type),
-       std::int64_t(own.data_type)},
-      {"workers of a tile are", saved.workers, own.workers},
-      {"bits of a word are", saved.word_bits, own.word_bits},
-      {"tables of GradW are", saved.grad_w, own.grad_w},
-      {"separate GradA buckets are", saved.separate_grad_a, own.separate_grad_a},
-      {"words of a bucket are", saved.meta_words, own.meta_words},
-      {"GradA words of a bucket are", saved.grad_a_words, own.grad_a_words},
-      {"blocks of a bucket are", saved.blocks, own.blocks}};
-  for (const auto& [name, of_file, here] : fields)
-    if (of_file != here) refuse_other(name, of_file, here);
+                          field, printable(saved.substr(0, kMostShown)), own));
 }
 
 // Returns the values of the encoded matrix, widened.
@@ -68,7 +46,7 @@ std::vector<float> values_in(const partitioner::Buckets& buckets,
 }  // namespace
 
 partitioner::SavedLayout LayerWeights::saved_layout() const {
-  partitioner::SavedLayout layout{.grid = grid_, .groups = {}};
+  partitioner::SavedLayout layout{.grid = partitioner::to_text(grid_), .groups = {}};
   for (const partitioner::Buckets& buckets : buckets_)
     layout.groups.push_back(partitioner::saved(buckets));
   return layout;
@@ -82,6 +60,7 @@ std::vector<std::byte> LayerWeights::saved_values(std::int64_t group) const {
 
 std::vector<sparse::CheckedCsr<float>> LayerWeights::restore(
     const partitioner::SavedWeights& saved) {
+  check_same("values are", to_string(saved.type), to_string(problem_.data_type));
   std::vector<sparse::CheckedCsr<float>> weights;
   for (const sparse::Csr<float>& pattern : saved.patterns) {
     check_weight_matrix(problem_, pattern);  // its block decides how many values there are
@@ -109,7 +88,7 @@ std::vector<sparse::CheckedCsr<float>> LayerWeights::restore(
 void LayerWeights::restore(std::span<const sparse::CheckedCsr<float>> weights,
                            const partitioner::SavedLayout& layout) {
   check_weights(problem_, weights);
-  check_same(layout.grid, grid_);
+  check_same("the grid is", layout.grid, partitioner::to_text(grid_));
   next_.clear();
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {
@@ -126,17 +105,17 @@ void TransposedLayout::restore(std::span<const sparse::CheckedCsr<float>> weight
 }
 
 void check_saved(const partitioner::SavedWeights& saved, std::size_t layouts, std::int64_t groups) {
-  if (saved.layouts.size() != layouts)
-    refuse_other("layouts are", std::ssize(saved.layouts), std::int64_t(layouts));
+  check_same("layouts are", std::to_string(saved.layouts.size()), std::to_string(layouts));
   for (const std::size_t own :
        {saved.patterns.size(), saved.values.size(), saved.layouts.front().groups.size(),
         saved.layouts.back().groups.size()})
-    if (std::int64_t(own) != groups) refuse_other("groups are", std::int64_t(own), groups);
+    check_same("groups are", std::to_string(own), std::to_string(groups));
 }
 
 partitioner::SavedWeights saved_weights(const LayerWeights& first, const LayerWeights* second,
                                         std::int64_t groups) {
   partitioner::SavedWeights saved;
+  saved.type = first.buckets(0).grid.data_type;
   for (std::int64_t g = 0; g < groups; ++g) {
     sparse::Csr<float> pattern = *first.given(g);
     pattern.values.clear();

@@ -1,15 +1,14 @@
 #include "tessera/train/checkpoint.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/io/array.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/io/archive.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/train/internal/option_text.hpp"
 #include "tessera/train/machine_layer.hpp"
@@ -17,225 +16,210 @@
 namespace tessera::train {
 namespace {
 
-constexpr std::string_view kSchemaKey = "tessera_checkpoint", kNetworkKey = "network",
-                           kTrainingKey = "training";
-constexpr std::int64_t kEpochColumns = 6, kRewireColumns = 5, kRunNumbers = 4;
+constexpr const char* kKind = "a training run";
+constexpr io::Archive::Bounds kCounts{0, std::int64_t{1} << 53};
 
-std::string key_of(std::size_t layer, std::string_view part) {
-  return fmt::format("layer{}.{}", layer + 1, part);
-}
-
-template <class T>
-std::vector<std::int64_t> shape_of_list(const std::vector<T>& list) {
-  return {std::ssize(list)};
-}
-
-void add_report(const TrainState& state, std::vector<io::NamedTensor>& tensors) {
-  const TrainReport& report = state.report;
-  std::vector<double> epochs, rewires;
-  std::vector<std::int32_t> per_input;
-  for (const EpochFigures& e : report.epochs)
-    for (const double n :
-         {double(e.epoch), e.loss, e.accuracy, e.test_loss, e.test_accuracy, e.seconds})
-      epochs.push_back(n);
-  for (const RewireFigures& r : report.rewires) {
-    for (const double n : {double(r.step), r.fraction, double(r.moved), r.ever_active, r.seconds})
-      rewires.push_back(n);
-    per_input.insert(per_input.end(), r.per_input.begin(), r.per_input.end());
-  }
-  const auto inputs = std::ssize(report.rewires.front().per_input);
-  tensors.push_back(
-      io::make_tensor("run",
-                      std::vector<double>{double(report.steps), double(state.weights.front().steps),
-                                          state.loss_sum, double(state.right)},
-                      {kRunNumbers}));
-  tensors.push_back(io::make_tensor("epochs", epochs, {std::ssize(report.epochs), kEpochColumns}));
-  tensors.push_back(
-      io::make_tensor("rewires", rewires, {std::ssize(report.rewires), kRewireColumns}));
-  tensors.push_back(io::make_tensor("per_input", per_input, {std::ssize(report.rewires), inputs}));
-  tensors.push_back(io::make_tensor(
-      "seconds", std::vector<double>(report.seconds.of.begin(), report.seconds.of.end()),
-      {std::int64_t(kActivities)}));
-}
-
-// Reads the tensors of one file, each of the type and shape that is wanted.
-class TensorReader {
- public:
-  TensorReader(std::string_view bytes, std::string_view name) : bytes_(bytes), name_(name) {}
-
-  // A side of -1 may have any length.
-  io::Array array(const std::string& tensor, io::ElementType type,
-                  const std::vector<std::int64_t>& shape) const {
-    io::Array read = io::read_safetensors(bytes_, name_, tensor);
-    bool fits = read.type == type && read.shape.size() == shape.size();
-    for (std::size_t i = 0; fits && i < shape.size(); ++i)
-      fits = shape[i] < 0 || shape[i] == read.shape[i];
-    if (!fits)
-      refuse(
-          fmt::format("tensor {} has shape {} or type that this network cannot have; {} was "
-                      "expected",
-                      tensor, fmt::join(read.shape, " x "), fmt::join(shape, " x ")));
-    return read;
-  }
-
-  template <class T>
-  std::vector<T> list(const std::string& tensor, io::ElementType type, std::int64_t count) const {
-    const io::Array read = array(tensor, type, {count});
-    std::vector<T> numbers;
-    numbers.reserve(read.values.size());
-    for (const double n : read.values) numbers.push_back(T(n));
-    return numbers;
-  }
-
-  // Returns a whole number from 0 on, below 2^53.
-  std::int64_t whole(double number, std::string_view what) const {
-    if (!(number >= 0 && number < 0x1p53 && number == std::floor(number)))
-      refuse(fmt::format("{} is {}; it must be a whole number from 0 on", what, number));
-    return std::int64_t(number);
-  }
-
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", name_, what));
-  }
-
- private:
-  std::string_view bytes_, name_;
+// A layer as it is saved.
+struct SavedLayer {
+  sparse::Csr<float> weights;  // rows, columns and block are those of the problem
+  std::vector<float> bias;
+  std::vector<std::vector<float>> states, bias_states;  // of the optimiser
+  std::vector<std::uint8_t> ever_active;
 };
 
-void check_notes(std::string_view bytes, std::string_view name, const io::TensorNotes& wanted,
-                 const TensorReader& reader) {
-  const io::TensorNotes notes = io::read_safetensors_notes(bytes, name);
-  for (const auto& [key, text] : wanted) {
-    const auto found = std::find_if(notes.begin(), notes.end(),
-                                    [&](const auto& note) { return note.first == key; });
-    if (found == notes.end())
-      reader.refuse(
-          fmt::format("there is no note {}; this is no checkpoint of a training run", key));
-    if (found->second != text)
-      reader.refuse(fmt::format("the checkpoint has {} \"{:.200}\"; this run has \"{}\"", key,
-                                found->second, text));
+// A run as it is saved; the fields of `state` by layer are in `layers` instead.
+struct SavedRun {
+  std::vector<SavedLayer> layers;
+  std::int64_t optimiser_steps = 0;
+  TrainState state;
+};
+
+// Describes a layer. Weights must have their sizes, and the lists of states their number.
+void describe(io::Archive& archive, SavedLayer& layer) {
+  sparse::Csr<float>& m = layer.weights;
+  archive.list("row_begin", m.row_begin, {m.block_rows() + 1});
+  archive.list("col", m.col);
+  archive.list("values", m.values, {std::ssize(m.col) * m.block.area()});
+  archive.list("bias", layer.bias, {std::ssize(layer.bias)});
+  for (std::size_t k = 0; k < layer.states.size(); ++k) {
+    archive.list(fmt::format("state{}", k + 1), layer.states[k], {std::ssize(m.values)});
+    archive.list(fmt::format("bias_state{}", k + 1), layer.bias_states[k],
+                 {std::ssize(layer.bias)});
   }
+  archive.list("ever_active", layer.ever_active, {ceil_div(m.block_rows() * m.block_cols(), 8)});
 }
 
-TrainReport read_report(const TensorReader& reader, std::int64_t inputs, std::int64_t per_epoch,
-                        std::int64_t steps) {
-  TrainReport report;
-  report.steps = steps;
-  const io::Array rows = reader.array("epochs", io::ElementType::F64, {-1, kEpochColumns});
-  if (rows.shape[0] > steps / per_epoch)
-    reader.refuse(fmt::format("it has figures of {} epochs after {} steps", rows.shape[0], steps));
-  const std::vector<double>& epochs = rows.values;
-  for (std::size_t i = 0; i < epochs.size(); i += kEpochColumns)
-    report.epochs.push_back({reader.whole(epochs[i], "an epoch"), epochs[i + 1], epochs[i + 2],
-                             epochs[i + 3], epochs[i + 4], epochs[i + 5]});
-  const io::Array rewires = reader.array("rewires", io::ElementType::F64, {-1, kRewireColumns});
-  if (rewires.shape[0] == 0)
-    reader.refuse("tensor rewires has no rows; the first patterns are one");
-  const io::Array per_input =
-      reader.array("per_input", io::ElementType::I32, {rewires.shape[0], inputs});
-  for (std::int64_t i = 0; i < rewires.shape[0]; ++i) {
-    const double* const row = rewires.values.data() + i * kRewireColumns;
-    const auto first = per_input.values.begin() + i * inputs;
-    report.rewires.push_back({reader.whole(row[0], "the step of a rewire"), row[1],
-                              reader.whole(row[2], "the blocks of a rewire"), row[3], row[4],
-                              std::vector<std::int32_t>(first, first + inputs)});
-  }
-  const auto seconds = reader.list<double>("seconds", io::ElementType::F64, kActivities);
-  std::copy(seconds.begin(), seconds.end(), report.seconds.of.begin());
-  return report;
+// Describes a text that must be the same in the run that goes on.
+void same(io::Archive& archive, const char* key, const std::string& own) {
+  std::string text = own;
+  archive.text(key, text);
+  if (text != own)
+    archive.refuse(
+        fmt::format("the checkpoint has {} \"{:.200}\"; this run has \"{}\"", key, text, own));
 }
 
-sparse::Csr<float> read_pattern(const TensorReader& reader, std::size_t layer,
-                                const Problem& problem) {
-  const Dims size = problem.size_in_blocks();
-  sparse::Csr<float> m{size.x, size.y, problem.block, {}, {}, {}};
-  m.row_begin = reader.list<std::int64_t>(key_of(layer, "row_begin"), io::ElementType::I64,
-                                          m.block_rows() + 1);
-  m.col = reader.list<std::int32_t>(key_of(layer, "col"), io::ElementType::I32, -1);
-  m.values = reader.list<float>(key_of(layer, "values"), io::ElementType::F32,
-                                std::ssize(m.col) * problem.block.area());
+// Describes one figure of all items as a list of `count` numbers, by which the items get their
+// number.
+template <class Item, class T>
+void column(io::Archive& archive, const char* name, std::int64_t count, std::vector<Item>& items,
+            T Item::* figure) {
+  std::vector<T> list;
+  for (const Item& item : items) list.push_back(item.*figure);
+  archive.list(name, list, {count});
+  items.resize(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) items[i].*figure = list[i];
+}
+
+void describe(io::Archive& archive, std::int64_t inputs, TrainReport& report) {
+  using E = EpochFigures;
+  using R = RewireFigures;
+  archive.whole("steps", report.steps, kCounts);
+  column(archive, "epochs.epoch", io::Archive::kAnyCount, report.epochs, &E::epoch);
+  const std::int64_t epochs = std::ssize(report.epochs);
+  column(archive, "epochs.loss", epochs, report.epochs, &E::loss);
+  column(archive, "epochs.accuracy", epochs, report.epochs, &E::accuracy);
+  column(archive, "epochs.test_loss", epochs, report.epochs, &E::test_loss);
+  column(archive, "epochs.test_accuracy", epochs, report.epochs, &E::test_accuracy);
+  column(archive, "epochs.seconds", epochs, report.epochs, &E::seconds);
+  column(archive, "rewires.step", io::Archive::kAnyCount, report.rewires, &R::step);
+  const std::int64_t rewires = std::ssize(report.rewires);
+  column(archive, "rewires.fraction", rewires, report.rewires, &R::fraction);
+  column(archive, "rewires.moved", rewires, report.rewires, &R::moved);
+  column(archive, "rewires.ever_active", rewires, report.rewires, &R::ever_active);
+  column(archive, "rewires.seconds", rewires, report.rewires, &R::seconds);
+  std::vector<std::int32_t> per_input;
+  for (const R& r : report.rewires)
+    per_input.insert(per_input.end(), r.per_input.begin(), r.per_input.end());
+  archive.list("rewires.per_input", per_input, {rewires, inputs});
+  for (std::int64_t i = 0; i < rewires; ++i)
+    report.rewires[std::size_t(i)].per_input.assign(per_input.begin() + i * inputs,
+                                                    per_input.begin() + (i + 1) * inputs);
+  std::vector<double> seconds(report.seconds.of.begin(), report.seconds.of.end());
+  archive.list("seconds", seconds, {std::int64_t(kActivities)});
+  std::ranges::copy(seconds, report.seconds.of.begin());
+}
+
+template <class L>
+void describe(io::Archive& archive, const Trainer<L>& trainer, SavedRun& run) {
+  same(archive, "network", internal::text_of(trainer.network().options()));
+  same(archive, "training", internal::text_of(trainer.options()));
+  archive.whole("optimiser_steps", run.optimiser_steps, kCounts);
+  archive.number("loss_sum", run.state.loss_sum);
+  archive.whole("right", run.state.right, kCounts);
+  describe(archive, trainer.network().problems()[0].size.y, run.state.report);
+  for (std::size_t i = 0; i < run.layers.size(); ++i)
+    archive.within(fmt::format("layer{}", i + 1), [&] { describe(archive, run.layers[i]); });
+}
+
+// Throws Error{BadInput} for weights that are not legal, and for places ever stored that are not
+// among those of the layer, or miss one that is stored.
+void check_layer(const io::Archive& archive, const SavedLayer& layer, std::size_t number) {
+  const sparse::Csr<float>& m = layer.weights;
   try {
     sparse::check(m);
   } catch (const Error& error) {
-    reader.refuse(fmt::format("layer {}: {}", layer + 1, error.what()));
+    archive.refuse(fmt::format("layer {}: {}", number, error.what()));
   }
-  return m;
+  const EverActive ever(m.block_rows(), m.block_cols(), layer.ever_active), stored(m);
+  if (ever.count() > ever.places())
+    archive.refuse(fmt::format("layer {}: more places were ever stored than there are", number));
+  for (std::size_t i = 0; i < layer.ever_active.size(); ++i)
+    if ((stored.bits()[i] & ~layer.ever_active[i]) != 0)
+      archive.refuse(fmt::format("layer {}: places {} to {} are stored and were never stored",
+                                 number, 8 * i, 8 * i + 7));
 }
 
-ValueState<float> read_state(const TensorReader& reader, std::size_t layer, std::string_view part,
-                             std::int64_t states, std::int64_t count, std::int64_t steps) {
-  ValueState<float> state{.steps = steps};
-  for (std::int64_t i = 0; i < states; ++i)
-    state.arrays.push_back(reader.list<float>(key_of(layer, fmt::format("{}{}", part, i + 1)),
-                                              io::ElementType::F32, count));
-  return state;
+bool is_share(double number) { return number >= 0 && number <= 1; }
+
+// Throws Error{BadInput} for figures that no run of these options can have at this step.
+template <class L>
+void check_figures(const io::Archive& archive, const Trainer<L>& trainer, const SavedRun& run) {
+  const TrainReport& report = run.state.report;
+  const TrainOptions& options = trainer.options();
+  const auto require = [&](bool holds, std::string_view what, std::int64_t number) {
+    if (!holds)
+      archive.refuse(
+          fmt::format("{} is {}, which contradicts the {} steps and the options of the "
+                      "run",
+                      what, number, report.steps));
+  };
+  std::int64_t before = 0;
+  for (const EpochFigures& e : report.epochs) {
+    require(e.epoch > before && e.epoch <= report.steps / trainer.steps_per_epoch() &&
+                is_share(e.accuracy) && is_share(e.test_accuracy),
+            "an epoch", e.epoch);
+    before = e.epoch;
+  }
+  if (report.rewires.empty() || report.rewires.front().step != 0)
+    archive.refuse("list rewires.step does not begin with 0, the first patterns");
+  before = -1;
+  for (const RewireFigures& r : report.rewires) {
+    require(r.step > before && r.step <= report.steps && r.moved >= 0 && is_share(r.fraction) &&
+                is_share(r.ever_active) && (r.step == 0 || trainer.rewires_at(r.step)),
+            "the step of a rewire", r.step);
+    before = r.step;
+  }
+  const std::int64_t rewires = std::ssize(report.rewires) - 1;
+  require(run.optimiser_steps + (is_instead_of_step(options.method) ? rewires : 0) == report.steps,
+          "the number of optimiser's steps", run.optimiser_steps);
+  require(run.state.right <= trainer.steps_per_epoch() * trainer.network().options().batch,
+          "the number of right answers", run.state.right);
 }
 
-template <TrainableLayer L>
-io::TensorNotes notes_of(const Trainer<L>& trainer) {
-  return {{std::string(kSchemaKey), fmt::format("schema {}", kCheckpointSchema)},
-          {std::string(kNetworkKey), internal::text_of(trainer.network().options())},
-          {std::string(kTrainingKey), internal::text_of(trainer.options())}};
+// Returns a run with the sizes of the network, to be read.
+template <class L>
+SavedRun sizes_of(const Trainer<L>& trainer) {
+  SavedRun run;
+  const auto states = std::size_t(states_of(trainer.options().optimiser));
+  for (const Problem& problem : trainer.network().problems()) {
+    const Dims size = problem.size_in_blocks();
+    run.layers.push_back({.weights = {size.x, size.y, problem.block, {}, {}, {}},
+                          .bias = std::vector<float>(std::size_t(problem.size.x)),
+                          .states = std::vector<std::vector<float>>(states),
+                          .bias_states = std::vector<std::vector<float>>(states),
+                          .ever_active = {}});
+  }
+  return run;
 }
 
 }  // namespace
 
 template <class L>
 std::string checkpoint_of(const Trainer<L>& trainer) {
-  std::vector<io::NamedTensor> tensors;
   const TrainState& state = trainer.state();
-  for (std::size_t i = 0; i < state.weights.size(); ++i) {
-    const auto add = [&](std::string_view part, const auto& list) {
-      tensors.push_back(io::make_tensor(key_of(i, part), list, shape_of_list(list)));
-    };
-    const auto& weights = trainer.network().weights(std::int64_t(i));
-    add("row_begin", weights.row_begin);
-    add("col", weights.col);
-    add("values", weights.values);
-    add("bias", trainer.network().state(std::int64_t(i)).bias);
-    for (std::size_t k = 0; k < state.weights[i].arrays.size(); ++k) {
-      add(fmt::format("state{}", k + 1), state.weights[i].arrays[k]);
-      add(fmt::format("bias_state{}", k + 1), state.biases[i].arrays[k]);
-    }
-    add("ever_active", state.ever_active[i].bits());
-  }
-  add_report(state, tensors);
-  return io::write_safetensors(tensors, notes_of(trainer));
+  SavedRun run{.layers = {},
+               .optimiser_steps = state.weights.front().steps,
+               .state = {.loss_sum = state.loss_sum, .right = state.right, .report = state.report}};
+  for (std::size_t i = 0; i < state.weights.size(); ++i)
+    run.layers.push_back({trainer.network().weights(std::int64_t(i)),
+                          trainer.network().state(std::int64_t(i)).bias, state.weights[i].arrays,
+                          state.biases[i].arrays, state.ever_active[i].bits()});
+  io::Archive archive(kKind);
+  describe(archive, trainer, run);
+  return archive.bytes();
 }
 
 template <class L>
 void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name) {
-  const TensorReader reader(bytes, name);
-  check_notes(bytes, name, notes_of(trainer), reader);
-  Network<L>& network = trainer.network();
-  const auto run = reader.list<double>("run", io::ElementType::F64, kRunNumbers);
-  const std::int64_t optimiser_steps = reader.whole(run[1], "the steps of the optimiser"),
-                     states = states_of(trainer.options().optimiser);
-  TrainState state{.loss_sum = run[2], .right = reader.whole(run[3], "the right answers")};
+  const auto archive = io::Archive::of_bytes(bytes, name, kKind);
+  SavedRun run = sizes_of(trainer);
+  describe(*archive, trainer, run);
+  archive->finish();
+  check_figures(*archive, trainer, run);
   std::vector<sparse::Csr<float>> weights;
-  std::vector<std::vector<float>> biases;
-  for (std::size_t i = 0; i < network.problems().size(); ++i) {
-    const Problem& problem = network.problems()[i];
-    weights.push_back(read_pattern(reader, i, problem));
-    biases.push_back(reader.list<float>(key_of(i, "bias"), io::ElementType::F32, problem.size.x));
-    state.weights.push_back(
-        read_state(reader, i, "state", states, std::ssize(weights.back().values), optimiser_steps));
-    state.biases.push_back(
-        read_state(reader, i, "bias_state", states, problem.size.x, optimiser_steps));
-    EverActive whole(weights.back());
-    state.ever_active.emplace_back(
-        weights.back().block_rows(), weights.back().block_cols(),
-        reader.list<std::uint8_t>(key_of(i, "ever_active"), io::ElementType::U8,
-                                  std::ssize(whole.bits())));
-    if (state.ever_active.back().count() > whole.places())
-      reader.refuse(fmt::format("layer {}: more places were ever stored than there are", i + 1));
+  for (SavedLayer& layer : run.layers) {
+    check_layer(*archive, layer, weights.size() + 1);
+    const sparse::Csr<float>& m = weights.emplace_back(std::move(layer.weights));
+    run.state.weights.push_back({run.optimiser_steps, std::move(layer.states)});
+    run.state.biases.push_back({run.optimiser_steps, std::move(layer.bias_states)});
+    run.state.ever_active.emplace_back(m.block_rows(), m.block_cols(),
+                                       std::move(layer.ever_active));
   }
-  state.report = read_report(reader, network.problems()[0].size.y, trainer.steps_per_epoch(),
-                             reader.whole(run[0], "the number of steps"));
+  Network<L>& network = trainer.network();
   network.replace(network.layers_with(weights));  // nothing below throws
-  for (std::size_t i = 0; i < biases.size(); ++i)
-    network.state(std::int64_t(i)).bias.swap(biases[i]);
-  trainer.set_state(std::move(state));
+  for (std::size_t i = 0; i < run.layers.size(); ++i)
+    network.state(std::int64_t(i)).bias.swap(run.layers[i].bias);
+  trainer.set_state(std::move(run.state));
 }
 
 template std::string checkpoint_of(const Trainer<host::HostLayer>&);

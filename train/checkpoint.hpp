@@ -7,11 +7,9 @@
 
 namespace tessera::train {
 
-// A checkpoint is a .safetensors file with all that a run needs to go on with the same bits: the
+// A checkpoint is an io::Archive with all that a run needs to go on with the same bits: the
 // pattern, values, bias and state of the optimiser of each layer, the places ever stored, the step,
-// and the report so far. Its notes hold the version of this schema and the options of network and
-// training as text.
-inline constexpr int kCheckpointSchema = 2;
+// and the report so far. Its head holds the options of network and training as text.
 
 // The templates below are not constrained, as Trainer is: c++filt cannot read the names that clang
 // 19 gives to constrained functions.
@@ -22,9 +20,9 @@ std::string checkpoint_of(const Trainer<L>& trainer);
 
 // Puts a run back into the state of a checkpoint. `trainer` must have been made with the options of
 // the run that was saved. Throws Error{BadInput}, which says what differs, for a file of another
-// schema, network or training, with tensors that are missing, of another type or shape, or with a
-// pattern that is not legal, and the errors of io::read_safetensors for one that is damaged. After
-// an exception the run is as it was. Memory is bounded by a multiple of the file's bytes.
+// network or training, with figures that contradict each other, or with a pattern that is not
+// legal, and the errors of io::Archive for one that is damaged. After an exception the run is as it
+// was. Memory is bounded by a multiple of the file's bytes and of the network's.
 template <class L>
 void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name);
 

@@ -10,11 +10,14 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/internal/neurons.hpp"
 #include "tessera/train/machine_layer.hpp"
+#include "tessera/train/rewire/neurons.hpp"
+#include "tessera/train/rewire/rows.hpp"
 
 namespace tessera::train {
 namespace {
@@ -25,10 +28,18 @@ double normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * random.unit());
 }
 
-void draw_values(sparse::Csr<float>& m, const Dims& size, double density, Random& random) {
-  const double deviation = std::sqrt(2 / (double(size.y) * density));
+// Returns the inputs that the outputs of a row of blocks have.
+std::int64_t fan_in(const sparse::Csr<float>& m, std::int64_t row, const Dims& size) {
+  std::int64_t inputs = 0;
+  for (std::int64_t i = m.row_begin[std::size_t(row)]; i < m.row_begin[std::size_t(row) + 1]; ++i)
+    inputs += std::min(m.block.cols, size.y - m.col[std::size_t(i)] * m.block.cols);
+  return std::max<std::int64_t>(inputs, 1);
+}
+
+void draw_values(sparse::Csr<float>& m, const Dims& size, Random& random) {
   std::size_t next = 0;
-  for (std::int64_t row = 0; row < m.block_rows(); ++row)
+  for (std::int64_t row = 0; row < m.block_rows(); ++row) {
+    const double deviation = std::sqrt(2 / double(fan_in(m, row, size)));
     for (std::int64_t i = m.row_begin[std::size_t(row)]; i < m.row_begin[std::size_t(row) + 1]; ++i)
       for (std::int64_t r = 0; r < m.block.rows; ++r)
         for (std::int64_t c = 0; c < m.block.cols; ++c) {
@@ -37,6 +48,7 @@ void draw_values(sparse::Csr<float>& m, const Dims& size, double density, Random
           const double value = deviation * normal(random);
           m.values[next++] = is_inside ? float(value) : 0;
         }
+  }
 }
 
 template <class L>
@@ -48,26 +60,49 @@ void check_data_type(DataType type) {
                           is_machine ? " or half" : " on this computer"));
 }
 
-std::vector<std::int64_t> blocks_of(const NetworkOptions& options) {
+void check_least(const LayerSize& layer, std::int64_t blocks, std::int64_t least) {
+  const std::int64_t needed = blocks_for_least(ceil_div(layer.rows, layer.block.rows),
+                                               ceil_div(layer.cols, layer.block.cols), least);
+  if (least >= 0 && blocks >= needed) return;
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("network: {} blocks for each neuron of a layer of {} x {} need {} blocks, "
+                  "and the density stores {}; ask for 0 or more and for fewer, or for a "
+                  "density of {:.3g} or more in this layer",
+                  least, layer.rows, layer.cols, needed, blocks,
+                  double(needed) / double(layer.blocks())));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> blocks_at(const NetworkOptions& options, double density) {
   if (options.sizes.size() < 2)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("network: {} sizes; there must be at least two, the inputs and the "
                             "width of a layer",
                             options.sizes.size()));
+  if (options.constant_fan_in && options.min_per_neuron != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "network: choose constant_fan_in or min_per_neuron, not both");
   std::vector<LayerSize> layers;
   for (std::size_t i = 1; i < options.sizes.size(); ++i)
     layers.push_back({options.sizes[i], options.sizes[i - 1], options.block});
-  return blocks_per_layer(layers, options.density, options.distribution);
+  const std::vector<std::int64_t> blocks = blocks_per_layer(layers, density, options.distribution);
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    check_least(layers[i], blocks[i], options.min_per_neuron);
+  return blocks;
 }
 
-}  // namespace
-
 std::vector<Problem> problems_of(const NetworkOptions& options) {
-  const std::vector<std::int64_t> blocks = blocks_of(options);
+  const std::vector<std::int64_t> blocks = blocks_at(options, options.density);
   std::vector<Problem> problems;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const LayerSize layer{options.sizes[i + 1], options.sizes[i], options.block};
-    const bool is_dense = blocks[i] == layer.blocks();
+    // The last layer of a uniform network stays dense.
+    const bool stays_dense =
+        !options.density_changes || (options.distribution == Distribution::Uniform &&
+                                     blocks.size() > 1 && i + 1 == blocks.size());
+    const bool is_dense = blocks[i] == layer.blocks() && stays_dense;
     problems.push_back({.size = {1, layer.rows, layer.cols, options.batch},
                         .block = is_dense ? BlockShape{} : options.block,
                         .density = double(blocks[i]) / double(layer.blocks()),
@@ -84,15 +119,22 @@ std::vector<sparse::Csr<float>> first_weights(const NetworkOptions& options) {
   std::vector<sparse::Csr<float>> weights;
   for (const Problem& p : problems_of(options)) {
     const Dims whole = p.size_in_blocks();
-    weights.push_back(sparse::random_pattern(whole.x, whole.y, p.block, p.density, random.bits()));
-    draw_values(weights.back(), p.size, p.density, random);
+    const std::uint64_t seed = random.bits();
+    weights.push_back(sparse::random_pattern(whole.x, whole.y, p.block, p.density, seed));
+    if (options.constant_fan_in)
+      weights.back() = random_even_rows(whole.x, whole.y, p.block, weights.back().blocks(), seed);
+    if (options.min_per_neuron > 0)
+      weights.back() = with_least_per_neuron(weights.back(), options.min_per_neuron, seed);
+    draw_values(weights.back(), p.size, random);
   }
   return weights;
 }
 
-MakeLayer<host::HostLayer> host_layers(Executor& executor) {
-  return [&executor, cpu = host::read_host_cpu()](const Problem& problem) {
-    const auto dense = problem.density == 1 ? host::DenseChoice::Always : host::DenseChoice::Never;
+MakeLayer<host::HostLayer> host_layers(Executor& executor, bool density_changes) {
+  return [&executor, density_changes, cpu = host::read_host_cpu()](const Problem& problem) {
+    const auto dense = density_changes        ? host::DenseChoice::Auto
+                       : problem.density == 1 ? host::DenseChoice::Always
+                                              : host::DenseChoice::Never;
     return host::HostLayer(problem, cpu, executor, {.dense = dense});
   };
 }
@@ -114,6 +156,24 @@ Network<L>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Exec
   for (const std::int64_t size : options.sizes) inputs_.emplace_back(size, options.batch);
   for (std::size_t i = 1; i < options.sizes.size(); ++i)
     gradients_.emplace_back(options.sizes[i], options.batch);
+}
+
+template <TrainableLayer L>
+std::int64_t Network<L>::dead_neurons() const {
+  std::int64_t dead = 0;
+  for (std::int64_t i = 0; i + 1 < layers(); ++i)
+    dead += train::dead_neurons(weights(i), weights(i + 1), options_.sizes[std::size_t(i) + 1]);
+  return dead;
+}
+
+template <TrainableLayer L>
+double Network<L>::density() const {
+  double stored = 0, all = 0;
+  for (std::int64_t i = 0; i < layers(); ++i) {
+    stored += double(weights(i).blocks() * weights(i).block.area());
+    all += double(weights(i).rows) * double(weights(i).cols);
+  }
+  return stored / all;
 }
 
 template <TrainableLayer L>

@@ -29,6 +29,18 @@ struct NetworkOptions {
   std::int64_t batch = 128;  // columns of operands, at least 1
   std::uint64_t seed = 1;    // of patterns and first values
 
+  // Blocks that each row and each column of blocks of a sparse layer has at least, first and after
+  // rewires, so that no neuron is cut off; at least 0.
+  std::int64_t min_per_neuron = 0;
+
+  // True: each row of blocks of a sparse layer has as many blocks as the others, first and after
+  // rewires (rewire/rows.hpp). Without min_per_neuron.
+  bool constant_fan_in = false;
+
+  // True for a training with a schedule of densities (TrainOptions): layers that are dense at first
+  // keep their block, and host_layers() lets a forecast choose the passes that multiply zeros.
+  bool density_changes = false;
+
   // Passes compute in float, or in half on a modelled machine. All that the network keeps is float.
   DataType data_type = DataType::Float;
 
@@ -40,9 +52,16 @@ struct NetworkOptions {
 // two sizes.
 std::vector<Problem> problems_of(const NetworkOptions& options);
 
-// Returns the first weights of a network: patterns drawn uniformly, with exactly the blocks of
-// blocks_per_layer, and normal values of deviation sqrt(2 / (inputs * density of the layer)). Parts
-// of blocks beyond a layer are 0.
+// Returns how many blocks each layer stores at a density, by the network's distribution. Throws
+// Error{InvalidArgument} as blocks_per_layer does, for fewer than two sizes, and for a density at
+// which rows and columns cannot have min_per_neuron blocks.
+std::vector<std::int64_t> blocks_at(const NetworkOptions& options, double density);
+
+// Returns the first weights of a network: patterns drawn uniformly, or uniformly in each row for a
+// constant fan-in, with the blocks of
+// blocks_per_layer (changed by with_least_per_neuron, if min_per_neuron is above 0), and normal
+// values of deviation sqrt(2 / fan-in), with the fan-in that each output really has. Parts of
+// blocks beyond a layer are 0.
 std::vector<sparse::Csr<float>> first_weights(const NetworkOptions& options);
 
 // Makes the layer of a problem, without weights.
@@ -50,8 +69,9 @@ template <class L>
 using MakeLayer = std::function<L(const Problem&)>;
 
 // Returns a function that makes layers for this computer. Dense problems get layers whose passes
-// multiply all zeros. The executor must outlive the layers.
-MakeLayer<host::HostLayer> host_layers(Executor& executor);
+// multiply all zeros; where densities change, the passes that are forecast to be faster so do,
+// which may depend on the number of threads. The executor must outlive the layers.
+MakeLayer<host::HostLayer> host_layers(Executor& executor, bool density_changes = false);
 
 // A layer that takes the place of one that cannot prepare a change of its pattern; none if nothing
 // changes.
@@ -109,6 +129,12 @@ class Network {
   const LayerState& state(std::int64_t i) const { return states_[std::size_t(i)]; }
   const sparse::Csr<float>& weights(std::int64_t i) const { return state(i).layer.weights(0); }
   Executor& executor() const { return *executor_; }
+
+  // Returns how many hidden neurons are dead (dead_neurons of rewire/neurons.hpp). O(blocks).
+  std::int64_t dead_neurons() const;
+
+  // Returns stored weights / all weights, of all layers together. O(layers).
+  double density() const;
 
   // The input of layer i, [inputs][batch]; that of layer 0 is the caller's to fill, and that of
   // layer layers() are the scores.

@@ -29,12 +29,44 @@ std::uint64_t seed_of(std::uint64_t seed, std::int64_t step, std::int64_t layer)
   return mixed;
 }
 
+void check_patterns(const NetworkOptions& network, const TrainOptions& options) {
+  const std::string method = name_of(options.method);
+  if (network.constant_fan_in && !has_constant_fan_in(options.method))
+    refuse_training(
+        fmt::format("method {} keeps no constant fan-in; choose set, rigl or prune, or "
+                    "leave constant_fan_in out",
+                    method));
+  if (options.density.has_value() != network.density_changes)
+    refuse_training(network.density_changes
+                        ? "the network expects densities that change, and there is no schedule"
+                        : "there is a schedule of densities; set density_changes of the network");
+  if (!options.density) {
+    if (std::holds_alternative<Prune>(options.method))
+      refuse_training("method prune needs a schedule of densities, which says how much goes");
+    return;
+  }
+  const DensitySchedule& density = *options.density;
+  check(density, options.schedule);
+  if (std::holds_alternative<Static>(options.method))
+    refuse_training("method static changes no density; choose prune, or leave out the schedule");
+  if (std::holds_alternative<Prune>(options.method) && density.last > density.first)
+    refuse_training(
+        fmt::format("method prune adds nothing, and the density rises from {} to {}; "
+                    "choose set, rigl, sampled or top-k",
+                    density.first, density.last));
+  if (density.first != network.density)
+    refuse_training(fmt::format("the schedule of densities begins with {} and the network has {}",
+                                density.first, network.density));
+  blocks_at(network, density.last);  // refuses what layers cannot have
+}
+
 template <TrainableLayer L>
 void check_training(const Network<L>& network, const DataSet& data, const TrainOptions& options) {
   check(options.method);
   check(options.schedule);
   check(options.optimiser);
   check(options.rate);
+  check_patterns(network.options(), options);
   const std::vector<std::int64_t>& sizes = network.options().sizes;
   for (const LabelledImages* images : {&data.training, &data.test}) {
     if (images->count() == 0) refuse_training("a part of the data set has no images");
@@ -94,6 +126,42 @@ ValueState<float> carried_state(const sparse::Csr<float>& before,
   }
   return carried;
 }
+
+// Puts what new weights begin with into their places of the optimiser's state. Elements only.
+void set_first_values(const Rewired& rewired, std::span<const sparse::PlacedBlock> placed,
+                      std::int64_t area, ValueState<float>& state) {
+  if (rewired.states.empty() || area != 1) return;
+  std::size_t next = 0;
+  for (const sparse::PlacedBlock& block : placed) {
+    if (!block.is_added()) continue;
+    for (std::size_t k = 0; k < rewired.states.size(); ++k)
+      state.arrays[k][std::size_t(block.after)] = rewired.states[k][next];
+    ++next;
+  }
+}
+
+// Returns the positions of each layer's new weights that have values, ascending.
+template <class Updates>
+std::vector<std::vector<std::int64_t>> positions_of_added(const Updates& updates,
+                                                          const std::vector<Rewired>& changes) {
+  std::vector<std::vector<std::int64_t>> positions(changes.size());
+  for (std::size_t i = 0; i < changes.size(); ++i)
+    for (const sparse::PlacedBlock& block : updates[i].placed())
+      if (block.is_added() && !changes[i].values.empty()) positions[i].push_back(block.after);
+  return positions;
+}
+
+// Sets the values at some positions, which ascend.
+struct FirstValues {
+  std::span<const std::int64_t> positions;
+  std::span<const float> values;
+
+  void operator()(std::span<float> part, std::int64_t first) const {
+    auto at = std::lower_bound(positions.begin(), positions.end(), first);
+    for (; at != positions.end() && *at < first + std::ssize(part); ++at)
+      part[std::size_t(*at - first)] = values[std::size_t(at - positions.begin())];
+  }
+};
 
 double share_ever_active(const std::vector<EverActive>& layers) {
   std::int64_t active = 0, all = 0;
@@ -169,10 +237,8 @@ void Trainer<L>::step() {
     check_loss(loss, "loss", number);
   });
   net.backward(seconds);
-  const double fraction =
-      std::holds_alternative<Static>(options_.method) ? 0 : options_.schedule.at(number);
-  const bool rewires = fraction > 0;
-  if (!rewires)
+  const double fraction = options_.schedule.at(number);
+  if (!rewires_at(number))
     step_weights();
   else if (is_instead_of_step(options_.method))
     rewire_all(fraction);
@@ -194,9 +260,35 @@ void Trainer<L>::check_loss(const Loss& loss, const char* name, std::int64_t ste
 }
 
 template <TrainableLayer L>
+bool Trainer<L>::rewires_at(std::int64_t step) const {
+  if (std::holds_alternative<Static>(options_.method) || !options_.schedule.is_due(step))
+    return false;
+  return options_.schedule.at(step) > 0 || options_.density || ignores_fraction(options_.method);
+}
+
+template <TrainableLayer L>
+Optimiser Trainer<L>::optimiser_now() const {
+  return with_learning_rate(options_.optimiser, options_.rate.at(state_.report.steps + 1));
+}
+
+// Returns how many blocks each layer stores after the rewire of now; -1: as many as before.
+template <TrainableLayer L>
+std::vector<std::int64_t> Trainer<L>::blocks_wanted() const {
+  std::vector<std::int64_t> wanted(std::size_t(network_->layers()), -1);
+  if (!options_.density) return wanted;
+  const NetworkOptions& network = network_->options();
+  const std::vector<std::int64_t> blocks =
+      blocks_at(network, options_.density->at(state_.report.steps + 1));
+  const bool last_is_dense =
+      network.distribution == Distribution::Uniform && network_->layers() > 1;
+  const auto changing = std::size_t(network_->layers()) - std::size_t(last_is_dense);
+  std::copy_n(blocks.begin(), changing, wanted.begin());
+  return wanted;
+}
+
+template <TrainableLayer L>
 void Trainer<L>::step_weights() {
-  const Optimiser now =
-      with_learning_rate(options_.optimiser, options_.rate.at(state_.report.steps + 1));
+  const Optimiser now = optimiser_now();
   Optimiser of_bias = now;
   of_bias.weight_decay = 0;
   if (auto* adamw = std::get_if<AdamW>(&of_bias.rule)) adamw->decay = 0;
@@ -240,36 +332,52 @@ void Trainer<L>::rewire_all(double fraction) {
   const auto start = std::chrono::steady_clock::now();
   const std::int64_t number = state_.report.steps + 1;
   RewireFigures figures{.step = number, .fraction = fraction};
-  std::vector<sparse::PatternChange> changes(std::size_t(network_->layers()));
+  std::vector<Rewired> changes(std::size_t(network_->layers()));
+  const std::vector<std::int64_t> wanted = blocks_wanted();
+  const Optimiser now = optimiser_now();
   std::vector<LayerUpdate<L>> updates;
   std::vector<std::int64_t> values;
   std::vector<ValueState<float>> states;
   for (std::int64_t i = 0; i < network_->layers(); ++i) {
     const sparse::Csr<float>& before = network_->weights(i);
     const GradientBatch batch{network_->output_gradient(i), network_->input(i)};
-    sparse::PatternChange& change = changes[std::size_t(i)];
+    Rewired& rewired = changes[std::size_t(i)];
+    const sparse::PatternChange& change = rewired.change;
     const std::string name = fmt::format("layer {}", i + 1);
-    if (free_places(before) > 0)
-      change = rewire(options_.method, {before,
-                                        fraction,
-                                        {&batch, 1},
-                                        seed_of(options_.seed, number, i),
-                                        network_->executor(),
-                                        name,
-                                        search_of(network_->state(i).layer, batch, name)});
+    if (free_places(before) > 0 || wanted[std::size_t(i)] >= 0)
+      rewired = rewire(options_.method,
+                       {.weights = before,
+                        .fraction = fraction,
+                        .batches = {&batch, 1},
+                        .seed = seed_of(options_.seed, number, i),
+                        .executor = network_->executor(),
+                        .name = name,
+                        .blocks = wanted[std::size_t(i)],
+                        .min_per_neuron = network_->options().min_per_neuron,
+                        .constant_fan_in = network_->options().constant_fan_in,
+                        .optimiser = &now,
+                        .optimiser_steps = state_.weights[std::size_t(i)].steps,
+                        .largest_on_machine = search_of(network_->state(i).layer, batch, name)});
     values.push_back((before.blocks() + std::ssize(change.added) - std::ssize(change.removed)) *
                      before.block.area());
     updates.push_back(network_->prepare(i, change));
     states.push_back(carried_state(before, updates.back().placed(), values.back(),
                                    state_.weights[std::size_t(i)]));
+    set_first_values(rewired, updates.back().placed(), before.block.area(), states.back());
     figures.moved += std::ssize(change.added);
   }
   figures.per_input =
-      stored_per_input(network_->weights(0), changes[0], network_->problems()[0].size);
+      stored_per_input(network_->weights(0), changes[0].change, network_->problems()[0].size);
   state_.report.rewires.reserve(state_.report.rewires.size() + 1);
+  const std::vector<std::vector<std::int64_t>> new_positions = positions_of_added(updates, changes);
   network_->commit(std::move(updates), values);  // nothing below throws
   state_.weights.swap(states);
-  for (std::size_t i = 0; i < changes.size(); ++i) state_.ever_active[i].add(changes[i].added);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    state_.ever_active[i].add(changes[i].change.added);
+    if (!changes[i].values.empty())
+      network_->state(std::int64_t(i))
+          .layer.change_values(FirstValues{new_positions[i], changes[i].values});
+  }
   figures.ever_active = share_ever_active(state_.ever_active);
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   state_.report.seconds[Activity::Rewire] += figures.seconds;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -23,6 +24,9 @@ namespace tessera::train {
 struct TrainOptions {
   Method method = RigL{};
   RewireSchedule schedule;  // its end must be set for a method that rewires
+  // The density changes with the rewires: from that of the network on, whose option density_changes
+  // is set. Empty: it stays. Method Prune needs one that falls.
+  std::optional<DensitySchedule> density;
   // weight_decay is for weights only; biases do not decay. The learning rate is that of `rate`.
   Optimiser optimiser{.rule = TorchSgd{}, .weight_decay = 2e-4};
   LearningRate rate;
@@ -73,6 +77,9 @@ class Trainer {
   // operands of the network do.
   Loss evaluate();
 
+  // Returns true if this step, counted from 1, changes patterns by the options.
+  bool rewires_at(std::int64_t step) const;
+
   const TrainReport& report() const { return state_.report; }
   std::int64_t steps_per_epoch() const { return batches_.count(); }
   const TrainOptions& options() const { return options_; }
@@ -88,6 +95,8 @@ class Trainer {
  private:
   void check_loss(const Loss& loss, const char* name, std::int64_t step) const;
   void step_weights();
+  Optimiser optimiser_now() const;
+  std::vector<std::int64_t> blocks_wanted() const;
   void rewire_all(double fraction);
   void rewire_after_step(double fraction);
 

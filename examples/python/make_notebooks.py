@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ARGUMENTS: dict[str, list[str]] = {
     "quick_start": [],
     "rigl_torch": ["--epochs", "3"],
+    "sparse_gpt": ["--steps", "100", "--width", "64", "--layers", "2"],
     "sparse_model": [],
     "what_if": ["--chart", "what_if.png"],
 }

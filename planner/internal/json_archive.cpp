@@ -2,9 +2,7 @@
 
 namespace tessera::planner::internal {
 
-std::string to_text(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string to_text(const Json& json) { return json.dump(2) + "\n"; }
 
 Json json_of(const Dims& d) { return {{"g", d.g}, {"x", d.x}, {"y", d.y}, {"z", d.z}}; }
 

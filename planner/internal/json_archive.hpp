@@ -6,7 +6,6 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,7 +25,7 @@
 // except for an optional value; a key that no field has is an error too.
 namespace tessera::planner::internal {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 template <class Given, class T>
 concept MaybeConst = std::same_as<std::remove_const_t<Given>, T>;
@@ -51,7 +50,7 @@ Json json_of(const Dims& dims);
 
 class JsonWriter {
  public:
-  explicit JsonWriter(Json& object) : object_(object) { object_ = Json::object(); }
+  explicit JsonWriter(Json& object) : object_(object) { object_ = json::Object(); }
 
   template <class T, class... Legal>
   void operator()(std::string_view key, const T& value, const Legal&... legal) {
@@ -98,7 +97,7 @@ class JsonWriter {
   }
   template <class T, class... Legal>
   static Json json_of(const std::vector<T>& values, const Legal&... legal) {
-    Json array = Json::array();
+    Json array = json::List();
     for (const T& value : values) array.push_back(json_of(value, legal...));
     return array;
   }

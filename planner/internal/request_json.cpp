@@ -5,8 +5,8 @@
 namespace tessera::planner::internal {
 
 Json machine_json(const device::Machine& machine) {
-  Json json = Json::parse(device::machine_to_json(machine));
-  if (json["name"] != machine.name)
+  Json json = json::parse_own(device::machine_to_json(machine));
+  if (json["name"] != Json(machine.name))
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("machine name {} is not UTF-8, which JSON needs; rename the machine",
                             json["name"].dump()));

@@ -223,8 +223,34 @@ void Layer::update(const sparse::PatternChange& change) {
     empty_ = sparse::with_change(empty_, change);
 }
 
-py::array Layer::rewire(const train::Method& method, double fraction, const py::list& dq,
-                        const py::list& s, std::uint64_t seed) {
+namespace {
+
+// The origin of the blocks of a layer after a rewire.
+struct Moved {
+  std::vector<std::int32_t> origin;
+  std::vector<std::vector<float>> states;  // of new blocks
+};
+
+// Changes a layer as a method says.
+Moved rewired(host::HostLayer& layer, const train::Method& method,
+              const train::RewireRequest& request) {
+  const std::int64_t before = layer.weights().blocks();
+  train::Rewired made = train::rewire(method, request);
+  auto update = layer.prepare_update(made.change);
+  Moved moved{sparse::positions_before(update.placed(), before), std::move(made.states)};
+  layer.commit(std::move(update));
+  if (made.values.empty()) return moved;
+  std::vector<float> values = layer.weights().values;  // of elements
+  for (std::size_t i = 0, next = 0; i < values.size(); ++i)
+    if (moved.origin[i] < 0) values[i] = made.values[next++];
+  layer.set_values(values);
+  return moved;
+}
+
+}  // namespace
+
+py::tuple Layer::rewire(const train::Method& method, const RewireArguments& arguments,
+                        const py::list& dq, const py::list& s) {
   std::deque<Tensor> tensors;  // whose elements stay where they are
   std::vector<train::GradientBatch> batches;
   for (std::size_t i = 0; i < std::min(dq.size(), s.size()); ++i) {
@@ -233,23 +259,28 @@ py::array Layer::rewire(const train::Method& method, double fraction, const py::
     batches.push_back(
         {operand<const float>(left, "dq", rows()), operand<const float>(right, "s", cols())});
   }
-  const std::vector<std::int32_t> origin = [&] {
+  const Moved moved = [&] {
     const Turn turn(mutex_);
-    if (!layer_) return std::vector<std::int32_t>();
+    if (!layer_) return Moved();
     stamp_ = 0;
-    const sparse::Csr<float>& before = layer_->weights();
-    auto update = layer_->prepare_update(train::rewire(method, {.weights = before,
-                                                                .fraction = fraction,
-                                                                .batches = batches,
-                                                                .seed = seed,
-                                                                .executor = *executor_}));
-    std::vector<std::int32_t> origins = sparse::positions_before(update.placed(), before.blocks());
-    layer_->commit(std::move(update));
-    return origins;
+    return rewired(*layer_, method,
+                   {.weights = layer_->weights(),
+                    .fraction = arguments.fraction,
+                    .batches = batches,
+                    .seed = arguments.seed,
+                    .executor = *executor_,
+                    .blocks = arguments.blocks,
+                    .min_per_neuron = arguments.min_per_neuron,
+                    .constant_fan_in = arguments.constant_fan_in,
+                    .optimiser = arguments.optimiser ? &*arguments.optimiser : nullptr,
+                    .optimiser_steps = arguments.optimiser_steps});
   }();
-  py::array_t<std::int64_t> positions{py::ssize_t(origin.size())};
-  std::copy(origin.begin(), origin.end(), positions.mutable_data());
-  return positions;
+  py::array_t<std::int64_t> positions{py::ssize_t(moved.origin.size())};
+  std::copy(moved.origin.begin(), moved.origin.end(), positions.mutable_data());
+  py::list states;
+  for (const std::vector<float>& array : moved.states)
+    states.append(py::array_t<float>(py::ssize_t(array.size()), array.data()));
+  return py::make_tuple(positions, states);
 }
 
 void Layer::set_weights(const sparse::Csr<float>& weights) {

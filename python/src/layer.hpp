@@ -80,6 +80,16 @@ struct TrainBackward {
   StampedValues values;  // of train_forward
 };
 
+// The options of a rewire of a layer, beside its method and operands (train::RewireRequest).
+struct RewireArguments {
+  double fraction = 0;
+  std::uint64_t seed = 0;
+  std::int64_t blocks = -1, min_per_neuron = 0;
+  bool constant_fan_in = false;
+  std::optional<train::Optimiser> optimiser;
+  std::int64_t optimiser_steps = 0;
+};
+
 // A host::HostLayer for Python. Any number of Python threads may share one: calls take turns at a
 // lock of the layer, and run without the interpreter lock.
 //
@@ -114,10 +124,11 @@ class Layer {
   void set_weights(const sparse::Csr<float>& weights);
 
   // Drops and grows blocks by a method; dq and s are lists of the operands of grad_weights,
-  // float32. Returns, for each block of the new pattern, its position in the old one, -1 if it is
-  // new.
-  pybind11::array rewire(const train::Method& method, double fraction, const pybind11::list& dq,
-                         const pybind11::list& s, std::uint64_t seed);
+  // float32. Returns (origin, states): for each block of the new pattern its position in the old
+  // one, -1 if it is new, and the arrays of the optimiser's state of new blocks in their order,
+  // none if all begin with 0.
+  pybind11::tuple rewire(const train::Method& method, const RewireArguments& arguments,
+                         const pybind11::list& dq, const pybind11::list& s);
 
   // Returns (indptr, indices, data) of the weights as new arrays.
   pybind11::tuple arrays() const;

@@ -1,8 +1,10 @@
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/python/src/csr.hpp"
@@ -143,10 +145,22 @@ void add_layer(py::module_& module) {
           "_rewire",
           [](Layer& layer, const std::string& method, double fraction, const py::list& dq,
              const py::list& s, std::uint64_t seed, const std::string& pool,
-             const std::string& exclude, double factor) {
-            return layer.rewire(method_of(method, pool, exclude, factor), fraction, dq, s, seed);
+             const std::string& exclude, double factor, const std::string& search,
+             std::int64_t blocks, std::int64_t min_per_neuron, bool constant_fan_in,
+             const std::string& rule, const std::vector<double>& numbers, std::int64_t steps) {
+            return layer.rewire(method_of(method, pool, exclude, factor, search),
+                                {.fraction = fraction,
+                                 .seed = seed,
+                                 .blocks = blocks,
+                                 .min_per_neuron = min_per_neuron,
+                                 .constant_fan_in = constant_fan_in,
+                                 .optimiser = optimiser_of(rule, numbers),
+                                 .optimiser_steps = steps},
+                                dq, s);
           },
-          "method"_a, "fraction"_a, "dq"_a, "s"_a, "seed"_a, "pool"_a, "exclude"_a, "factor"_a)
+          "method"_a, "fraction"_a, "dq"_a, "s"_a, "seed"_a, "pool"_a, "exclude"_a, "factor"_a,
+          "search"_a, "blocks"_a, "min_per_neuron"_a, "constant_fan_in"_a, "rule"_a, "numbers"_a,
+          "steps"_a)
       .def("_rounding", [](const Layer& layer,
                            const std::string& call) { return layer.rounding(pass_of(call)); })
       .def("_times", &Layer::times)

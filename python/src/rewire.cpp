@@ -16,6 +16,8 @@
 #include "tessera/python/src/tensor.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/density.hpp"
+#include "tessera/train/rewire/neurons.hpp"
+#include "tessera/train/rewire/rows.hpp"
 #include "tessera/train/rewire/schedule.hpp"
 
 namespace py = pybind11;
@@ -40,6 +42,32 @@ train::Pool pool_of(const std::string& name) {
   throw Error(ErrorCode::InvalidArgument, "pool is \"" + name + "\"; it is sum, max or mean");
 }
 
+train::Search search_of(const std::string& name) {
+  for (const auto search : {train::Search::Exact, train::Search::Shortlist, train::Search::Sampled})
+    if (name == to_string(search)) return search;
+  throw Error(ErrorCode::InvalidArgument,
+              "search is \"" + name + "\"; it is exact, shortlist or sampled");
+}
+
+// Returns the density of a step of a schedule, which is checked with the rewires.
+double scheduled_density(std::int64_t step, double first, double last, std::int64_t begin,
+                         std::int64_t end, const std::string& curve, std::int64_t first_rewire,
+                         std::int64_t last_rewire, std::int64_t every) {
+  train::DensitySchedule schedule{first, last, begin, end};
+  bool is_known = false;
+  for (const auto known :
+       {train::DensityCurve::Linear, train::DensityCurve::Cubic, train::DensityCurve::Exponential})
+    if (curve == to_string(known)) {
+      schedule.curve = known;
+      is_known = true;
+    }
+  if (!is_known)
+    throw Error(ErrorCode::InvalidArgument,
+                "curve is \"" + curve + "\"; it is linear, cubic or exponential");
+  check(schedule, {.begin = first_rewire, .end = last_rewire, .every = every});
+  return schedule.at(step);
+}
+
 train::RewireSchedule schedule_of(double fraction, std::int64_t begin, std::int64_t end,
                                   std::int64_t every) {
   const train::RewireSchedule schedule = {
@@ -53,10 +81,17 @@ double rewire_fraction(std::int64_t step, double fraction, std::int64_t begin, s
   return schedule_of(fraction, begin, end, every).at(step);
 }
 
+// Returns a random pattern; of min_per_neuron and constant_fan_in one at most.
 py::tuple random_pattern(std::int64_t rows, std::int64_t cols, std::int64_t block_rows,
-                         std::int64_t block_cols, double density, std::uint64_t seed) {
-  return arrays_from_csr(
-      sparse::random_pattern(rows, cols, {block_rows, block_cols}, density, seed));
+                         std::int64_t block_cols, double density, std::uint64_t seed,
+                         std::int64_t min_per_neuron, bool constant_fan_in) {
+  const BlockShape block{block_rows, block_cols};
+  sparse::Csr<float> pattern = sparse::random_pattern(rows, cols, block, density, seed);
+  if (constant_fan_in && min_per_neuron != 0)
+    throw Error(ErrorCode::InvalidArgument, "give min_per_neuron or constant_fan_in, not both");
+  if (min_per_neuron != 0) pattern = train::with_least_per_neuron(pattern, min_per_neuron, seed);
+  if (constant_fan_in) pattern = train::random_even_rows(rows, cols, block, pattern.blocks(), seed);
+  return arrays_from_csr(pattern);
 }
 
 // Returns the densities of layers of these sizes (rows, columns) by Erdos and Renyi's rule.
@@ -100,27 +135,58 @@ py::array carried(const py::array_t<std::int64_t, py::array::c_style>& origin,
 }  // namespace
 
 train::Method method_of(const std::string& name, const std::string& pool,
-                        const std::string& exclude, double factor) {
+                        const std::string& exclude, double factor, const std::string& search) {
   if (name == "static") return train::Static{};
   if (name == "set") return train::Set{exclude_of(exclude)};
   if (name == "rigl") return train::RigL{pool_of(pool), exclude_of(exclude)};
   if (name == "sampled") return train::Sampled{factor, pool_of(pool), exclude_of(exclude)};
+  if (name == "prune") return train::Prune{};
+  if (name == "top-k") return train::TopK{search_of(search), factor};
   throw Error(ErrorCode::InvalidArgument,
-              "method is \"" + name + "\"; it is static, set, rigl or sampled");
+              "method is \"" + name + "\"; it is static, set, rigl, sampled, prune or top-k");
+}
+
+std::optional<train::Optimiser> optimiser_of(const std::string& rule,
+                                             const std::vector<double>& numbers) {
+  const auto has = [&](const char* name, std::size_t count) {
+    return rule == name && numbers.size() == count;
+  };
+  if (rule.empty()) return std::nullopt;
+  train::Optimiser made;
+  if (has("adam", 5)) {
+    made = {.rule = train::Adam{numbers[0], numbers[1], numbers[2], numbers[3]},
+            .weight_decay = numbers[4]};
+  } else if (has("adamw", 5)) {
+    made.rule = train::AdamW{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]};
+  } else if (has("sgd", 3)) {
+    made.weight_decay = numbers[2];
+    if (numbers[1] == 0)
+      made.rule = train::Sgd{numbers[0]};
+    else
+      made.rule = train::TorchSgd{numbers[0], numbers[1]};
+  } else {
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("rule is \"{}\" with {} numbers; it is adam, adamw or sgd", rule,
+                            numbers.size()));
+  }
+  return made;
 }
 
 void add_rewire(py::module_& module) {
   module.def(
       "_check_method",
       [](const std::string& method, const std::string& pool, const std::string& exclude,
-         double factor) { check(method_of(method, pool, exclude, factor)); },
-      "method"_a, "pool"_a, "exclude"_a, "factor"_a);
+         double factor,
+         const std::string& search) { check(method_of(method, pool, exclude, factor, search)); },
+      "method"_a, "pool"_a, "exclude"_a, "factor"_a, "search"_a);
+  module.def("_scheduled_density", &scheduled_density, "step"_a, "first"_a, "last"_a, "begin"_a,
+             "end"_a, "curve"_a, "first_rewire"_a, "last_rewire"_a, "every"_a);
   module.def("_erdos_renyi", &erdos_renyi, "sizes"_a, "block"_a, "density"_a);
   module.def("_carried", &carried, "origin"_a, "numbers"_a, "count"_a, "area"_a);
   module.def("_rewire_fraction", &rewire_fraction, "step"_a, "fraction"_a, "begin"_a, "end"_a,
              "every"_a);
   module.def("_random_pattern", &random_pattern, "rows"_a, "cols"_a, "block_rows"_a, "block_cols"_a,
-             "density"_a, "seed"_a);
+             "density"_a, "seed"_a, "min_per_neuron"_a = 0, "constant_fan_in"_a = false);
 }
 
 }  // namespace tessera::python

@@ -91,7 +91,14 @@ class Layer:
         pool: str,
         exclude: str,
         factor: float,
-    ) -> NDArray[np.int64]: ...
+        search: str,
+        blocks: int,
+        min_per_neuron: int,
+        constant_fan_in: bool,
+        rule: str,
+        numbers: list[float],
+        steps: int,
+    ) -> tuple[NDArray[np.int64], list[NDArray[np.float32]]]: ...
     def _rounding(self, call: str) -> tuple[float, float, int]: ...
     def _times(self) -> tuple[float, float, float]: ...
     @property
@@ -108,11 +115,29 @@ class Layer:
     def threads(self) -> int: ...
 
 def _rewire_fraction(step: int, fraction: float, begin: int, end: int, every: int) -> float: ...
-def _check_method(method: str, pool: str, exclude: str, factor: float) -> None: ...
+def _check_method(method: str, pool: str, exclude: str, factor: float, search: str) -> None: ...
+def _scheduled_density(
+    step: int,
+    first: float,
+    last: float,
+    begin: int,
+    end: int,
+    curve: str,
+    first_rewire: int,
+    last_rewire: int,
+    every: int,
+) -> float: ...
 def _carried(origin: NDArray[np.int64], numbers: Any, count: int, area: int) -> NDArray[np.float32]: ...
 def _erdos_renyi(sizes: list[tuple[int, int]], block: tuple[int, int], density: float) -> list[float]: ...
 def _random_pattern(
-    rows: int, cols: int, block_rows: int, block_cols: int, density: float, seed: int
+    rows: int,
+    cols: int,
+    block_rows: int,
+    block_cols: int,
+    density: float,
+    seed: int,
+    min_per_neuron: int = 0,
+    constant_fan_in: bool = False,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]: ...
 
 def _spmm(

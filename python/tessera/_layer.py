@@ -223,26 +223,68 @@ class Layer(_core.Layer):
         pool: str = "sum",
         exclude: str = "kept",
         factor: float = 2.0,
+        density: float | None = None,
+        min_per_neuron: int = 0,
+        constant_fan_in: bool = False,
     ) -> NDArray[np.int64]:
         """Drop the smallest blocks and grow as many, as training with a changing pattern does.
 
         method    "rigl": where |dQ @ S.T| is largest; "sampled": the same among factor times as many
-                  random places as blocks are stored; "set": at random places
+                  random places as blocks are stored; "set": at random places; "prune": nowhere, for
+                  a lower density
         fraction  share of the stored blocks that moves
         dq, s     operands of grad_weights, float32, or lists of them; for rigl and sampled
         pool      how |gradients| of a block become one score: "sum", "max" or "mean"
         exclude   "kept": a block that was just dropped may come back; "original": it may not
+        density   of the new pattern: more or fewer blocks grow than are dropped; None: as it is
+        min_per_neuron  blocks that each row and column of blocks keeps, its largest ones
+        constant_fan_in  True: each row of blocks has as many as the others, and changes by itself; not for "sampled"
 
         Return, for each block of the new pattern, its position in the old one, or -1 if it is new:
         what belongs to weights, such as an optimiser's momentum, moves by it.
         """
+        if method == "top-k":
+            raise InvalidArgument("top-k compares places with an optimiser's step: use tessera.torch.TopK or tessera train")
+        return self._rewired(
+            method, fraction=fraction, dq=dq, s=s, seed=seed, pool=pool, exclude=exclude, factor=factor, density=density,
+            min_per_neuron=min_per_neuron, constant_fan_in=constant_fan_in,
+        )[0]
+
+    def _rewired(
+        self,
+        method: str,
+        *,
+        fraction: float = 0.3,
+        dq: Any = None,
+        s: Any = None,
+        seed: int = 0,
+        pool: str = "sum",
+        exclude: str = "kept",
+        factor: float = 2.0,
+        search: str = "exact",
+        density: float | None = None,
+        min_per_neuron: int = 0,
+        constant_fan_in: bool = False,
+        rule: tuple[str, list[float], int] = ("", [], 0),
+    ) -> tuple[NDArray[np.int64], list[NDArray[np.float32]]]:
+        """Return what rewire() does, and what an optimiser's state has at new places; rule is its name, numbers and steps."""
         all_dq, all_s = ([] if x is None else list(x) if isinstance(x, (list, tuple)) else [x] for x in (dq, s))
-        if len(all_dq) != len(all_s) or (method in ("rigl", "sampled") and not all_dq):
+        if len(all_dq) != len(all_s) or (method in ("rigl", "sampled", "top-k") and not all_dq):
             raise InvalidArgument(f"{method} needs dq and s, one of each for every batch")
         return self._rewire(
             text("method", method), number("fraction", fraction), all_dq, all_s, seed_number(seed), text("pool", pool),
-            text("exclude", exclude), number("factor", factor),
+            text("exclude", exclude), number("factor", factor), text("search", search), self._blocks_at(density),
+            whole_number("min_per_neuron", min_per_neuron, 0), bool(constant_fan_in), *rule,
         )
+
+    def _blocks_at(self, density: float | None) -> int:
+        """Return how many blocks a density stores; -1, which means as many as now, for None."""
+        if density is None:
+            return -1
+        if not 0 < number("density", density) <= 1:
+            raise InvalidArgument(f"density is {density}; it must be above 0 and at most 1")
+        blocks = self.shape[0] // self.block[0] * (self.shape[1] // self.block[1])
+        return max(1, round(density * blocks))
 
     @property
     def times(self) -> PassTimes:

@@ -193,10 +193,15 @@ class Model(Mapping[str, Any]):
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
-    """Return the tensors of a checkpoint: a .safetensors file, a folder with one or several, or the index of shards.
+    """Return the tensors of a checkpoint: a .safetensors file, a folder with one or several, the index of shards, or .onnx.
 
-    Raises ts.BadInput for files that break the rules of their format. Files are mapped, and read as needed.
+    Raises ts.BadInput for files that break the rules of their format, and ImportError for ONNX without the package onnx.
+    Files of safetensors are mapped, and read as needed.
     """
+    if str(os.fspath(path)).endswith(".onnx"):
+        from tessera._onnx import OnnxModel
+
+        return OnnxModel(path)
     return Model(path)
 
 

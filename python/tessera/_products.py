@@ -161,8 +161,12 @@ def _casts(dtype: Any) -> bool:
 
 
 def _operand(given: Any, name: str, casts: bool) -> Any:
-    """Return a dense operand, converted to float32 if that was asked for."""
+    """Return a dense operand, converted to float32 if that was asked for. Another type is a TypeError otherwise."""
     if not casts:
+        kind = getattr(given, "dtype", np.float32)
+        if kind != np.float32 and str(kind) != "torch.float32":
+            call = f"{name}.to(torch.float32)" if is_torch(given) else f"{name}.astype(np.float32)"
+            raise TypeError(f'{name} is {kind}; products compute in float32: pass {call}, or dtype="float32" to this call')
         return given
     return given.float() if is_torch(given) else as_float32(array_of(given, name), name)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tessera import _core
 from tessera._core import InvalidArgument, Machine
 from tessera._machines import _backward, _machine, _sizes
+from tessera._models import Model, read_model, write_model
 from tessera._options import block_shape, core_dtype, number, options_text, text, whole_number
 from tessera._weights import read_matrix
 
@@ -72,14 +74,35 @@ def advise(
 ) -> dict[str, Any]:
     """Return the best form for weights: blocks of a size, or dense.
 
-    weights   as of ts.Layer, or the path of a file: every matrix of a .safetensors file, or `tensor` of it
+    weights   as of ts.Layer; the path of a file: every matrix of a .safetensors file, or `tensor` of it; what
+              ts.read_model reads, or its path: a folder, shards, .onnx; or matrices by name, such as a state_dict
 
     The result is that of `tessera advise --json`: result["machines"][0]["layers"] has an entry for each matrix.
     """
     asked = _question((1, 1, whole_number("batch", batch)), machine, dtype=dtype, passes=passes, options=options)
+    if isinstance(weights, (str, os.PathLike)) and (os.path.isdir(weights) or os.fspath(weights).endswith((".index.json", ".onnx"))):
+        weights = read_model(weights)
+    if isinstance(weights, Mapping):
+        return _advise_matrices(weights, text("tensor", tensor), asked)
     if isinstance(weights, (str, os.PathLike)):
         return json.loads(_core._advise_file(os.fspath(weights), text("tensor", tensor), asked))
     return json.loads(_core._advise_matrix(read_matrix(weights), asked))
+
+
+def _advise_matrices(given: Mapping[str, Any], tensor: str, asked: _core._Question) -> dict[str, Any]:
+    """Return the advice for the matrices of a model, by way of a file, which is what the library reads."""
+    names = [name for name in given if (name == tensor or not tensor) and len(getattr(given[name], "shape", ())) == 2]
+    if not names:
+        what = f"no matrix {tensor!r}" if tensor else "no matrix"
+        raise InvalidArgument(f"there is {what} among {', '.join(map(str, list(given)[:20])) or 'no tensors'}")
+    is_model = isinstance(given, Model)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.safetensors")
+        write_model(path, {name: given.matrix(name).toarray() if is_model else given[name] for name in names})  # type: ignore[attr-defined]
+        advice: dict[str, Any] = json.loads(_core._advise_file(path, "", asked))
+    advice["file"] = str(getattr(given, "path", ""))
+    advice["left_out"] = [name for name in given if name not in names]
+    return advice
 
 
 def sweep(

@@ -17,6 +17,9 @@ from tessera._core import BadInput, InvalidArgument
 from tessera._options import whole_number
 
 
+_INDICES = (np.dtype(np.int32), np.dtype(np.int64))
+
+
 class Arrays(NamedTuple):
     """A matrix as SciPy stores it: data is [nnz], or [blocks, rows, columns] for BSR."""
 
@@ -45,6 +48,8 @@ def read_matrix(
     matrix. `name` is that of the argument.
     """
     made = _read(matrix, shape, name, casts)
+    if made.data.dtype == np.float32:
+        return made
     return made._replace(data=as_float32(made.data, "data" if is_bare(matrix) else name, casts))
 
 
@@ -137,7 +142,15 @@ def index_array(indices: Any, name: str) -> NDArray[Any]:
     return np.ascontiguousarray(array)
 
 
+def _is_ready(array: Any, dimensions: int) -> bool:
+    return type(array) is np.ndarray and array.ndim == dimensions and array.flags.c_contiguous
+
+
 def _matrix(kind: str, first: Any, second: Any, data: Any, shape: Any, name: str) -> Matrix:
+    # What SciPy has nearly always; the conversions below take longer than a product of few values.
+    if _is_ready(first, 1) and _is_ready(second, 1) and _is_ready(data, 1) and type(shape) is tuple and len(shape) == 2:
+        if first.dtype == second.dtype and first.dtype in _INDICES and type(shape[0]) is type(shape[1]) is int:
+            return Matrix(kind, first, second, data, (shape[0], shape[1]))
     data = array_of(data, name)
     names = ("row", "col") if kind == "coo" else ("indptr", "indices")
     first, second = index_array(first, names[0]), index_array(second, names[1])
@@ -195,7 +208,7 @@ def _from_torch(tensor: Any, name: str, casts: bool) -> Matrix:
     if tensor.device.type != "cpu":
         raise TypeError(f"{name}: on {tensor.device}; this library runs on the CPU: pass {name}.cpu()")
     if str(tensor.dtype) != "torch.float32" and not casts:
-        raise TypeError(f"{name}: the values are {tensor.dtype}; they must be float32: pass {name}.to(torch.float32)")
+        raise TypeError(f"{name}: the values are {tensor.dtype}; they must be float32: pass {name}.to(torch.float32), or dtype=\"float32\"")
     tensor, layout = tensor.detach(), str(tensor.layout).rpartition(".")[2]
 
     def numbers(values: Any) -> Any:  # NumPy has no bfloat16

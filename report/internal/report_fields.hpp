@@ -1,17 +1,17 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/report/report_json.hpp"
 
 // The JSON and CSV fields that reports of modelled machines and of this computer share.
 namespace tessera::report::internal {
 
-using Json = nlohmann::ordered_json;
+using Json = json::Value;
 
 // The facts of a report that, together with its context, determine its status.
 struct Outcome {

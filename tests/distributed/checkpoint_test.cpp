@@ -3,6 +3,7 @@
 
 #include "tessera/distributed/checkpoint.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/archives.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/train/optim/values.hpp"
@@ -32,6 +34,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::TemporaryFolder;
+using testing::AllOf;
+using testing::HasSubstr;
 
 const host::HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
 
@@ -116,10 +120,10 @@ TEST(Checkpoint, TheLastWholeOneIsReadWhereverTheNextOneWasCut) {
   write(run, 1, 2);
   fs::copy(run, next);
   write(next, 2, 2);
-  const std::string part = read_file((next / "part-2-1.bin").string());
-  fs::copy_file(next / "part-2-0.bin", run / "part-2-0.bin");
+  const std::string part = read_file((next / "part-2-1.safetensors").string());
+  fs::copy_file(next / "part-2-0.safetensors", run / "part-2-0.safetensors");
   for (std::size_t bytes = 0; bytes <= part.size(); bytes += 512) {
-    write_file((run / "part-2-1.bin").string(), part.substr(0, bytes), ForceToDisk::No);
+    write_file((run / "part-2-1.safetensors").string(), part.substr(0, bytes), ForceToDisk::No);
     EXPECT_EQ(read_and_compare(run, 3), 1) << bytes << " bytes";
   }
   write(run, 3, 2);  // takes no notice of the remains
@@ -152,35 +156,47 @@ TEST(Checkpoint, AFileThatIsCutAnywhereIsRefusedByName) {
 TEST(Checkpoint, AChangedByteIsRefused) {
   const TemporaryFolder folder;
   write(folder / "run", 1, 2);
-  const fs::path file = fs::path(folder / "run") / "part-1-0.bin";
+  const fs::path file = fs::path(folder / "run") / "part-1-0.safetensors";
   const std::string whole = read_file(file.string());
   for (std::size_t at = 0; at < whole.size(); at += 211) {
     std::string changed = whole;
     changed[at] = char(changed[at] ^ 1);
     write_file(file.string(), changed, ForceToDisk::No);
     const std::string message = refusal_of(folder / "run");
-    EXPECT_NE(message.find("part-1-0.bin"), message.npos) << message;
+    EXPECT_NE(message.find("part-1-0.safetensors"), message.npos) << message;
   }
 }
 
 TEST(Checkpoint, AManifestThatContradictsItselfIsRefused) {
   const TemporaryFolder folder;
   write(folder / "run", 1, 2);
-  const std::string path = (fs::path(folder / "run") / "manifest.json").string();
+  const std::string path = (fs::path(folder / "run") / "manifest.safetensors").string();
   const std::string whole = read_file(path);
   const auto with = [&](const std::string& old, const std::string& now) {
-    std::string text = whole;
-    const std::size_t at = text.find(old);
-    EXPECT_NE(at, text.npos) << old;
-    write_file(path, text.replace(at, old.size(), now), ForceToDisk::No);
+    write_file(path, test::with_text(whole, old, now), ForceToDisk::No);
     return refusal_of(folder / "run");
   };
-  EXPECT_NE(with("part-1-0.bin", "../part.bin").find("name of a file"), std::string::npos);
-  EXPECT_NE(with("\"rows\": 50", "\"rows\": 90").find("block rows of layer 0"), std::string::npos);
-  EXPECT_NE(with("\"slots\": 2", "\"slots\": 1").find("bytes"), std::string::npos);
-  EXPECT_NE(with("\"version\": 1", "\"version\": 9").find("version"), std::string::npos);
+  EXPECT_THAT(with(R"(layer2.block_rows\":4)", R"(layer2.block_rows\":5)"),
+              HasSubstr("list layer2.outputs: cut of rows: run 1 is [12, 24)"));
+  EXPECT_THAT(with(R"(layer2.block_rows\":4)", R"(layer2.block_rows\":2)"),
+              HasSubstr("layer2.row_begin does not ascend from 0 to the blocks of the 24 rows"));
+  EXPECT_THAT(with(R"(layer2.block_cols\":2)", R"(layer2.block_cols\":0)"),
+              HasSubstr("layer2.block_cols is 0"));
+  EXPECT_THAT(with(R"(layer1.slots\":2)", R"(layer1.slots\":3)"),
+              HasSubstr("part-1-0.safetensors: list layer1.slot3 is missing"));
+  EXPECT_THAT(with(R"(layer1.cols\":30)", R"(layer1.cols\":10)"), HasSubstr("column"));
+  EXPECT_THAT(with(R"(tessera_archive":"1")", R"(tessera_archive":"9")"), HasSubstr("version"));
+  EXPECT_THAT(with(R"(\"step\":1)", R"(\"step\":-)"), HasSubstr("not JSON"));
+  // The part of another checkpoint that has the name.
+  write_file(path, whole, ForceToDisk::No);
+  write(folder / "other", 2, 2);
+  fs::copy_file(fs::path(folder / "other") / "part-1-1.safetensors",
+                fs::path(folder / "run") / "part-1-1.safetensors",
+                fs::copy_options::overwrite_existing);
+  EXPECT_THAT(refusal_of(folder / "run"),
+              AllOf(HasSubstr("part-1-1.safetensors"), HasSubstr("the manifest says")));
   fs::remove(path);
-  EXPECT_NE(refusal_of(folder / "run").find("manifest.json"), std::string::npos);
+  EXPECT_THAT(refusal_of(folder / "run"), HasSubstr("manifest.safetensors"));
 }
 
 TEST(Checkpoint, SlotsOfAnotherLengthAreRefused) {
@@ -192,7 +208,7 @@ TEST(Checkpoint, SlotsOfAnotherLengthAreRefused) {
       write_checkpoint(ranks, folder / "run", state);
     });
   });
-  EXPECT_NE(message.find("each slot must have"), message.npos) << message;
+  EXPECT_THAT(message, HasSubstr("list layer1.slot2 has the type F32 and the shape"));
 }
 
 // A process that writes checkpoints without an end is killed at some moment, several times.

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "tessera/io/array.hpp"
-#include "tessera/io/internal/archive.hpp"
+#include "tessera/io/internal/zip.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/io/write.hpp"

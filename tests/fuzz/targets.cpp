@@ -15,7 +15,9 @@ std::span<const Target> targets() {
                                         {"npz", read_npz},
                                         {"npz_arrays", read_npz_arrays},
                                         {"safetensors", read_safetensors},
+                                        {"archive", archive},
                                         {"checkpoint", checkpoint},
+                                        {"saved_weights", saved_weights},
                                         {"plan_json", plan_json},
                                         {"machine_json", machine_json},
                                         {"pod_json", pod_json},
@@ -25,7 +27,6 @@ std::span<const Target> targets() {
                                         {"cached_plan", cached_plan},
                                         {"bucket_words", bucket_words},
                                         {"round_trip", round_trip},
-                                        {"saved_weights", saved_weights},
                                         {"tile_layer", tile_layer},
                                         {"host_layer", host_layer},
 #ifdef TESSERA_FUZZ_ALL

@@ -37,7 +37,11 @@ void read_npy(Input input);
 void read_npz(Input input);
 void read_npz_arrays(Input input);  // an archive is made of arrays that the input describes
 void read_safetensors(Input input);
-void checkpoint(Input input);  // of a training run, from its bytes or with some of them changed
+
+// Saved states, from the bytes of a file or with some of them changed.
+void archive(Input input);
+void checkpoint(Input input);     // of a training run
+void saved_weights(Input input);  // of a layer
 
 // Readers of JSON, cached plans and command lines.
 void plan_json(Input input);
@@ -55,7 +59,6 @@ void response_file(Input input);
 // Buckets and whole layers. Results are compared with plain references.
 void bucket_words(Input input);
 void round_trip(Input input);
-void saved_weights(Input input);  // a file, from its bytes or with some of them changed
 void tile_layer(Input input);
 void host_layer(Input input);
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/io/array.hpp"
-#include "tessera/io/internal/archive.hpp"
+#include "tessera/io/internal/zip.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/tests/io/array_files.hpp"
 

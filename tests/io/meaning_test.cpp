@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/io/array.hpp"
-#include "tessera/io/internal/archive.hpp"
+#include "tessera/io/internal/zip.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/io/read_options.hpp"
 #include "tessera/io/row_file.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "tessera/io/array.hpp"
-#include "tessera/io/internal/archive.hpp"
+#include "tessera/io/internal/zip.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/io/write.hpp"
@@ -70,7 +70,7 @@ TEST(RowFile, RowsOfAnNpzFileThatAreNotSortedAreSorted) {
   if (!can_read_npz()) GTEST_SKIP() << "built without libzip";
   const TemporaryFolder folder;
   const std::string other = write_npz(sparse::random_pattern(4, 4, {1, 1}, 0.5, 1));
-  const std::string csr = internal::Archive(other, "other").read("format.npy");
+  const std::string csr = internal::ZipArchive(other, "other").read("format.npy");
   const auto file = [&](const std::vector<std::int32_t>& columns) {
     return folder.write(
         fmt::format("{}.npz", fmt::join(columns, "-")),
@@ -208,11 +208,12 @@ TEST(RowFile, AnNpzFileThatDeclaresMoreThanItHoldsIsRefused) {
     return array.erase(array.find("   "), shape.size() - 4);
   };
   const std::string path = folder.write(
-      "a.npz", internal::pack({{"format.npy", internal::Archive(other, "other").read("format.npy")},
-                               {"shape.npy", write_npy(std::vector<std::int64_t>{1, 5})},
-                               {"indptr.npy", write_npy(std::vector<std::int64_t>{0, kMany})},
-                               {"indices.npy", declares_many(write_npy(std::vector<int>{1}))},
-                               {"data.npy", declares_many(write_npy(std::vector<double>{1}))}}));
+      "a.npz",
+      internal::pack({{"format.npy", internal::ZipArchive(other, "other").read("format.npy")},
+                      {"shape.npy", write_npy(std::vector<std::int64_t>{1, 5})},
+                      {"indptr.npy", write_npy(std::vector<std::int64_t>{0, kMany})},
+                      {"indices.npy", declares_many(write_npy(std::vector<int>{1}))},
+                      {"data.npy", declares_many(write_npy(std::vector<double>{1}))}}));
   EXPECT_NE(message_of([&] {
               read_rows<float>(path, index_rows(path), {0, 1});
             }).find("more than the 1 elements"),

@@ -30,6 +30,38 @@ TEST(JsonParse, KeepsEveryKindOfValueInItsOrder) {
   EXPECT_EQ(find(value, "c"), nullptr);
 }
 
+TEST(JsonText, IsReadBackAsTheSameValue) {
+  for (const char* text :
+       {R"({"b":[null,true,-3,2.5,1.0,0.1,1e+300,9223372036854775807],"a":"\"\\\n\u0001\u00e9"})",
+        "[]", "{}", R"([[],{},{"":{"x":[1]}}])", "\"t\""}) {
+    const Value value = parse(text, "a");
+    EXPECT_EQ(parse(value.dump(), "a"), value);
+    EXPECT_EQ(parse(value.dump(2), "a"), value);
+  }
+  EXPECT_EQ(parse(R"({ "b" : [ 1, 2.0 ] })", "a").dump(), R"({"b":[1,2.0]})");
+  EXPECT_EQ(Value("a\xff").dump(), "\"a\xef\xbf\xbd\"");
+  EXPECT_EQ(Value(std::numeric_limits<double>::infinity()).dump(), "null");
+}
+
+TEST(JsonText, IsBuiltMemberByMember) {
+  Value plan = {{"tiles", 8},
+                {"passes", List{"Fwd", "GradA"}},
+                {"reason", nullptr},
+                {"size", {{"x", 2}, {"y", 0.5}}},
+                {"seed", std::uint64_t(-1)},
+                {"times", std::vector<double>{1, 2.5}},
+                {"best", std::optional<int>()}};
+  plan["cycles"] = std::optional<int>(12);
+  plan["tiles"] = true;
+  plan["list"].push_back().push_back("x");
+  plan.update({{"reason", "none"}});
+  plan.erase("times");
+  EXPECT_EQ(plan.dump(),
+            R"({"tiles":true,"passes":["Fwd","GradA"],"reason":"none","size":{"x":2,"y":0.5},)"
+            R"("seed":18446744073709551615,"best":null,"cycles":12,"list":[["x"]]})");
+  EXPECT_EQ(plan.at("size").dump(1), "{\n \"x\": 2,\n \"y\": 0.5\n}");
+}
+
 TEST(JsonParse, RefusesWhatIsNotJsonInItsOwnWords) {
   for (const char* text : {"", "{", "{]", "[1,]", "{\"a\" 1}", "\"\xff\"", "nul", "{} {}"}) {
     const std::string message = parse_refused(text);

@@ -13,7 +13,7 @@ namespace {
 using test::draw;
 using testing::HasSubstr;
 
-constexpr std::uint64_t kSeed = 4711;
+constexpr std::uint64_t kCapacitySeed = 4711;
 
 TileGrid grid_of(const sparse::Csr<float>& matrix, Dims splits) {
   TileGrid grid;
@@ -118,7 +118,7 @@ TEST(Capacity, TriesShortRowsBehindALongOneThatDoesNotFit) {
 
 TEST(Capacity, NeverHurtsWhenItGrows) {
   for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 2}})
-    for (const auto& kind : test::pattern_kinds(kSeed))
+    for (const auto& kind : test::pattern_kinds(kCapacitySeed))
       for (const Dims splits : {Dims{1, 2, 2, 1}, Dims{1, 3, 2, 2}, Dims{1, 1, 4, 3}}) {
         const auto matrix = kind.make({12, 12}, block);
         TileGrid grid = grid_of(matrix, splits);
@@ -141,7 +141,7 @@ TEST(Capacity, NeverHurtsWhenItGrows) {
 TEST(Capacity, FactorIsEnoughAndTwoPercentLessIsNot) {
   int misfits = 0;
   for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}})
-    for (const auto& kind : test::pattern_kinds(kSeed))
+    for (const auto& kind : test::pattern_kinds(kCapacitySeed))
       for (const bool separate : {false, true})
         for (const double slack : {0.0, -0.3, -0.6}) {
           if (separate && !block.is_element()) continue;

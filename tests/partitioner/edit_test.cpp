@@ -86,8 +86,8 @@ std::vector<std::int32_t> numbers_of_transpose(const Csr<float>& m) {
   return number;
 }
 
-Buckets encoded(const Csr<float>& m, const TileGrid& grid,
-                const std::vector<std::int32_t>& number = {}) {
+Buckets encoded_whole(const Csr<float>& m, const TileGrid& grid,
+                      const std::vector<std::int32_t>& number = {}) {
   Buckets buckets = *encode(m, grid).buckets;
   for (std::int32_t& source : buckets.source)
     if (source >= 0 && !number.empty()) source = number[std::size_t(source)];
@@ -131,7 +131,7 @@ void expect_row_by_row(const Shape& shape, double density, double share, std::in
   Csr<float> matrix =
       with_values(sparse::random_pattern(shape.rows, shape.cols, shape.block, density, seed));
   const TileGrid grid = grid_of(matrix, shape.splits, word_bits);
-  Buckets buckets = encoded(matrix, grid);
+  Buckets buckets = encoded_whole(matrix, grid);
   std::vector<float> values = to_bucket_order<float, float>(buckets, matrix.values);
   for (int round = 0; round < 3; ++round) {
     const PatternChange change = random_change(matrix, share, rows, random);
@@ -140,7 +140,7 @@ void expect_row_by_row(const Shape& shape, double density, double share, std::in
     CellEdits cells(buckets, edits.edits, edits.shift, Numbering::RowByRow, 4, *executor);
     ASSERT_TRUE(cells.fit());
     cells.apply<float>(buckets, values, *executor);
-    const Buckets fresh = encoded(after, grid);
+    const Buckets fresh = encoded_whole(after, grid);
     expect_same(buckets, fresh);
     EXPECT_EQ(values, (to_bucket_order<float, float>(fresh, after.values)));
     EXPECT_GE(cells.most_rows(), rows_of(buckets));
@@ -181,11 +181,12 @@ TEST(CellEdits, RenumberTheBlocksOfATranspose) {
                          [](const BlockEdit& a, const BlockEdit& b) { return a.row < b.row; });
         const Csr<float> turned = sparse::transpose(matrix);
         const TileGrid grid = grid_of(turned, {1, shape.splits.y, shape.splits.x, 1}, 16);
-        Buckets buckets = encoded(turned, grid, numbers_of_transpose(matrix));
+        Buckets buckets = encoded_whole(turned, grid, numbers_of_transpose(matrix));
         CellEdits cells(buckets, edits.edits, edits.shift, Numbering::ColumnByColumn, 0, *executor);
         ASSERT_TRUE(cells.fit());
         cells.apply(buckets, *executor);
-        expect_same(buckets, encoded(sparse::transpose(after), grid, numbers_of_transpose(after)));
+        expect_same(buckets,
+                    encoded_whole(sparse::transpose(after), grid, numbers_of_transpose(after)));
       }
 }
 
@@ -195,19 +196,20 @@ TEST(CellEdits, SayWhenABucketIsTooSmall) {
   TileGrid grid = grid_of(one, {1, 1, 2, 1}, 16);
   grid.blocks = 1;
   const std::vector<BlockEdit> moves = {{0, 0, -1}, {0, 1, 0}}, adds = {{0, 1, 1}};
-  const Buckets buckets = encoded(one, grid);
+  const Buckets buckets = encoded_whole(one, grid);
   EXPECT_TRUE(CellEdits(buckets, moves, {0, 0}, Numbering::RowByRow, 4, *executor).fit());
   EXPECT_FALSE(CellEdits(buckets, adds, {0, 1}, Numbering::RowByRow, 4, *executor).fit());
   grid.blocks = 2;
-  EXPECT_TRUE(CellEdits(encoded(one, grid), adds, {0, 1}, Numbering::RowByRow, 4, *executor).fit());
-  grid.meta_words = encoded(one, grid).stats.fullest_words;
+  EXPECT_TRUE(
+      CellEdits(encoded_whole(one, grid), adds, {0, 1}, Numbering::RowByRow, 4, *executor).fit());
+  grid.meta_words = encoded_whole(one, grid).stats.fullest_words;
   EXPECT_FALSE(
-      CellEdits(encoded(one, grid), adds, {0, 1}, Numbering::RowByRow, 4, *executor).fit());
+      CellEdits(encoded_whole(one, grid), adds, {0, 1}, Numbering::RowByRow, 4, *executor).fit());
 }
 
 TEST(CellEdits, FindTheRowsThatARecordNames) {
   const Csr<float> m{3, 2, {1, 1}, {0, 1, 1, 3}, {0, 0, 1}, {1, 1, 1}};
-  const Buckets buckets = encoded(m, grid_of(m, {1, 1, 2, 1}, 16));
+  const Buckets buckets = encoded_whole(m, grid_of(m, {1, 1, 2, 1}, 16));
   std::vector<char> named(3, 1);
   find_named_rows(buckets, 0, named);
   EXPECT_EQ(named, (std::vector<char>{1, 0, 1}));

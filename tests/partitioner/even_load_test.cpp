@@ -9,7 +9,7 @@
 namespace tessera::partitioner {
 namespace {
 
-constexpr std::uint64_t kSeed = 1861;
+constexpr std::uint64_t kEvenLoadSeed = 1861;
 constexpr LoadCost kCost{.kernel = {.workers = 1}, .shift = Cycles(300)};
 
 // Cells of 20 x 20 blocks that differ in density.
@@ -59,7 +59,7 @@ Cycles cycles_of_words(const Buckets& buckets) {
 }
 
 TEST(EvenLoad, ChangesNothingOrGainsTwoPercentByItsEstimate) {
-  Random random(kSeed);
+  Random random(kEvenLoadSeed);
   int cheaper = 0, really_cheaper = 0, really_dearer = 0;
   for (int round = 0; round < 40; ++round)
     for (const Spilling spilling : {Spilling::FewestSteps, Spilling::Greedy}) {
@@ -69,7 +69,8 @@ TEST(EvenLoad, ChangesNothingOrGainsTwoPercentByItsEstimate) {
       grid.blocks = matrix.blocks() / grid.buckets() + 4;
       const auto plain = encode(matrix, grid, {.spilling = spilling});
       const auto even = encode(matrix, grid, {.spilling = spilling, .even_load = kCost});
-      ASSERT_TRUE(plain.buckets && even.buckets) << "round " << round << " of seed " << kSeed;
+      ASSERT_TRUE(plain.buckets && even.buckets)
+          << "round " << round << " of seed " << kEvenLoadSeed;
       EXPECT_EQ(test::find_fault(*even.buckets, matrix), "");
       EXPECT_EQ(plain.buckets->stats.load, Cycles(0));  // not asked for
       const SpillStats& stats = even.buckets->stats;
@@ -91,7 +92,7 @@ TEST(EvenLoad, ChangesNothingOrGainsTwoPercentByItsEstimate) {
 }
 
 TEST(EvenLoad, MovesNothingWhereNothingSpills) {
-  Random random(kSeed);
+  Random random(kEvenLoadSeed);
   const Dims splits{1, 3, 3, 1};
   const auto matrix = uneven_matrix(random, splits, 1.5);
   TileGrid grid = grid_of(matrix, splits);
@@ -105,7 +106,7 @@ TEST(EvenLoad, MovesNothingWhereNothingSpills) {
 
 // Shifts that cost nothing and shifts that cost everything.
 TEST(EvenLoad, TakesMoreStepsOnlyWhereTheyAreCheap) {
-  Random random(kSeed);
+  Random random(kEvenLoadSeed);
   int more = 0;
   for (int round = 0; round < 20; ++round) {
     const Dims splits{1, 1, 9, 1};

@@ -11,7 +11,7 @@
 namespace tessera::partitioner {
 namespace {
 
-constexpr std::uint64_t kSeed = 1861;
+constexpr std::uint64_t kFewestStepsSeed = 1861;
 constexpr std::int64_t kHeader = 9 + 5;  // one worker
 
 // Rows of one block in the first column of their cell.
@@ -49,11 +49,11 @@ test::TinySpill random_spill(Random& random, std::int64_t slack_words) {
 std::string describe(const test::TinySpill& tiny, int round) {
   return testing::PrintToString(std::tuple(tiny.splits.x, tiny.splits.y, tiny.blocks,
                                            tiny.bucket_blocks, tiny.bucket_words)) +
-         " round " + std::to_string(round) + " of seed " + std::to_string(kSeed);
+         " round " + std::to_string(round) + " of seed " + std::to_string(kFewestStepsSeed);
 }
 
 TEST(FewestSteps, AreWhatTryingEverythingFindsWhenOnlyBlocksAreShort) {
-  Random random(kSeed);
+  Random random(kFewestStepsSeed);
   int spilled = 0;
   for (int round = 0; round < tessera::test::trials(400); ++round) {
     const test::TinySpill tiny = random_spill(random, 1000);
@@ -76,7 +76,7 @@ TEST(FewestSteps, AreWhatTryingEverythingFindsWhenOnlyBlocksAreShort) {
 // Each record costs a header, which the flow cannot price: the bound may then be too low and the
 // placement not the best, but neither may lie on the wrong side.
 TEST(FewestSteps, AreBoundedFromBothSidesWhenWordsAreShort) {
-  Random random(kSeed);
+  Random random(kFewestStepsSeed);
   int spilled = 0, best = 0, proven = 0;
   for (int round = 0; round < 400; ++round) {
     const test::TinySpill tiny = random_spill(random, kHeader * random.below(4) / 2);
@@ -104,7 +104,7 @@ TEST(FewestSteps, AreBoundedFromBothSidesWhenWordsAreShort) {
 
 TEST(FewestSteps, AreNeverMoreThanGreedyNeeds) {
   int fewer = 0;
-  for (const auto& kind : test::pattern_kinds(kSeed))
+  for (const auto& kind : test::pattern_kinds(kFewestStepsSeed))
     for (const Dims splits : {Dims{1, 4, 4, 1}, Dims{1, 3, 5, 2}, Dims{1, 20, 18, 1}})
       for (const double slack : {0.3, 0.1, 0.02})
         for (const bool separate : {false, true}) {
@@ -162,7 +162,7 @@ TEST(FewestSteps, MoveWholeRowsWhereThatIsEnough) {
 
 // More cells than the search of all sets is meant for.
 TEST(FewestSteps, AreProvenForManyCellsWhenOneIsEnough) {
-  Random random(kSeed);
+  Random random(kFewestStepsSeed);
   const auto matrix = test::make_matrix(
       400, 400, {}, [&](std::int64_t, std::int64_t) { return random.unit() < 0.2; });
   TileGrid grid;
@@ -180,7 +180,7 @@ TEST(FewestSteps, AreProvenForManyCellsWhenOneIsEnough) {
 }
 
 TEST(Routing, OfBothKindsPlacesTheSameAndTheCheapestTravelsLeast) {
-  Random random(kSeed);
+  Random random(kFewestStepsSeed);
   int cheaper = 0;
   for (int round = 0; round < 200; ++round) {
     internal::Transport transport{{1, 3, 4, 1}, {}, {}, {}};
@@ -192,7 +192,8 @@ TEST(Routing, OfBothKindsPlacesTheSameAndTheCheapestTravelsLeast) {
     const Travel travel{{3, 0, 2}};
     const auto any = internal::any_routing(transport, travel);
     const auto cheapest = internal::cheapest_routing(transport, travel);
-    EXPECT_EQ(any.unplaced, cheapest.unplaced) << "round " << round << " of seed " << kSeed;
+    EXPECT_EQ(any.unplaced, cheapest.unplaced)
+        << "round " << round << " of seed " << kFewestStepsSeed;
     if (any.unplaced > 0) continue;
     EXPECT_LE(std::pair(cheapest.travel, cheapest.moved), std::pair(any.travel, any.moved));
     cheaper += cheapest.travel < any.travel;

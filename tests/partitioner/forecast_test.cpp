@@ -12,7 +12,7 @@ namespace tessera::partitioner {
 namespace {
 
 constexpr int kPatterns = 300;
-constexpr std::uint64_t kSeed = 20261121;
+constexpr std::uint64_t kForecastSeed = 20261121;
 
 struct Layer {
   std::int64_t rows = 128, cols = 96;  // elements
@@ -37,8 +37,8 @@ TileGrid grid_of(const Layer& layer) {
 std::vector<SpillStats> simulate(const Layer& layer) {
   std::vector<SpillStats> fullest;
   for (std::uint64_t i = 0; i < kPatterns; ++i) {
-    const auto matrix =
-        sparse::random_pattern(layer.rows, layer.cols, layer.block, layer.density, kSeed + i);
+    const auto matrix = sparse::random_pattern(layer.rows, layer.cols, layer.block, layer.density,
+                                               kForecastSeed + i);
     fullest.push_back(encode(matrix, test::with_room(grid_of(layer), matrix)).buckets->stats);
   }
   return fullest;
@@ -55,7 +55,7 @@ double share_that_spills(const std::vector<SpillStats>& fullest, const TileGrid&
 // Three deviations of the simulation, and five hundredths for the model.
 void expect_close(double forecast, double seen, const std::string& where) {
   const double noise = std::sqrt(std::max(forecast * (1 - forecast), 0.003) / kPatterns);
-  EXPECT_NEAR(forecast, seen, 3 * noise + 0.05) << where << ", seed " << kSeed;
+  EXPECT_NEAR(forecast, seen, 3 * noise + 0.05) << where << ", seed " << kForecastSeed;
 }
 
 const Layer kLayers[] = {

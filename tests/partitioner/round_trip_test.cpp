@@ -6,7 +6,7 @@
 namespace tessera::partitioner {
 namespace {
 
-constexpr std::uint64_t kSeed = 20261121;
+constexpr std::uint64_t kRoundTripSeed = 20261121;
 
 struct Case {
   std::string pattern;
@@ -21,7 +21,7 @@ std::string describe(const Case& c) {
                                            g.splits.y, g.splits.z)) +
          testing::PrintToString(std::tuple(g.word_bits, g.grad_w, g.separate_grad_a, g.meta_words,
                                            g.blocks, c.forced)) +
-         " seed " + std::to_string(kSeed);
+         " seed " + std::to_string(kRoundTripSeed);
 }
 
 // Encodes and checks the buckets; returns whether they fitted.
@@ -72,7 +72,7 @@ class RoundTrip : public testing::TestWithParam<BlockShape> {};
 // Capacities from roomy down to what just fits, and below it, where nothing may be returned.
 TEST_P(RoundTrip, GivesEveryBitBackAtEveryCapacity) {
   int fitted = 0, spilled = 0, failed = 0;
-  for (const auto& kind : test::pattern_kinds(kSeed))
+  for (const auto& kind : test::pattern_kinds(kRoundTripSeed))
     for (const Dims splits : kSplits) {
       const auto matrix = kind.make({12, 10}, GetParam());
       for (const TileGrid& grid : variants(grid_of(matrix, splits))) {
@@ -95,7 +95,7 @@ TEST_P(RoundTrip, GivesEveryBitBackAtEveryCapacity) {
 }
 
 TEST_P(RoundTrip, GivesEveryBitBackAfterForcedSpills) {
-  for (const auto& kind : test::pattern_kinds(kSeed))
+  for (const auto& kind : test::pattern_kinds(kRoundTripSeed))
     for (const Dims splits : kSplits) {
       if (splits.product() == 1) continue;
       const auto matrix = kind.make({12, 10}, GetParam());
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(EveryBlock, RoundTrip,
 
 // Exactly what fits is found by trying: the tightest buckets there can be, spilling the most.
 TEST(TightRoundTrip, GivesEveryBitBackAtTheLeastCapacity) {
-  for (const auto& kind : test::pattern_kinds(kSeed)) {
+  for (const auto& kind : test::pattern_kinds(kRoundTripSeed)) {
     const auto matrix = kind.make({33, 29}, {});
     for (TileGrid grid : variants(grid_of(matrix, {1, 5, 4, 2}))) {
       grid = test::with_uniform_capacity(grid, matrix, -0.5);
@@ -126,7 +126,7 @@ TEST(TightRoundTrip, GivesEveryBitBackAtTheLeastCapacity) {
 
 // Sizes, blocks, cuts, densities, widths and capacities that nobody thought of together.
 TEST(RandomRoundTrip, GivesEveryBitBack) {
-  Random random(kSeed);
+  Random random(kRoundTripSeed);
   const auto up_to = [&random](std::int64_t n) { return 1 + random.below(n); };
   int fitted = 0, failed = 0;
   for (int i = 0; i < 400; ++i) {
@@ -159,7 +159,7 @@ TEST(RoundTripOfOneElement, FitsInTheSmallestBucket) {
 }
 
 TEST(Encoding, IsTheSameEveryTime) {
-  for (const auto& kind : test::pattern_kinds(kSeed)) {
+  for (const auto& kind : test::pattern_kinds(kRoundTripSeed)) {
     const auto matrix = kind.make({33, 29}, {});
     const TileGrid grid = test::with_uniform_capacity(grid_of(matrix, {1, 5, 4, 2}), matrix, 0.3);
     const auto a = encode(matrix, grid), b = encode(matrix, grid);

@@ -15,7 +15,7 @@
 namespace tessera::partitioner {
 namespace {
 
-constexpr std::uint64_t kSeed = 1962;
+constexpr std::uint64_t kBoundSeed = 1962;
 
 // Cells of so many blocks, each of which may lie anywhere where there is capacity.
 internal::Transport transport_of(Dims splits, const std::vector<std::int64_t>& blocks,
@@ -30,7 +30,7 @@ internal::Transport transport_of(Dims splits, const std::vector<std::int64_t>& b
 
 TEST(LeastSteps, AreNeverAboveWhatTryingEverythingFindsAndMostlyEqual) {
   constexpr Dims kSplits[] = {{1, 1, 4, 1}, {1, 2, 2, 1}, {1, 1, 5, 1}, {1, 2, 3, 1}, {1, 3, 2, 1}};
-  Random random(kSeed);
+  Random random(kBoundSeed);
   int spilled = 0, equal = 0, above_one = 0;
   for (int round = 0; round < tessera::test::trials(400); ++round) {
     test::TinySpill tiny{kSplits[random.below(5)], {}, 2 + random.below(3), 1000, 14};
@@ -41,7 +41,7 @@ TEST(LeastSteps, AreNeverAboveWhatTryingEverythingFindsAndMostlyEqual) {
     if (!least) continue;
     const std::int64_t bound =
         internal::least_steps(transport_of(tiny.splits, tiny.blocks, tiny.bucket_blocks));
-    EXPECT_LE(bound, least->steps) << "round " << round << " of seed " << kSeed;
+    EXPECT_LE(bound, least->steps) << "round " << round << " of seed " << kBoundSeed;
     spilled += least->steps > 0;
     equal += least->steps > 0 && bound == least->steps;
     above_one += bound > 1;
@@ -73,7 +73,7 @@ TEST(LeastSteps, OfOneHotCellAndOfHotPartitionsAlongXFollowFromTheirSizes) {
 }
 
 TEST(OneStepRouting, PlacesWhatMaximumFlowPlacesWithTheLeastTravel) {
-  Random random(kSeed);
+  Random random(kBoundSeed);
   int possible = 0, impossible = 0;
   for (int round = 0; round < 300; ++round) {
     internal::Transport transport{{1, 1 + random.below(6), 1 + random.below(5), 1}, {}, {}, {}};
@@ -92,7 +92,8 @@ TEST(OneStepRouting, PlacesWhatMaximumFlowPlacesWithTheLeastTravel) {
       if (d > 0) travel.y_end.back() = 1;
       const auto fast = internal::one_step_routing(transport, d, d == 0);
       const auto flow = internal::cheapest_routing(transport, travel);
-      ASSERT_EQ(fast.unplaced == 0, flow.unplaced == 0) << "round " << round << ", seed " << kSeed;
+      ASSERT_EQ(fast.unplaced == 0, flow.unplaced == 0)
+          << "round " << round << ", seed " << kBoundSeed;
       (fast.unplaced == 0 ? possible : impossible) += 1;
       if (fast.unplaced > 0) continue;
       EXPECT_EQ(fast.shipments, flow.shipments);

@@ -6,7 +6,7 @@
 namespace tessera::partitioner {
 namespace {
 
-constexpr std::uint64_t kSeed = 20261121;
+constexpr std::uint64_t kThreadsSeed = 20261121;
 
 TileGrid grid_of(const sparse::Csr<float>& matrix, Dims splits) {
   TileGrid grid;
@@ -33,7 +33,7 @@ void expect_same(const Buckets& a, const Buckets& b, const std::string& name) {
 // Storage of another pattern, another width and another size lies in the way of every encode.
 TEST(Threads, EncodeAndDecodeGiveTheSameBitsInUsedStorage) {
   Buckets used;
-  for (const auto& kind : test::pattern_kinds(kSeed))
+  for (const auto& kind : test::pattern_kinds(kThreadsSeed))
     for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}})
       for (const std::int64_t bits : {16, 32})
         for (const double slack : {0.5, 0.05}) {
@@ -68,7 +68,7 @@ TEST(Threads, LeaveBucketsAsTheyWereAfterAMisfit) {
 }
 
 TEST(Threads, AllSayTheSameAboutAMatrixThatBreaksTheRules) {
-  auto matrix = test::pattern_kinds(kSeed)[0].make({40, 36}, {});
+  auto matrix = test::pattern_kinds(kThreadsSeed)[0].make({40, 36}, {});
   const TileGrid grid = test::with_room(grid_of(matrix, {1, 5, 4, 2}), matrix);
   std::swap(matrix.col[matrix.row_begin[7]], matrix.col[matrix.row_begin[7] + 1]);
   std::swap(matrix.col[matrix.row_begin[30]], matrix.col[matrix.row_begin[30] + 1]);

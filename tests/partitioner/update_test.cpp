@@ -15,7 +15,7 @@ namespace {
 using sparse::PatternChange;
 using testing::HasSubstr;
 
-constexpr std::uint64_t kSeed = 20261121;
+constexpr std::uint64_t kUpdateSeed = 20261121;
 constexpr std::uint64_t kPatternSeed = 5;  // another: the change is not to follow the pattern
 
 std::unique_ptr<Executor> threads(int count) { return make_executor(ExecutorKind::Threads, count); }
@@ -100,7 +100,7 @@ int survive_changes(const test::PatternKind& kind, Dims splits, const Case& c) {
   auto encoded = encode(matrix, grid, {.force_spills = c.forced});
   if (!encoded.buckets) return 0;
   Buckets buckets = std::move(*encoded.buckets);
-  Random random(kSeed);
+  Random random(kUpdateSeed);
   int in_place = 0;
   for (int step = 0; step < kChanges; ++step) {
     const auto change = random_change(matrix, step % 3 == 0 ? 0.002 : 0.02, random);
@@ -117,7 +117,7 @@ int survive_changes(const test::PatternKind& kind, Dims splits, const Case& c) {
 
 TEST(Update, DecodesToTheNewMatrixOverManyChanges) {
   int in_place = 0, spilled = 0;
-  for (const auto& kind : test::pattern_kinds(kSeed))
+  for (const auto& kind : test::pattern_kinds(kUpdateSeed))
     for (const Dims splits : {Dims{1, 1, 1, 1}, Dims{1, 3, 2, 2}, Dims{1, 2, 4, 3}})
       for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 3}, BlockShape{4, 4}})
         for (const std::int64_t bits : {16, 32}) {
@@ -131,9 +131,9 @@ TEST(Update, DecodesToTheNewMatrixOverManyChanges) {
 }
 
 TEST(Update, GivesTheSameBitsForAnyNumberOfThreads) {
-  const auto before = test::pattern_kinds(kSeed)[0].make({64, 60}, {});
+  const auto before = test::pattern_kinds(kUpdateSeed)[0].make({64, 60}, {});
   const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
-  Random random(kSeed);
+  Random random(kUpdateSeed);
   const auto change = random_change(before, 0.01, random);
   const auto after = changed(before, change);
   Buckets one = *encode(before, grid).buckets, four = one;
@@ -158,7 +158,7 @@ PatternChange change_between(const sparse::Csr<float>& m, std::int32_t begin, st
 TEST(Update, CutsPartsAgainWhereMostOfThemChanges) {
   const auto before = sparse::random_pattern(256, 256, {}, 0.3, kPatternSeed);
   const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
-  Random random(kSeed);
+  Random random(kUpdateSeed);
   auto change = change_between(before, 64, 128, 0.02, random);
   change.removed.push_back({200, before.col[static_cast<std::size_t>(before.row_begin[200])]});
   ASSERT_NE(change.removed.size(), change.added.size());
@@ -182,7 +182,7 @@ TEST(Update, CutsPartsAgainWhereMostOfThemChanges) {
 TEST(Update, OfPartsGivesTheSameBitsForAnyNumberOfThreads) {
   const auto before = sparse::random_pattern(256, 256, {}, 0.3, kPatternSeed);
   const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
-  Random random(kSeed);
+  Random random(kUpdateSeed);
   const auto change = change_between(before, 100, 220, 0.02, random);
   const auto after = changed(before, change);
   Buckets one = *encode(before, grid).buckets, four = one;
@@ -198,7 +198,7 @@ TEST(Update, EncodesAfreshWhereAPartThatIsCutAgainDoesNotFitAtHome) {
   const auto before = sparse::random_pattern(256, 256, {}, 0.3, kPatternSeed);
   TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
   grid.blocks = encode(before, grid).buckets->stats.fullest_blocks * 112 / 100;
-  Random random(kSeed);
+  Random random(kUpdateSeed);
   auto change = change_between(before, 64, 128, 0.15, random);
   change.removed.clear();
   ASSERT_GT(change.added.size(), 1000u);
@@ -229,7 +229,7 @@ TEST(Update, EncodesAfreshWhereABucketIsFull) {
 
 TEST(Update, TakesTheLastBlockAwayAndBringsTheFirstOne) {
   const auto executor = threads(1);
-  auto matrix = sparse::random_pattern(12, 12, {1, 1}, 0.0, kSeed);
+  auto matrix = sparse::random_pattern(12, 12, {1, 1}, 0.0, kUpdateSeed);
   TileGrid grid = grid_of(matrix, {1, 2, 2, 1});
   grid.meta_words = 200, grid.blocks = 20;
   Buckets buckets = *encode(matrix, grid).buckets;
@@ -265,7 +265,7 @@ TEST(Update, SaysWhenTheMatrixIsNotTheChangedOne) {
 }
 
 TEST(RefillChanged, GivesWhatARefillGives) {
-  const auto before = test::pattern_kinds(kSeed)[0].make({24, 20}, {2, 3});
+  const auto before = test::pattern_kinds(kUpdateSeed)[0].make({24, 20}, {2, 3});
   const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 3, 2, 2}), before, 0.6);
   Buckets buckets = *encode(before, grid).buckets;
   auto values = to_bucket_order<float, float>(buckets, before.values);

@@ -8,7 +8,7 @@
 namespace tessera::partitioner {
 namespace {
 
-constexpr std::uint64_t kSeed = 11;
+constexpr std::uint64_t kValuesSeed = 11;
 
 // Slot by slot, as the source map is told in its header.
 std::vector<float> slow_bucket_order(const Buckets& buckets, const std::vector<float>& values) {
@@ -35,7 +35,7 @@ Buckets buckets_with_slots(const sparse::Csr<float>& matrix, std::int64_t slots)
 // grains that can go that way; blocks that are a whole number of grains, and not.
 TEST(Refill, GivesEverySlotItsBlockHoweverMuchThereIs) {
   for (const BlockShape block : {BlockShape{16, 16}, BlockShape{2, 6}, BlockShape{5, 3}}) {
-    const auto matrix = test::pattern_kinds(kSeed)[0].make({12, 15}, block);
+    const auto matrix = test::pattern_kinds(kValuesSeed)[0].make({12, 15}, block);
     const std::int64_t enough =
         internal::kStreamFrom / (block.area() * static_cast<std::int64_t>(sizeof(float)));
     for (const std::int64_t slots : {enough - 12, enough + 12, std::int64_t{0}})
@@ -53,7 +53,7 @@ TEST(Refill, GivesEverySlotItsBlockHoweverMuchThereIs) {
 
 // Buckets of few slots are filled in one loop, larger ones in two.
 TEST(Refill, GivesEverySlotItsElementWhateverTheBucketsHold) {
-  const auto matrix = test::pattern_kinds(kSeed)[0].make({120, 150}, {1, 1});
+  const auto matrix = test::pattern_kinds(kValuesSeed)[0].make({120, 150}, {1, 1});
   for (const std::int64_t each : {0, 191, 192, 193, 500, 4000}) {
     const Buckets buckets = buckets_with_slots(matrix, 12 * each);
     EXPECT_EQ((to_bucket_order<float, float>(buckets, matrix.values)),
@@ -63,7 +63,7 @@ TEST(Refill, GivesEverySlotItsElementWhateverTheBucketsHold) {
 }
 
 TEST(RefillChanged, TouchesNoOtherBucketHoweverMuchThereIs) {
-  const auto matrix = test::pattern_kinds(kSeed)[0].make({12, 15}, {16, 16});
+  const auto matrix = test::pattern_kinds(kValuesSeed)[0].make({12, 15}, {16, 16});
   const Buckets buckets = buckets_with_slots(matrix, 2 * internal::kStreamFrom / 1024);
   const auto expected = slow_bucket_order(buckets, matrix.values);
   std::vector<float> got(expected.size(), -7.0F);

@@ -23,8 +23,6 @@ namespace {
 
 using testing::HasSubstr;
 
-device::Machine gc200() { return device::machine_preset("gc200"); }
-
 Problem layer(std::int64_t batch = 16) {
   Problem p;
   p.size = {1, 64, 48, batch};
@@ -35,7 +33,7 @@ Problem layer(std::int64_t batch = 16) {
 std::string text_of(const PlanResult& result) { return internal::to_json_object(result).dump(); }
 
 void expect_answer(const PlanResult& given, const Problem& problem, const Options& options = {}) {
-  EXPECT_EQ(text_of(given), text_of(plan(problem, gc200(), options)));
+  EXPECT_EQ(text_of(given), text_of(plan(problem, device::machine_preset("gc200"), options)));
 }
 
 std::vector<std::string> files_in(const test::TemporaryFolder& folder) {
@@ -48,7 +46,8 @@ std::vector<std::string> files_in(const test::TemporaryFolder& folder) {
 
 TEST(PlanCache, PlansOnceAndAnswersFromMemoryAfterThat) {
   PlanCache cache;
-  for (int i = 0; i < 3; ++i) expect_answer(cache.plan(layer(), gc200()), layer());
+  for (int i = 0; i < 3; ++i)
+    expect_answer(cache.plan(layer(), device::machine_preset("gc200")), layer());
   EXPECT_EQ(cache.counts(), (PlanCacheCounts{2, 0, 1}));
 }
 
@@ -57,7 +56,7 @@ TEST(PlanCache, KeepsTheReasonWhyThereIsNoPlan) {
   options.available_memory_proportion = 1e-6;
   PlanCache cache;
   for (int i = 0; i < 2; ++i) {
-    const PlanResult result = cache.plan(layer(), gc200(), options);
+    const PlanResult result = cache.plan(layer(), device::machine_preset("gc200"), options);
     EXPECT_EQ(result.status, PlanStatus::NoPlan);
     EXPECT_THAT(result.reason, HasSubstr("availableMemoryProportion"));
   }
@@ -68,10 +67,10 @@ TEST(PlanCache, PassesErrorsOnAndKeepsNoneOfThem) {
   Problem dense = layer();
   dense.density = 2;
   PlanCache cache;
-  EXPECT_THROW(cache.plan(dense, gc200()), Error);
+  EXPECT_THROW(cache.plan(dense, device::machine_preset("gc200")), Error);
   Options pinned;
   pinned.constraints.x = 65;
-  EXPECT_THROW(cache.plan(layer(), gc200(), pinned), Error);
+  EXPECT_THROW(cache.plan(layer(), device::machine_preset("gc200"), pinned), Error);
   EXPECT_EQ(cache.counts(), PlanCacheCounts{});
 }
 
@@ -105,7 +104,8 @@ TEST(PlanCache, TellsRequestsApartThatDifferInOneInput) {
   with([](Problem& p) { p.block = {4, 4}; });
   with([](Problem& p) { p.block = {4, 4}, p.partials_type = DataType::Half; });
   PlanCache cache;
-  for (const Problem& p : problems) expect_answer(cache.plan(p, gc200()), p);
+  for (const Problem& p : problems)
+    expect_answer(cache.plan(p, device::machine_preset("gc200")), p);
   EXPECT_EQ(cache.counts(), (PlanCacheCounts{0, 0, std::ssize(problems)}));
 }
 
@@ -116,38 +116,40 @@ TEST(PlanCache, TellsMachinesOptionsAndPatternsApart) {
     cache.plan(layer(), m, o, s);
     EXPECT_EQ(cache.counts().planned, ++requests);
   };
-  ask(gc200(), {}, nullptr);
-  device::Machine machine = gc200();
+  ask(device::machine_preset("gc200"), {}, nullptr);
+  device::Machine machine = device::machine_preset("gc200");
   machine.name = "mine";
   ask(machine, {}, nullptr);
   machine.sync = Cycles(601);
   ask(machine, {}, nullptr);
   Options options;
   options.poplibs_parity = true;
-  ask(gc200(), options, nullptr);
+  ask(device::machine_preset("gc200"), options, nullptr);
   options.shared_buckets = false;
-  ask(gc200(), options, nullptr);
+  ask(device::machine_preset("gc200"), options, nullptr);
   options.constraints.y = 1;
-  ask(gc200(), options, nullptr);
+  ask(device::machine_preset("gc200"), options, nullptr);
   options.constraints.use_dense = false;
-  ask(gc200(), options, nullptr);
+  ask(device::machine_preset("gc200"), options, nullptr);
   PatternStats stats = even_stats();
-  ask(gc200(), {}, &stats);
+  ask(device::machine_preset("gc200"), {}, &stats);
   ++stats.row_counts[3], --stats.row_counts[4];
-  ask(gc200(), {}, &stats);
+  ask(device::machine_preset("gc200"), {}, &stats);
   ++stats.col_counts[3], --stats.col_counts[4];
-  ask(gc200(), {}, &stats);
+  ask(device::machine_preset("gc200"), {}, &stats);
 }
 
 TEST(PlanCache, ForgetsTheOldestAnswersWhenItsMemoryIsFull) {
   PlanCache cache({}, Bytes(40'000));
-  for (std::int64_t batch = 1; batch <= 100; ++batch) cache.plan(layer(batch), gc200());
-  cache.plan(layer(100), gc200());
+  for (std::int64_t batch = 1; batch <= 100; ++batch)
+    cache.plan(layer(batch), device::machine_preset("gc200"));
+  cache.plan(layer(100), device::machine_preset("gc200"));
   EXPECT_EQ(cache.counts(), (PlanCacheCounts{1, 0, 100}));
-  expect_answer(cache.plan(layer(1), gc200()), layer(1));
+  expect_answer(cache.plan(layer(1), device::machine_preset("gc200")), layer(1));
   EXPECT_EQ(cache.counts(), (PlanCacheCounts{1, 0, 101}));
   PlanCache tiny({}, Bytes(1));
-  for (int i = 0; i < 2; ++i) expect_answer(tiny.plan(layer(), gc200()), layer());
+  for (int i = 0; i < 2; ++i)
+    expect_answer(tiny.plan(layer(), device::machine_preset("gc200")), layer());
   EXPECT_EQ(tiny.counts(), (PlanCacheCounts{0, 0, 2}));
 }
 
@@ -156,10 +158,12 @@ TEST(PlanCache, AnswersFromDiskInANewRun) {
   const PatternStats stats = even_stats();
   const std::string made = folder / "made" + "/below";
   PlanCache first(made);
-  const std::string answer = text_of(first.plan(layer(), gc200(), {}, &stats));
+  const std::string answer =
+      text_of(first.plan(layer(), device::machine_preset("gc200"), {}, &stats));
   EXPECT_EQ(first.counts(), (PlanCacheCounts{0, 0, 1}));
   PlanCache second(made);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(text_of(second.plan(layer(), gc200(), {}, &stats)), answer);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(text_of(second.plan(layer(), device::machine_preset("gc200"), {}, &stats)), answer);
   EXPECT_EQ(second.counts(), (PlanCacheCounts{1, 1, 0}));
 }
 
@@ -169,9 +173,12 @@ TEST(PlanCache, GivesAllRecordedPlansBackFromDisk) {
   std::vector<std::string> answers;
   PlanCache first(folder.path().string()), second(folder.path().string());
   for (const RecordedPlan& row : rows)
-    answers.push_back(text_of(first.plan(row.problem(), gc200(), parity_options())));
+    answers.push_back(
+        text_of(first.plan(row.problem(), device::machine_preset("gc200"), parity_options())));
   for (std::size_t i = 0; i < rows.size(); ++i)
-    EXPECT_EQ(text_of(second.plan(rows[i].problem(), gc200(), parity_options())), answers[i])
+    EXPECT_EQ(
+        text_of(second.plan(rows[i].problem(), device::machine_preset("gc200"), parity_options())),
+        answers[i])
         << rows[i].text("id");
   EXPECT_EQ(second.counts().planned, 0);
   EXPECT_EQ(second.counts().from_disk + second.counts().from_memory, std::ssize(rows));
@@ -183,7 +190,7 @@ struct OneFile {
   std::string path, text;
 
   OneFile() {
-    PlanCache(folder.path().string()).plan(layer(), gc200());
+    PlanCache(folder.path().string()).plan(layer(), device::machine_preset("gc200"));
     path = files_in(folder).at(0);
     text = test::read_file(path);
   }
@@ -191,7 +198,7 @@ struct OneFile {
   bool believes(const std::string& content) {
     std::ofstream(path, std::ios::binary) << content;
     PlanCache cache(folder.path().string());
-    expect_answer(cache.plan(layer(), gc200()), layer());
+    expect_answer(cache.plan(layer(), device::machine_preset("gc200")), layer());
     EXPECT_EQ(test::read_file(path), text) << "the file was put right";
     return cache.counts().planned == 0;
   }
@@ -234,7 +241,7 @@ TEST(PlanCache, BelievesNoAnswerThatBreaksTheRulesThoughItsChecksumIsRight) {
   EXPECT_TRUE(believes_answer(answer));
   EXPECT_FALSE(believes_answer("{}"));
   EXPECT_FALSE(believes_answer("[1, 2"));
-  internal::Json other = internal::Json::parse(answer);
+  internal::Json other = json::parse_own(answer);
   other["plan"]["partition"]["x"] = 1473;
   EXPECT_FALSE(believes_answer(other.dump()));
 }
@@ -248,7 +255,8 @@ TEST(PlanCache, ReturnsAPlanAndSaysWhichFolderItCannotWrite) {
   const std::string lost = folder / "lost";
   PlanCache cache(lost);
   std::filesystem::remove(lost);
-  EXPECT_EQ(cache.plan(layer(), gc200()).plan, plan(layer(), gc200()).plan);
+  EXPECT_EQ(cache.plan(layer(), device::machine_preset("gc200")).plan,
+            plan(layer(), device::machine_preset("gc200")).plan);
   EXPECT_THAT(cache.store_failure(), HasSubstr("lost/"));
 }
 
@@ -258,7 +266,7 @@ TEST(PlanCache, GivesAnyNumberOfThreadsTheSameAnswers) {
   constexpr std::int64_t kLayers = 8, kThreads = 6, kRounds = 5;
   std::vector<std::string> expected;
   for (std::int64_t i = 0; i < kLayers; ++i)
-    expected.push_back(text_of(plan(layer(i + 1), gc200())));
+    expected.push_back(text_of(plan(layer(i + 1), device::machine_preset("gc200"))));
   std::vector<std::int64_t> wrong(kThreads, 0);
   {
     std::vector<std::jthread> threads;
@@ -267,7 +275,8 @@ TEST(PlanCache, GivesAnyNumberOfThreadsTheSameAnswers) {
         for (std::int64_t i = 0; i < kLayers * kRounds; ++i) {
           const std::int64_t which = (i + t) % kLayers;
           wrong[std::size_t(t)] +=
-              text_of(cache.plan(layer(which + 1), gc200())) != expected[std::size_t(which)];
+              text_of(cache.plan(layer(which + 1), device::machine_preset("gc200"))) !=
+              expected[std::size_t(which)];
         }
       });
   }
@@ -282,7 +291,7 @@ int ask_for_all_layers(const std::string& folder) {
   for (int round = 0; round < 20; ++round) {
     PlanCache cache(folder);
     for (std::int64_t batch = 1; batch <= 4; ++batch)
-      if (!cache.plan(layer(batch), gc200()).has_plan) return 1;
+      if (!cache.plan(layer(batch), device::machine_preset("gc200")).has_plan) return 1;
     if (round > 0 && cache.counts().planned != 0) return 2;
   }
   return 0;
@@ -305,7 +314,7 @@ TEST(PlanCache, IsSafeUnderProcessesThatShareItsFolder) {
   EXPECT_EQ(files_in(folder).size(), 4u);
   PlanCache cache(folder.path().string());
   for (std::int64_t batch = 1; batch <= 4; ++batch)
-    expect_answer(cache.plan(layer(batch), gc200()), layer(batch));
+    expect_answer(cache.plan(layer(batch), device::machine_preset("gc200")), layer(batch));
   EXPECT_EQ(cache.counts(), (PlanCacheCounts{0, 4, 0}));
 }
 
@@ -313,11 +322,15 @@ TEST(PlanCache, AnswersInAChildOfForkWhileAnotherThreadAsks) {
   PlanCache cache;
   std::atomic<std::int64_t> asked = 0;
   const std::jthread asking([&](const std::stop_token& stop) {
-    while (!stop.stop_requested()) cache.plan(layer(1 + asked++ % 4), gc200());
+    while (!stop.stop_requested())
+      cache.plan(layer(1 + asked++ % 4), device::machine_preset("gc200"));
   });
   while (asked < 5) std::this_thread::yield();
   for (int trial = 0; trial < 5; ++trial)
-    EXPECT_EQ(test::in_child([&] { return cache.plan(layer(2), gc200()).has_plan; }), 0) << trial;
+    EXPECT_EQ(test::in_child(
+                  [&] { return cache.plan(layer(2), device::machine_preset("gc200")).has_plan; }),
+              0)
+        << trial;
 }
 
 }  // namespace

@@ -67,13 +67,25 @@ def test_rigl_learns():
     assert len((ROOT / "examples/python/rigl_torch.py").read_text().splitlines()) <= 90
 
 
+@pytest.mark.skipif(not has("torch"), reason="python3-torch is not installed")
+def test_a_sparse_gpt_learns_as_a_masked_one(tmp_path):
+    chart = ("--plot", str(tmp_path / "c.png")) if has("matplotlib") else ()
+    sizes = ("--steps=60", "--width=64", "--layers=1", "--batch=8", "--context=32", "--density=0.2", "--every=5")
+    out = run(sys.executable, "-B", "examples/python/sparse_gpt.py", *sizes, *chart)
+    losses = [float(loss) for loss in re.findall(r"^(?:sparse|dense with masks): loss ([0-9.]+), ", out, re.M)]
+    assert len(losses) == 2 and losses[0] == pytest.approx(losses[1], rel=0.01) and losses[0] < 5.2
+    assert not chart or (tmp_path / "c.png").stat().st_size > 1000
+    assert len((ROOT / "examples/python/sparse_gpt.py").read_text().splitlines()) < 200
+
+
 SMALL_SIZES = {
     "quick_start": None,
     "rigl_torch": ["--epochs=1", "--images=1280"],
+    "sparse_gpt": ["--width=32", "--layers=1", "--steps=10"],
     "sparse_model": ["--width=64", "--steps=6"],
     "what_if": ["--outputs=64", "--inputs=64", "--batch=8"],
 }
-NEEDS = {"rigl_torch": has("torch") and FASHION.is_dir(), "sparse_model": has("torch")}
+NEEDS = {"rigl_torch": has("torch") and FASHION.is_dir(), "sparse_gpt": has("torch"), "sparse_model": has("torch")}
 
 
 def test_notebooks_are_those_of_the_examples(tmp_path):
@@ -97,7 +109,8 @@ def test_notebooks_run(name):
         cells[-1] = f"main({SMALL_SIZES[name]})"
     out = run(sys.executable, "-B", "-c", "\n\n".join(cells))
     wanted = {
-        "quick_start": "results right: True", "rigl_torch": "accuracy", "sparse_model": "loaded as it was: True",
+        "quick_start": "results right: True", "rigl_torch": "accuracy", "sparse_gpt": "tokens/s",
+        "sparse_model": "loaded as it was: True",
         "what_if": "1472 tiles",
     }  # fmt: skip
     assert wanted[name] in out

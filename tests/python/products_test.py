@@ -72,8 +72,10 @@ def test_mistakes_are_told():
         ts.spmm(WEIGHTS, B, activation="tanh")
     with pytest.raises(TypeError, match="float64"):
         ts.spmm(WEIGHTS.astype(np.float64), B)
-    with pytest.raises(TypeError, match="float64"):
-        ts.spmm(WEIGHTS, B.astype(np.float64))
+    for call in (lambda x: ts.spmm(WEIGHTS, x), lambda x: ts.spmm(WEIGHTS, x[:, 0]), lambda x: ts.matmul(x.T, WEIGHTS.T),
+                 lambda x: ts.sddmm(WEIGHTS, B[:24], x.T), lambda x: ts.spmm(WEIGHTS, B, bias=x[:24, 0])):  # fmt: skip
+        with pytest.raises(TypeError, match=r'is float64; .*astype\(np.float32\), or dtype="float32"'):
+            call(B.astype(np.float64))
     broken = WEIGHTS.copy()
     broken.indices[3] = 36
     with pytest.raises(ts.BadInput, match=r"indices\[3\] in block row . names block column 36"):

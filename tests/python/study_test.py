@@ -51,3 +51,25 @@ def test_a_layer_that_fits_nowhere_has_a_reason():
         ts.crossover(**LAYER, machine=SMALL, options={"planConstraints": {"partition": {"x": 5000}}})
     with pytest.raises(ts.InvalidArgument):
         ts.advise(sp.csr_matrix((0, 4), dtype=np.float32), batch=4, machine=SMALL)
+
+
+def test_models_are_advised_by_their_matrices(tmp_path):
+    rng = np.random.default_rng(3)
+    state = {
+        name: (rng.standard_normal(shape) * (rng.random(shape) < 0.1)).astype(np.float32) for name, shape in (("a.weight", (64, 32)), ("b.weight", (32, 64)))
+    }
+    state["b.bias"] = np.zeros(32, np.float32)
+    ts.write_model(tmp_path / "m.safetensors", state)
+
+    def layers(advice):
+        assert advice["left_out"] == ["b.bias"]
+        return advice["machines"][0]["layers"]
+
+    wanted = layers(ts.advise(tmp_path / "m.safetensors", batch=32))
+    for given in (tmp_path, ts.read_model(tmp_path), state):
+        assert layers(ts.advise(given, batch=32)) == wanted
+    (only,) = ts.advise(state, batch=32, tensor="a.weight")["machines"][0]["layers"]
+    assert only["name"] == "a.weight" == wanted[0]["name"]
+    for tensor in ("c.weight", "b.bias"):
+        with pytest.raises(ts.InvalidArgument, match="there is no matrix .* among a.weight, b.weight"):
+            ts.advise(state, batch=32, tensor=tensor)

@@ -1,5 +1,8 @@
 """What RigL, SET and Sampled tell about their changes, and the densities of Erdos and Renyi."""
 
+import copy
+import sys
+
 import numpy as np
 import pytest
 
@@ -56,6 +59,22 @@ def test_history_is_drawn():
     assert labels == [": density", ": ever active", "accuracy"] and list(axes.lines[1].get_xdata()) == [1, 2, 3, 4]
     assert due.plot(axes=axes) is axes
     pyplot.close("all")
+
+
+def test_progress_is_a_bar_of_tqdm(monkeypatch, capsys):
+    pytest.importorskip("tqdm", reason="python3-tqdm is not installed")
+    net = SparseLinear(16, 24, density=0.3)
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.1)
+    due = SET(net, optimiser, every=2, end=4, progress=True)
+    for _ in range(5):
+        net(torch.randn(5, 16)).square().sum().backward()
+        due.step()
+    drawn = capsys.readouterr().err
+    assert "SET" in drawn and "4/4" in drawn and "moved=" in drawn and due._bar is None
+    assert copy.deepcopy(SET(net, optimiser, end=4, progress=True))._bar is None
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(ImportError, match="python3-tqdm"):
+        SET(net, optimiser, end=4, progress=True)
 
 
 def test_erk_gives_narrow_layers_more():

@@ -13,7 +13,7 @@
 namespace tessera::runtime {
 namespace {
 
-std::vector<LayerCase> cases() {
+std::vector<LayerCase> allocation_cases() {
   LayerCase element;
   element.weights = random_weights(30, 42, {1, 1}, 0.3, 4);
   element.partition = {1, 3, 3, 2};
@@ -68,7 +68,7 @@ std::vector<std::int64_t> second_calls(FullyConnected& layer, const sparse::Csr<
 
 TEST(Allocation, ThereIsNoneInASecondCallOfAnyPass) {
   const std::vector<std::int64_t> none(3, 0);
-  for (const LayerCase& c : cases())
+  for (const LayerCase& c : allocation_cases())
     for (const int threads : {1, 2}) {
       SCOPED_TRACE(c.name());
       const auto executor = make_executor(ExecutorKind::Threads, threads);
@@ -110,7 +110,7 @@ std::int64_t of_new_values(FullyConnected& layer, std::vector<float> values) {
 }
 
 TEST(Allocation, ThereIsNoneForNewValues) {
-  for (const LayerCase& c : cases()) {
+  for (const LayerCase& c : allocation_cases()) {
     SCOPED_TRACE(c.name());
     const auto executor = make_executor(ExecutorKind::Threads, 1);
     FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share,

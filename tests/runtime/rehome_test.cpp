@@ -77,7 +77,7 @@ class BothLayouts {
   bool fits_ = false;
 };
 
-std::vector<TwoLayouts> cases() {
+std::vector<TwoLayouts> rehome_cases() {
   std::vector<TwoLayouts> all;
   for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}, BlockShape{8, 4}})
     for (const DataType type : {DataType::Float, DataType::Half})
@@ -91,7 +91,7 @@ std::vector<TwoLayouts> cases() {
 
 TEST(Rehome, BringsEveryValueToItsPlaceInBothModes) {
   const auto executor = make_executor(ExecutorKind::Threads, 2);
-  for (const TwoLayouts& two : cases()) {
+  for (const TwoLayouts& two : rehome_cases()) {
     const BothLayouts both(two, false, *executor);
     ASSERT_TRUE(both.fits());
     std::optional<device::Ledger> shared;
@@ -110,7 +110,7 @@ TEST(Rehome, BringsEveryValueToItsPlaceInBothModes) {
 TEST(Rehome, PassesOnWhatHasSpilledAndStillBringsEveryValue) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   int spilled = 0;
-  for (const TwoLayouts& two : cases()) {
+  for (const TwoLayouts& two : rehome_cases()) {
     const BothLayouts both(two, true, *executor);
     if (!both.fits()) continue;
     for (const auto mode : {device::ExchangeMode::Share, device::ExchangeMode::Isolate}) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +17,7 @@
 #include "tessera/runtime/saved_weights.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/runtime/two_layouts.hpp"
+#include "tessera/tests/support/archives.hpp"
 #include "tessera/tests/support/message_of.hpp"
 
 namespace tessera::runtime {
@@ -23,7 +25,6 @@ namespace {
 
 using partitioner::SavedWeights;
 using testing::HasSubstr;
-using testing::StartsWith;
 
 // A layer with weights that are encoded.
 struct Case {
@@ -119,9 +120,7 @@ Seen seen(FullyConnected& layer, const Problem& problem) {
 }
 
 SavedWeights through_a_file(const FullyConnected& layer) {
-  SavedWeights saved = layer.saved_weights();
-  saved.plan = "the plan";
-  return partitioner::read_saved_weights(partitioner::write_saved_weights(saved), "file");
+  return test::state_of<SavedWeights>(test::saved_file(layer.saved_weights()), "file");
 }
 
 TEST(SavedWeights, GiveEveryLayerTheSameBitsAndCostsWithoutEncoding) {
@@ -130,7 +129,6 @@ TEST(SavedWeights, GiveEveryLayerTheSameBitsAndCostsWithoutEncoding) {
     SCOPED_TRACE(c.name);
     FullyConnected layer = encoded_layer(c, *executor);
     const SavedWeights saved = through_a_file(layer);
-    EXPECT_EQ(saved.plan, "the plan");
     FullyConnected restored = layer_of(c, *executor);
     restored.restore_weights(saved);
     EXPECT_TRUE(seen(restored, c.problem) == seen(layer, c.problem));
@@ -145,8 +143,7 @@ TEST(SavedWeights, GiveEveryLayerTheSameBitsAndCostsWithoutEncoding) {
         EXPECT_EQ(a.stats.steps, b.stats.steps);
         EXPECT_EQ(a.stats.moved_blocks, b.stats.moved_blocks);
       }
-    EXPECT_EQ(partitioner::write_saved_weights(through_a_file(restored)),
-              partitioner::write_saved_weights(saved));
+    EXPECT_EQ(test::saved_file(through_a_file(restored)), test::saved_file(saved));
     // The values are those of the layer's type.
     const auto found = weights_of(saved, c.problem, c.plan, c.machine, *executor);
     const auto given = weights_for(c.problem, 3);
@@ -188,29 +185,53 @@ Case small_case() {
   return planned("small", problem_of({1, 6, 5, 2}, {1, 1}, DataType::Half), {}, 4);
 }
 
-TEST(SavedWeights, AreRefusedWhereAByteIsMissingOrABitHasChanged) {
+// The heads lie under a right checksum; tests/io/archive_test.cpp damages files.
+TEST(SavedWeights, WithAHeadThatLiesAreRefused) {
   const auto executor = make_executor(1);
   FullyConnected layer = encoded_layer(small_case(), *executor);
-  const std::string file = partitioner::write_saved_weights(layer.saved_weights());
-  const auto refused = [](const std::string& bytes) {
-    return test::message_of([&] { partitioner::read_saved_weights(bytes, "w.tsw"); },
-                            ErrorCode::BadInput);
+  const std::string file = test::saved_file(layer.saved_weights());
+  const auto lie = [&](const std::string& old, const std::string& now,
+                       ErrorCode code = ErrorCode::BadInput) {
+    const std::string changed = test::with_text(file, old, now);
+    EXPECT_NE(changed, "") << old;
+    return test::message_of(
+        [&] { layer.restore_weights(test::state_of<SavedWeights>(changed, "w.tsw")); }, code);
   };
-  for (std::size_t length = 0; length < file.size(); ++length)
-    EXPECT_THAT(refused(file.substr(0, length)), StartsWith("w.tsw: ")) << length;
-  constexpr std::size_t kHeader = 24;  // in which every bit is tried, behind it one of each byte
-  for (std::size_t byte = 0; byte < file.size(); ++byte)
-    for (std::size_t bit = 0; bit < 8; ++bit) {
-      if (byte >= kHeader && bit != byte % 8) continue;
-      std::string changed = file;
-      changed[byte] = char(changed[byte] ^ (1 << bit));
-      EXPECT_THAT(refused(changed), StartsWith("w.tsw: ")) << byte << ", bit " << bit;
-    }
-  EXPECT_THAT(refused(file + "x"), HasSubstr("the file was cut or joined"));
-  EXPECT_THAT(refused("%MatrixMarket"), HasSubstr("not a file of encoded weights"));
-  std::string newer = file;
-  newer[8] = 2;
-  EXPECT_THAT(refused(newer), HasSubstr("of version 2; this program reads version 1"));
+  EXPECT_THAT(lie(R"("type\":\"half\")", R"("type\":\"hall\")"), HasSubstr("w.tsw: "));
+  EXPECT_THAT(lie(R"(layout1.groups\":1)", R"(layout1.groups\":2)"),
+              HasSubstr("field layout1.groups is 2; it must be a whole number in 1..1"));
+  EXPECT_THAT(lie(R"("groups\":1)", R"("groups\":2)"), HasSubstr("group2.rows is missing"));
+  EXPECT_THAT(lie(R"("layouts\":1)", R"("layouts\":3)"), HasSubstr("field layouts is 3"));
+  EXPECT_THAT(lie(R"(group1.rows\":6)", R"(group1.rows\":5)"),
+              HasSubstr("list group1.row_begin has the type I64 and the shape [7]"));
+  EXPECT_THAT(lie(R"(wide_words\":false)", R"(wide_words\":true )"),
+              HasSubstr("list layout1.group1.words has the type U16"));
+  EXPECT_THAT(lie("words of 16 bits", "words of 32 bits", ErrorCode::InvalidArgument),
+              HasSubstr("encoded for another plan"));
+}
+
+TEST(SavedWeights, WithListsOfOtherLengthsAreRefused) {
+  const auto executor = make_executor(1);
+  FullyConnected layer = encoded_layer(small_case(), *executor);
+  const Seen before = seen(layer, small_case().problem);
+  for (int list = 0; list < 3; ++list) {
+    SavedWeights saved = layer.saved_weights();
+    if (list == 0) saved.values[0].resize(saved.values[0].size() - 2);
+    if (list == 1) std::get<0>(saved.layouts[0].groups[0].meta).pop_back();
+    if (list == 2) saved.layouts[0].groups[0].meta = std::vector<std::uint32_t>(9);
+    EXPECT_THROW(layer.restore_weights(saved), Error) << list;
+  }
+  EXPECT_TRUE(seen(layer, small_case().problem) == before);
+}
+
+// Values of an encoded file are those of a matrix, which must be finite.
+TEST(SavedWeights, WithAValueThatIsNotFiniteAreRefused) {
+  const auto executor = make_executor(1);
+  SavedWeights saved = encoded_layer(small_case(), *executor).saved_weights();
+  saved.values[0][0] = saved.values[0][1] = std::byte{0x7e};  // a half that is NaN
+  EXPECT_THAT(
+      test::message_of([&] { test::state_of<SavedWeights>(test::saved_file(saved), "w.tsw"); }),
+      HasSubstr("w.tsw: number 0 of list group1.values is not finite"));
 }
 
 TEST(SavedWeights, OfAnotherLayerPlanOrMachineAreRefusedByTheFieldThatDiffers) {
@@ -231,7 +252,7 @@ TEST(SavedWeights, OfAnotherLayerPlanOrMachineAreRefusedByTheFieldThatDiffers) {
   EXPECT_THAT(refused(planned("", problem_of({2, 40, 56, 8}, {4, 4}, DataType::Half))),
               HasSubstr("groups are 1, but 2 here"));
   EXPECT_THAT(refused(planned("", problem_of({1, 40, 56, 8}, {4, 4}, DataType::BFloat16))),
-              HasSubstr("type of values"));
+              HasSubstr("values are half, but bfloat16 here"));
   planner::Options other;
   other.meta_info_bucket_oversize_proportion = 3;
   EXPECT_THAT(refused(planned("", problem, other)), HasSubstr("encoded for another plan"));
@@ -257,8 +278,7 @@ TEST(SavedWeights, AreRefusedWhereWordsPatternsAndStatisticsDisagree) {
   const auto expect_refused = [&](const char* what, const auto& change, const char* message) {
     SavedWeights saved = through_a_file(layer);
     change(saved);
-    const SavedWeights read =
-        partitioner::read_saved_weights(partitioner::write_saved_weights(saved), "file");
+    const auto read = test::state_of<SavedWeights>(test::saved_file(saved), "file");
     EXPECT_THAT(test::message_of([&] { layer.restore_weights(read); }, ErrorCode::BadInput),
                 HasSubstr(message))
         << what;

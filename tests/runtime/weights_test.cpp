@@ -83,7 +83,7 @@ LayerCase make_case(std::int64_t rows, std::int64_t cols, BlockShape block) {
 }
 
 // Elements and blocks as they are, with separate GradA buckets, in other blocks, over the edge.
-std::vector<LayerCase> cases() {
+std::vector<LayerCase> weights_cases() {
   std::vector<LayerCase> all;
   for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {5, 3}})
     for (const DataType type : {DataType::Float, DataType::Half})
@@ -101,7 +101,7 @@ std::vector<LayerCase> cases() {
 }
 
 TEST(UpdateWeights, GivesWhatSettingTheNewMatrixGives) {
-  for (const LayerCase& c : cases())
+  for (const LayerCase& c : weights_cases())
     for (const double share : {0.005, 0.05, 0.7}) {
       SCOPED_TRACE(c.name() + ", share " + std::to_string(share));
       Layer changed(c), fresh(c);
@@ -157,7 +157,7 @@ TEST(UpdateWeights, RefusesAChangeThatIsNoneAndStaysAsItWas) {
 }
 
 TEST(SetValues, GivesWhatSettingTheSamePatternWithTheseValuesGives) {
-  for (const LayerCase& c : cases()) {
+  for (const LayerCase& c : weights_cases()) {
     SCOPED_TRACE(c.name());
     Layer changed(c), fresh(c);
     ASSERT_FALSE(changed->set_weights(c.weights));

@@ -24,18 +24,22 @@ inline const Arrows& arrows() {
       {"planner",
        {"planner/solver", "codelets", "json", "base", "device/machine.hpp",
         "device/machine_json.hpp"}},
-      {"partitioner", {"sparse", "codelets", "base"}},
+      {"partitioner", {"sparse", "codelets", "io", "base"}},
       {"host", {"codelets", "partitioner", "verify", "sparse", "json", "base"}},
       {"runtime", {"device", "codelets", "planner", "partitioner", "verify", "sparse", "base"}},
       {"pod",
        {"runtime", "collectives", "device", "codelets", "planner", "partitioner", "verify",
         "sparse", "json", "base"}},
-      {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
-      {"train", {"runtime", "host", "io", "device", "partitioner", "verify", "sparse", "base"}},
-      {"distributed", {"pod", "host", "io", "json", "verify", "sparse", "base"}},
-      {"study",
-       {"report", "pod", "collectives", "runtime", "host", "io", "planner", "codelets", "device",
+      {"report",
+       {"runtime", "host", "io", "device", "planner", "codelets", "partitioner", "verify", "json",
+        "base"}},
+      {"train",
+       {"report", "runtime", "host", "io", "device", "planner", "codelets", "partitioner", "verify",
         "sparse", "base"}},
+      {"distributed", {"pod", "host", "io", "verify", "sparse", "base"}},
+      {"study",
+       {"report", "pod", "collectives", "runtime", "host", "io", "planner", "partitioner",
+        "codelets", "device", "sparse", "base"}},
       {"tools/internal", {}},
       {"tools/page", {"report", "runtime", "partitioner", "base"}},
       {"tools/options",
@@ -67,11 +71,11 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",           "json",        "sparse",     "io",        "verify",
-      "device",         "collectives", "codelets",   "planner/solver", "planner",   "partitioner",
-      "host",           "runtime",     "pod",        "report",         "study",     "train",
-      "distributed",    "tools",       "tools/page", "tools/options",  "tools/run", "tools/ranks",
-      "tools/commands", "python"};
+      "base",        "json",       "sparse",         "io",        "verify",      "device",
+      "collectives", "codelets",   "planner/solver", "planner",   "partitioner", "host",
+      "runtime",     "pod",        "report",         "study",     "train",       "distributed",
+      "tools",       "tools/page", "tools/options",  "tools/run", "tools/ranks", "tools/commands",
+      "python"};
   return folders;
 }
 

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/tests/style/header_users.hpp"
@@ -84,6 +86,35 @@ TEST(Files, NameNoFolderOfSomebodysComputer) {
 TEST(Comments, BeginWithASentence) { expect_in_every_cpp_file(check_comment_openings); }
 
 TEST(Files, StayShort) { expect_none(check_length(tree(), long_files())); }
+
+// Saved states have one form, io::Archive: no other source computes checksums of files or gives a
+// file a mark, and every kind of state names itself to an Archive.
+TEST(SavedStates, HaveOneForm) {
+  static constexpr std::string_view kOfForms[] = {"crc32_z(", "boost/crc", "kMagic", "kMark",
+                                                  "tessera_archive"};
+  static constexpr std::string_view kKind = "Kind = \"";
+  const std::set<std::string> of_other_forms{
+      "io/npy.cpp",                       // NumPy's
+      "io/stored_type.cpp",               // the mark is one of a path
+      "distributed/internal/panels.cpp",  // checksums of messages
+  };
+  std::set<std::string> forms, kinds;
+  for (const SourceFile& file : tree()) {
+    if (!is_cpp(file) || file.path.starts_with("tests/") || file.path.starts_with("bench/"))
+      continue;
+    for (const std::string& line : file.lines) {
+      const auto has = [&](std::string_view word) { return line.find(word) != line.npos; };
+      if (std::ranges::any_of(kOfForms, has) && !of_other_forms.contains(file.path))
+        forms.insert(file.path);
+      if (const std::size_t at = line.find(kKind); at != line.npos)
+        kinds.insert(line.substr(at + kKind.size(), line.rfind('"') - at - kKind.size()));
+    }
+  }
+  EXPECT_EQ(forms, (std::set<std::string>{"io/archive.cpp", "io/internal/archive_seal.hpp"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"a training run", "an encoded layer of tessera run",
+                                          "the encoded weights of a network",
+                                          "the manifest of ranks", "the part of a rank"}));
+}
 
 TEST(Options, AreReadByMoreThanTheirParsers) {
   std::vector<std::string> owners;

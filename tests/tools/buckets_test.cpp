@@ -32,7 +32,7 @@ class Buckets : public testing::Test {
   std::string from_file() { return "--buckets=" + file_; }
 
   TemporaryFolder folder_;
-  std::string file_ = folder_ / "w.tsw";
+  std::string file_ = folder_ / "w.safetensors";
 };
 
 // The report without what depends on where the weights come from.
@@ -80,7 +80,8 @@ TEST_F(Buckets, KeepTheScaleOfAFileAndItsName) {
   ASSERT_EQ(saved.exit, 0) << saved.err;
   const json report = json::parse(run_words({from_file(), "--json"}).out);
   EXPECT_GT(report["weight_scale"].get<double>(), 1);
-  EXPECT_THAT(report["source"].get<std::string>(), HasSubstr("w.tsw, encoded from " + matrix));
+  EXPECT_THAT(report["source"].get<std::string>(),
+              HasSubstr("w.safetensors, encoded from " + matrix));
 }
 
 TEST_F(Buckets, AreRefusedWhereTheyDoNotBelong) {
@@ -100,18 +101,18 @@ TEST_F(Buckets, AreRefusedWhereTheyDoNotBelong) {
   EXPECT_THAT(refused({from_file(), "--batch-size=16"}, 2), HasSubstr("--batch-size"));
   EXPECT_THAT(refused({from_file(), "--density=0.5"}, 2), HasSubstr("--density"));
   EXPECT_THAT(refused({"--buckets=" + (folder_ / "none")}, 3), HasSubstr("none"));
-  EXPECT_THAT(
-      refused({"--input-size=48", "--output-size=32", "--density=0.3", "--tiles-per-ipu=16",
-               R"(--plan-constraints={"useDense": true})", "--save-buckets=" + (folder_ / "d.tsw")},
-              2),
-      HasSubstr("useDense"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "d.tsw"));
+  EXPECT_THAT(refused({"--input-size=48", "--output-size=32", "--density=0.3", "--tiles-per-ipu=16",
+                       R"(--plan-constraints={"useDense": true})",
+                       "--save-buckets=" + (folder_ / "d.safetensors")},
+                      2),
+              HasSubstr("useDense"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "d.safetensors"));
   std::string bytes = read_file(file_);
   bytes[bytes.size() / 2] = char(bytes[bytes.size() / 2] ^ 4);
   tessera::write_file(file_, bytes);
   EXPECT_THAT(refused({from_file()}, 3), HasSubstr("the checksum is wrong"));
   tessera::write_file(file_, bytes.substr(0, bytes.size() / 2));
-  EXPECT_THAT(refused({from_file()}, 3), HasSubstr("cut or joined"));
+  EXPECT_THAT(refused({from_file()}, 3), HasSubstr("the file was cut"));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/commands/network_file.hpp"
+#include "tessera/tools/commands/network_weights.hpp"
 
 namespace tessera::test {
 namespace {
@@ -238,7 +238,7 @@ TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
   text["layers"][0].erase("density");
   text["layers"][0]["weights"] = "first.smtx";
   const std::string path = folder.write("net.json", text.dump());
-  const tools::NetworkFile file = tools::load_network(path);
+  const planner::NetworkFile file = tools::load_network(path);
   EXPECT_DOUBLE_EQ(file.spec.layers[0].density, 0.1);
   EXPECT_EQ(tools::weights_of(file, 0, 1).blocks(), 256);
   text["layers"][0]["inputs"] = 41;
@@ -270,7 +270,7 @@ TEST(NetworkCommand, DrawsTheValuesOfAPattern) {
   json text = json::parse(kNetwork);
   text["layers"][0].erase("density");
   text["layers"][0]["weights"] = "a.smtx";
-  const tools::NetworkFile file = tools::load_network(folder.write("net.json", text.dump()));
+  const planner::NetworkFile file = tools::load_network(folder.write("net.json", text.dump()));
   const std::vector<float> values = tools::weights_of(file, 0, 1).values;  // 12 of each output
   EXPECT_EQ(values.size(), 768);
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
@@ -290,7 +290,7 @@ constexpr const char* kDeep = R"({
 
 TEST(NetworkCommand, RunsSavedBucketsWithTheSameResults) {
   const TemporaryFolder folder;
-  const std::string file = folder / "net.tsw";
+  const std::string file = folder / "net.safetensors";
   const auto run_with = [&](const std::string& option) {
     const Outcome outcome = network(kDeep, {"--steps=3", "--json", option});
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
@@ -305,17 +305,19 @@ TEST(NetworkCommand, RunsSavedBucketsWithTheSameResults) {
   const Outcome other = network(kDeep, {"--seed=2", "--json", "--buckets=" + file});
   EXPECT_EQ(other.exit, 0) << other.err;
   const std::string bytes = read_file(file);
-  EXPECT_EQ(network(kDeep, {"--buckets=" + file, "--save-buckets=" + (folder / "again.tsw")}).exit,
-            0);
-  EXPECT_EQ(read_file(folder / "again.tsw"), bytes);
+  EXPECT_EQ(
+      network(kDeep, {"--buckets=" + file, "--save-buckets=" + (folder / "again.safetensors")})
+          .exit,
+      0);
+  EXPECT_EQ(read_file(folder / "again.safetensors"), bytes);
 }
 
 TEST(NetworkCommand, RefusesBucketsOfAnotherNetworkAndDamagedOnes) {
   const TemporaryFolder folder;
-  const std::string file = folder / "net.tsw";
+  const std::string file = folder / "net.safetensors";
   ASSERT_EQ(network(kDeep, {"--save-buckets=" + file}).exit, 0);
   EXPECT_THAT(network(kNetwork, {"--buckets=" + file}).err,
-              HasSubstr("net.tsw: it has 3 layers, and the network has 2"));
+              HasSubstr("net.safetensors: it has 3 layers, and the network has 2"));
   json text = json::parse(kDeep);
   text["layers"][0]["inputs"] = 44;
   const Outcome other = network(text.dump(), {"--buckets=" + file});
@@ -329,15 +331,15 @@ TEST(NetworkCommand, RefusesBucketsOfAnotherNetworkAndDamagedOnes) {
   const std::string whole = read_file(file);
   for (const std::size_t bytes :
        {std::size_t(0), std::size_t(12), std::size_t(39), std::size_t(200), whole.size() - 1}) {
-    folder.write("cut.tsw", whole.substr(0, bytes));
-    EXPECT_EQ(network(kDeep, {"--buckets=" + (folder / "cut.tsw")}).exit, 3) << bytes;
+    folder.write("cut.safetensors", whole.substr(0, bytes));
+    EXPECT_EQ(network(kDeep, {"--buckets=" + (folder / "cut.safetensors")}).exit, 3) << bytes;
   }
   for (const std::size_t at : {std::size_t(3), std::size_t(8), std::size_t(17), std::size_t(60),
                                whole.size() / 2, whole.size() - 1}) {
     std::string damaged = whole;
     damaged[at] = char(damaged[at] ^ 4);
-    folder.write("damaged.tsw", damaged);
-    EXPECT_EQ(network(kDeep, {"--buckets=" + (folder / "damaged.tsw")}).exit, 3) << at;
+    folder.write("damaged.safetensors", damaged);
+    EXPECT_EQ(network(kDeep, {"--buckets=" + (folder / "damaged.safetensors")}).exit, 3) << at;
   }
 }
 

@@ -15,9 +15,9 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tests/train/training_case.hpp"
-#include "tessera/tools/commands/pattern_update.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/page/report_page.hpp"
+#include "tessera/train/pattern_update.hpp"
 
 namespace tessera::test {
 namespace {
@@ -97,7 +97,7 @@ json without_seconds(const std::string& text) {
 }
 
 TEST_F(TrainCommand, PrintsALineForEachEpoch) {
-  const Outcome outcome = train({});
+  const Outcome outcome = train({"--min-per-neuron", "1"});
   EXPECT_EQ(outcome.exit, tools::kOk) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("layer 1: 30 x 20"), HasSubstr("epoch   1  loss "),
                                  HasSubstr("epoch   4  loss ")));
@@ -185,7 +185,7 @@ TEST_F(TrainCommand, RunsOnAModelledMachineWithTheSameBitsForAnyThreads) {
   for (const char* part : {"upload_seconds", "download_seconds", "host_seconds", "machine_seconds"})
     seconds += double(rewire[part]);
   EXPECT_EQ(rewire["steps_for_5_percent"],
-            tools::steps_for_share(seconds, step["seconds"], tools::kShareOfRewires));
+            train::steps_for_share(seconds, step["seconds"], train::kShareOfRewires));
   EXPECT_EQ(here.count("step_on_machine"), 0U);
 }
 
@@ -228,16 +228,16 @@ TEST_F(TrainCommand, PricesRewiresByTheLinkOfTheMachineFile) {
 
 TEST(PatternUpdate, TheIntervalIsTheLeastWithWhichRewiresAreRareEnough) {
   const double rewire = 3.14e-3, step = 1.1e-4;
-  const std::int64_t n = tools::steps_for_share(rewire, step, 0.05);
+  const std::int64_t n = train::steps_for_share(rewire, step, 0.05);
   const auto share = [&](std::int64_t steps) { return rewire / (rewire + double(steps) * step); };
   EXPECT_LT(share(n), 0.05);
   EXPECT_GE(share(n - 1), 0.05);
   const double dense = 1.5e-4;
-  const auto beats = tools::steps_to_beat(rewire, step, dense);
+  const auto beats = train::steps_to_beat(rewire, step, dense);
   ASSERT_TRUE(beats);
   EXPECT_LT(rewire + double(*beats) * step, double(*beats) * dense);
   EXPECT_GE(rewire + double(*beats - 1) * step, double(*beats - 1) * dense * (1 - 1e-12));
-  EXPECT_FALSE(tools::steps_to_beat(rewire, step, step));
+  EXPECT_FALSE(train::steps_to_beat(rewire, step, step));
 }
 
 TEST_F(TrainCommand, UsesTheFirstImagesOnly) {
@@ -245,6 +245,48 @@ TEST_F(TrainCommand, UsesTheFirstImagesOnly) {
              few = json::parse(train({"--json", "--images", "50"}).out);
   EXPECT_EQ(all["sparse"]["steps"], 4 * 12);
   EXPECT_EQ(few["sparse"]["steps"], 4 * 3);
+}
+
+TEST_F(TrainCommand, TakesTheDensityDownAndGoesOnFromTheMiddle) {
+  const std::string file = folder_ / "run.safetensors";
+  for (const std::string method : {"prune", "top-k", "rigl"}) {
+    std::filesystem::remove(file);
+    const std::vector<std::string> words = {
+        "--json", "--method",  method, "--density-schedule", "cubic", "--min-per-neuron",
+        "1",      "--density", "0.2",  "--optimiser",        "adam",  "--checkpoint",
+        file};
+    const Outcome whole = train(words);
+    ASSERT_EQ(whole.exit, tools::kOk) << whole.err;
+    const json figures = json::parse(whole.out);
+    EXPECT_EQ(figures["dead_neurons"], 0);
+    EXPECT_EQ(figures["density_schedule"]["curve"], "cubic");
+    EXPECT_LT(figures["sparse"]["epochs"][3]["loss"], figures["sparse"]["epochs"][0]["loss"]);
+    std::vector<std::string> again = words;
+    again[again.size() - 2] = "--resume";
+    EXPECT_EQ(without_seconds(train(again).out)["sparse"], without_seconds(whole.out)["sparse"]);
+    std::vector<std::string> text(words.begin() + 1, words.end() - 2);
+    EXPECT_THAT(train(text).out, AllOf(HasSubstr("density 1.0000"), HasSubstr(" %  density ")));
+  }
+}
+
+TEST_F(TrainCommand, TellsOfDeadNeuronsAndKeepsThemAlive) {
+  const std::vector<std::string> words = {"--json", "--density", "0.06"};
+  std::vector<std::string> kept = words;
+  kept.insert(kept.end(), {"--min-per-neuron", "1"});
+  const Outcome dying = train(words), living = train(kept);
+  EXPECT_GT(json::parse(dying.out)["dead_neurons"], 0);
+  EXPECT_THAT(dying.err, HasSubstr("of 30 hidden neurons are dead"));
+  EXPECT_EQ(json::parse(living.out)["dead_neurons"], 0);
+  EXPECT_EQ(living.err, "");
+}
+
+TEST_F(TrainCommand, SearchesTheLargestWeightsInThreeWays) {
+  for (const std::string search : {"exact", "shortlist", "sampled"}) {
+    const Outcome outcome = train({"--json", "--method", "top-k", "--search", search});
+    ASSERT_EQ(outcome.exit, tools::kOk) << outcome.err;
+    const json figures = json::parse(outcome.out);
+    EXPECT_GT(figures["sparse"]["rewires"][1]["moved"], 0);
+  }
 }
 
 TEST_F(TrainCommand, RefusesTheCheckpointOfAnotherRun) {
@@ -285,6 +327,16 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   refused({"--data", folder_ / "nothing"}, tools::kBadInput, "dataset-fashion-mnist");
   refused({"--factor", "3"}, tools::kUsage, "--method sampled only");
   refused({"--data-type", "half"}, tools::kUsage, "modelled --machine only");
+  refused({"--search", "exact"}, tools::kUsage, "--method top-k only");
+  refused({"--method", "top-k", "--factor", "3"}, tools::kUsage, "--search shortlist");
+  refused({"--method", "top-k", "--fraction", "0.1"}, tools::kUsage, "set, rigl or sampled only");
+  refused({"--method", "top-k", "--block", "4"}, tools::kUsage, "must be 1");
+  refused({"--method", "prune"}, tools::kUsage, "needs --density-schedule");
+  refused({"--method", "static", "--density-schedule", "cubic"}, tools::kUsage, "pattern changes");
+  refused({"--first-density", "0.5"}, tools::kUsage, "--density-schedule only");
+  refused({"--density-schedule", "cubic", "--every", "40"}, tools::kUsage,
+          "last rewire is at step");
+  refused({"--density", "0.02", "--min-per-neuron", "2"}, tools::kUsage, "density of");
   refused({"--method", "dense"}, tools::kUsage, "stores all weights");
   refused({"--layers", "21,30,10"}, tools::kUsage, "images have 20 pixels");
   refused({"--density", "0.0001"}, tools::kUsage, "has no block");

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <string>
+#include <vector>
 
-#include "tessera/base/file.hpp"
+#include "tessera/io/archive.hpp"
 #include "tessera/io/array.hpp"
+#include "tessera/tests/support/archives.hpp"
 #include "tessera/tests/support/message_of.hpp"
-#include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tests/train/training_case.hpp"
 
 namespace tessera::train {
@@ -59,7 +62,6 @@ TEST(Checkpoint, IsAFileThatOtherReadersRead) {
   const io::Array bias = io::read_safetensors(bytes, "saved", "layer1.bias");
   EXPECT_EQ(bias.values, std::vector<double>(run.network.state(0).bias.begin(),
                                              run.network.state(0).bias.end()));
-  EXPECT_EQ(io::read_safetensors_notes(bytes, "saved")[0].second, "schema 2");
 }
 
 TEST(Checkpoint, OfAnotherRunIsRefusedWithWhatDiffers) {
@@ -92,35 +94,88 @@ TEST(Checkpoint, IsRefusedWhereverItIsCutAndLeavesTheRunAlone) {
   EXPECT_EQ(test::bits_of(other.trainer), before);
 }
 
-// Replaces the bytes of one tensor.
-std::string with_tensor(const std::string& bytes, const std::string& tensor,
-                        const std::string& content) {
-  std::string changed = bytes;
+// Replaces bytes of one list, under a right checksum.
+std::string with_list(std::string bytes, const std::string& list, std::size_t at,
+                      const std::string& content) {
   for (const io::TensorInfo& info : io::list_safetensors(bytes, "saved"))
-    if (info.name == tensor) {
-      const std::size_t data = 8 + std::size_t(static_cast<unsigned char>(bytes[0])) +
-                               256 * std::size_t(static_cast<unsigned char>(bytes[1]));
-      changed.replace(data + std::size_t(info.begin), content.size(), content);
-    }
-  return changed;
+    if (info.name == list)
+      bytes.replace(std::size_t(io::safetensors_data_begin(bytes, "saved") + info.begin) + at,
+                    content.size(), content);
+  return test::sealed(bytes);
 }
 
-TEST(Checkpoint, WithAnIllegalPatternOrStepIsRefused) {
-  SavedRun run, other;
-  run.steps(4);
-  const std::string bytes = checkpoint_of(run.trainer);
-  const std::vector<double> before = test::bits_of(other.trainer);
-  const auto refusal = [&](const std::string& tensor, const std::string& content) {
-    const std::string changed = with_tensor(bytes, tensor, content);
-    EXPECT_NE(changed, bytes);
-    return test::message_of([&] { restore(other.trainer, changed, "saved"); });
-  };
-  EXPECT_THAT(refusal("layer2.col", std::string(4, '\x7f')), HasSubstr("layer 2"));
-  EXPECT_THAT(refusal("layer1.row_begin", std::string(8, '\x01')), HasSubstr("saved"));
-  EXPECT_THAT(refusal("run", std::string(8, '\x7f')), HasSubstr("the number of steps"));
-  EXPECT_THAT(refusal("layer3.ever_active", std::string(6, '\xff')),
+std::string bytes_of(double number) {
+  std::string bytes(sizeof(number), '\0');
+  std::memcpy(bytes.data(), &number, sizeof(number));
+  return bytes;
+}
+
+class ChangedCheckpoint : public testing::Test {
+ protected:
+  ChangedCheckpoint() {
+    for (int e = 0; e < 2; ++e) run_.trainer.epoch();
+    run_.steps(4);
+    bytes_ = checkpoint_of(run_.trainer);
+  }
+
+  // Returns the message; another run must stay as it is.
+  std::string refusal(const std::string& changed) {
+    EXPECT_NE(changed, bytes_);
+    const std::vector<double> before = test::bits_of(other_.trainer);
+    const std::string message =
+        test::message_of([&] { restore(other_.trainer, changed, "saved"); });
+    EXPECT_EQ(test::bits_of(other_.trainer), before);
+    return message;
+  }
+  std::string list(const std::string& name, std::size_t at, const std::string& content) {
+    return refusal(with_list(bytes_, name, at, content));
+  }
+  // Replaces a number of the head by one that has as many digits.
+  std::string head(const std::string& key, const std::string& now) {
+    const std::string start = "\\\"" + key + "\\\":";
+    const std::size_t at = bytes_.find(start);
+    EXPECT_NE(at, bytes_.npos) << key;
+    return refusal(
+        test::with_text(bytes_, bytes_.substr(at, start.size() + now.size()), start + now));
+  }
+
+  SavedRun run_, other_;
+  std::string bytes_;
+};
+
+TEST_F(ChangedCheckpoint, WithAnIllegalPatternIsRefused) {
+  EXPECT_THAT(list("layer2.col", 0, std::string(4, '\x7f')), HasSubstr("layer 2"));
+  EXPECT_THAT(list("layer1.row_begin", 0, std::string(8, '\x01')), HasSubstr("saved: layer 1"));
+  EXPECT_THAT(list("layer3.ever_active", 0, std::string(6, '\xff')),
               HasSubstr("more places were ever stored than there are"));
-  EXPECT_EQ(test::bits_of(other.trainer), before);
+  EXPECT_THAT(list("layer1.ever_active", 1, std::string(1, '\0')),
+              HasSubstr("layer 1: places 8 to 15 are stored and were never stored"));
+}
+
+TEST_F(ChangedCheckpoint, WithNumbersThatAreNotFiniteIsRefused) {
+  const std::string nan = std::string("\0\0\xc0\x7f", 4);
+  for (const char* name : {"layer1.values", "layer2.bias", "layer1.state1", "layer3.bias_state1"})
+    EXPECT_THAT(list(name, 4, nan), HasSubstr("saved: number 1 of list " + std::string(name)));
+  EXPECT_THAT(list("epochs.loss", 0, bytes_of(INFINITY)),
+              HasSubstr("number 0 of list epochs.loss is not finite"));
+}
+
+TEST_F(ChangedCheckpoint, WithFiguresThatContradictEachOtherIsRefused) {
+  const std::int64_t steps = run_.trainer.report().steps;
+  ASSERT_TRUE(steps >= 10 && steps < 100);
+  EXPECT_THAT(head("steps", "09"), HasSubstr("not JSON"));
+  EXPECT_THAT(head("steps", "99"), HasSubstr("the number of optimiser's steps is"));
+  EXPECT_THAT(head("steps", "-1"), HasSubstr("field steps is -1"));
+  EXPECT_THAT(head("steps", "10"), HasSubstr("an epoch is 1"));
+  EXPECT_THAT(head("optimiser_steps", "10"), HasSubstr("the number of optimiser's steps is 10"));
+  EXPECT_THAT(list("epochs.epoch", 0, std::string(1, '\2')), HasSubstr("an epoch is 2"));
+  EXPECT_THAT(list("epochs.accuracy", 0, bytes_of(1.5)), HasSubstr("an epoch is 1"));
+  EXPECT_THAT(list("rewires.step", 0, std::string(1, '\1')), HasSubstr("does not begin with 0"));
+  EXPECT_THAT(list("rewires.step", 8, std::string(1, '\4')),
+              HasSubstr("the step of a rewire is 4"));
+  EXPECT_THAT(list("rewires.fraction", 8, bytes_of(-1)), HasSubstr("the step of a rewire is 3"));
+  EXPECT_THAT(list("rewires.moved", 8, std::string(8, '\xff')),
+              HasSubstr("the step of a rewire is 3"));
 }
 
 TEST(Checkpoint, ThatIsNoneIsRefused) {
@@ -128,9 +183,10 @@ TEST(Checkpoint, ThatIsNoneIsRefused) {
   const auto refusal = [&](const std::string& bytes) {
     return test::message_of([&] { restore(run.trainer, bytes, "other"); });
   };
-  EXPECT_THAT(refusal(io::write_safetensors({}, {})), HasSubstr("this is no checkpoint"));
-  EXPECT_THAT(refusal(io::write_safetensors({}, {{"tessera_checkpoint", "schema 3"}})),
-              AllOf(HasSubstr("schema 3"), HasSubstr("schema 2")));
+  EXPECT_THAT(refusal(io::write_safetensors({}, {})), HasSubstr("other: byte 8: this is no state"));
+  EXPECT_THAT(
+      refusal(io::Archive("the manifest of ranks").bytes()),
+      HasSubstr("this is \"the manifest of ranks\" that was saved; \"a training run\" is needed"));
   EXPECT_THAT(refusal("nonsense"), HasSubstr("other"));
 }
 

@@ -73,7 +73,7 @@ TEST_P(RewireVectors, ComesOutAsWorkedByHand) {
   for (const int threads : {1, 3}) {
     const auto executor = make_executor(ExecutorKind::Threads, threads);
     const RewireRequest request{weights, v["fraction"], {&batch, 1}, 1, *executor};
-    const sparse::PatternChange change = rewire(rigl, request);
+    const sparse::PatternChange change = rewire(rigl, request).change;
     EXPECT_EQ(change.removed, places_of(v["removed"]));
     EXPECT_EQ(change.added, places_of(v["added"]));
     const Carry carried = carry(weights, change);

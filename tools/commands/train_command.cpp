@@ -36,8 +36,10 @@ void add_network_options(CLI::App& app, TrainArguments& a) {
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--method", a.method,
-                 "how the pattern changes: static, set, rigl, sampled; dense trains all weights")
-      ->check(CLI::IsMember({"static", "set", "rigl", "sampled", "dense"}).description(""))
+                 "how the pattern changes: static, set, rigl, sampled, prune, top-k; dense trains "
+                 "all weights")
+      ->check(CLI::IsMember({"static", "set", "rigl", "sampled", "prune", "top-k", "dense"})
+                  .description(""))
       ->capture_default_str();
   require_number(
       app.add_option("--density", a.density, "share of weights that are stored, above 0"), 0, 1)
@@ -46,6 +48,21 @@ void add_network_options(CLI::App& app, TrainArguments& a) {
                  "of the weights over layers: uniform (the last layer is dense) or erk")
       ->check(CLI::IsMember({"uniform", "erk"}).description(""))
       ->capture_default_str();
+  app.add_option("--density-schedule", a.density_schedule,
+                 "the density goes from --first-density to --density in the first half of the run: "
+                 "linear, cubic or exponential")
+      ->check(CLI::IsMember({"linear", "cubic", "exponential"}).description(""));
+  require_number(app.add_option("--first-density", a.first_density,
+                                "density at which --density-schedule begins, above 0"),
+                 0, 1)
+      ->capture_default_str();
+  require_whole(app.add_option("--min-per-neuron", a.min_per_neuron,
+                               "blocks that each row and column of a layer has at least"),
+                0, kLargestSize)
+      ->capture_default_str();
+  app.add_flag(
+      "--constant-fan-in", a.constant_fan_in,
+      "each row of a layer has as many blocks as the others; for set, rigl, prune, static");
   require_whole(app.add_option("--block", a.block, "side of the blocks of weights"), 1, 64)
       ->capture_default_str();
 }
@@ -60,15 +77,28 @@ void add_training_options(CLI::App& app, TrainArguments& a) {
   whole("--every", a.every, 1, "steps from one rewire to the next, up to 3/4 of the run");
   whole("--seed", a.seed, 0, "of patterns, first values, order of images and random growth");
   require_number(
-      app.add_option("--learning-rate", a.learning_rate, "first rate; it falls as a cosine to 0"),
+      app.add_option("--learning-rate", a.learning_rate,
+                     "first rate; it falls as a cosine to 0; 0.001 if adam has none given"),
       0)
       ->capture_default_str();
   require_number(
       app.add_option("--fraction", a.fraction, "share of the blocks that the first rewire moves"),
       0, 1)
       ->capture_default_str();
+  app.add_option("--optimiser", a.optimiser,
+                 "sgd with momentum 0.9 and weight decay 2e-4, or adam without decay")
+      ->check(CLI::IsMember({"sgd", "adam"}).description(""))
+      ->capture_default_str();
+  app.add_option("--search", a.search,
+                 "of --method top-k: exact, shortlist (a sample of the images, then exact) or "
+                 "sampled (random places)")
+      ->check(CLI::IsMember({"exact", "shortlist", "sampled"}).description(""))
+      ->capture_default_str();
   require_number(
-      app.add_option("--factor", a.factor, "candidates of --method sampled for each stored block"),
+      app.add_option(
+          "--factor", a.factor,
+          "candidates of --method sampled (2), or of --search shortlist and sampled (4), "
+          "for each stored block"),
       1e-6)
       ->capture_default_str();
   whole("--images", a.images, 0, "first images to use of each part of the data set; 0: all");
@@ -110,6 +140,34 @@ void add_file_options(CLI::App& app, TrainArguments& a) {
            ->type_name("FILE"));
 }
 
+// Refuses options that change nothing about this method.
+void refuse_idle_options(const CLI::App& command, const TrainArguments& a) {
+  const auto refuse = [&](const char* option, bool is_idle, const char* why) {
+    if (is_idle && command.count(option) > 0) throw CLI::ValidationError(option, why);
+  };
+  const bool is_dense = a.method == "dense";
+  const bool rewires = !is_dense && a.method != "static";
+  const bool moves_a_share = rewires && a.method != "prune" && a.method != "top-k";
+  const bool samples = a.method == "sampled" || (a.method == "top-k" && a.search != "exact");
+  refuse("--search", a.method != "top-k", "is of use with --method top-k only");
+  refuse("--factor", !samples,
+         "is of use with --method sampled only, or with --search shortlist and sampled");
+  for (const char* option :
+       {"--density", "--distribution", "--block", "--min-per-neuron", "--constant-fan-in"})
+    refuse(option, is_dense, "is of no use: --method dense stores all weights");
+  refuse("--every", !rewires, "is of use with a --method whose pattern changes only");
+  refuse("--fraction", !moves_a_share, "is of use with --method set, rigl or sampled only");
+  refuse("--density-schedule", !rewires, "is of use with a --method whose pattern changes only");
+  refuse("--first-density", a.density_schedule.empty(), "is of use with --density-schedule only");
+  refuse("--constant-fan-in", a.method == "sampled" || a.method == "top-k",
+         "is of use with --method static, set, rigl or prune only");
+  refuse("--constant-fan-in", a.min_per_neuron > 0, "cannot be with --min-per-neuron");
+  if (a.method == "prune" && a.density_schedule.empty())
+    throw CLI::ValidationError("--method", "prune needs --density-schedule");
+  if (a.method == "top-k" && a.block != 1)
+    throw CLI::ValidationError("--block", "must be 1 with --method top-k, which compares weights");
+}
+
 }  // namespace
 
 void add_train_command(CLI::App& app, std::function<int()>& run) {
@@ -128,14 +186,9 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
   add_file_options(*command, *a);
   command->callback([command, a, &run] {
     refuse_empty_values(*command);
-    if (command->count("--factor") > 0 && a->method != "sampled")
-      throw CLI::ValidationError("--factor", "is of use with --method sampled only");
-    for (const char* option : {"--density", "--distribution", "--block"})
-      if (a->method == "dense" && command->count(option) > 0)
-        throw CLI::ValidationError(option, "is of no use: --method dense stores all weights");
-    for (const char* option : {"--every", "--fraction"})
-      if ((a->method == "dense" || a->method == "static") && command->count(option) > 0)
-        throw CLI::ValidationError(option, "is of use with --method set, rigl or sampled only");
+    refuse_idle_options(*command, *a);
+    if (a->method == "top-k" && command->count("--factor") == 0) a->factor = 4;
+    if (a->optimiser == "adam" && command->count("--learning-rate") == 0) a->learning_rate = 0.001;
     if (a->data_type != DataType::Float && a->machine == device::kHostMachine)
       throw CLI::ValidationError("--data-type", "is of use with a modelled --machine only");
     if (a->method == "dense" && a->beside_dense)

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stop_token>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/write_file.hpp"
+#include "tessera/report/document.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/progress.hpp"
@@ -22,20 +25,42 @@ using Json = nlohmann::ordered_json;
 
 train::NetworkOptions network_of(const TrainArguments& a) {
   return {.sizes = a.layers,
-          .density = a.method == "dense" ? 1 : a.density,
+          .density = a.method == "dense"          ? 1
+                     : a.density_schedule.empty() ? a.density
+                                                  : a.first_density,
           .distribution = a.distribution == "erk" ? train::Distribution::ErdosRenyi
                                                   : train::Distribution::Uniform,
           .block = {a.block, a.block},
           .batch = a.batch,
           .seed = std::uint64_t(a.seed),
+          .min_per_neuron = a.method == "dense" ? 0 : a.min_per_neuron,
+          .constant_fan_in = a.constant_fan_in,
+          .density_changes = a.method != "dense" && !a.density_schedule.empty(),
           .data_type = a.data_type};
+}
+
+train::Search search_of(const std::string& name) {
+  for (const auto search : {train::Search::Exact, train::Search::Shortlist, train::Search::Sampled})
+    if (name == to_string(search)) return search;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("--search is {}; it is exact, shortlist or sampled", name));
 }
 
 train::Method method_of(const TrainArguments& a) {
   if (a.method == "set") return train::Set{};
   if (a.method == "rigl") return train::RigL{};
   if (a.method == "sampled") return train::Sampled{.factor = a.factor};
+  if (a.method == "prune") return train::Prune{};
+  if (a.method == "top-k") return train::TopK{.search = search_of(a.search), .factor = a.factor};
   return train::Static{};
+}
+
+train::DensityCurve curve_of(const std::string& name) {
+  for (const auto curve :
+       {train::DensityCurve::Linear, train::DensityCurve::Cubic, train::DensityCurve::Exponential})
+    if (name == to_string(curve)) return curve;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("--density-schedule is {}; it is linear, cubic or exponential", name));
 }
 
 train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& data) {
@@ -45,7 +70,17 @@ train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& da
   options.schedule.every = a.every;
   options.schedule.fraction = a.fraction;
   options.seed = std::uint64_t(a.seed);
+  if (a.optimiser == "adam") options.optimiser = {.rule = train::Adam{}};
+  if (a.method != "dense" && !a.density_schedule.empty())
+    options.density = {.first = a.first_density,
+                       .last = a.density,
+                       .end = std::max<std::int64_t>(a.epochs * batches / 2, 1),
+                       .curve = curve_of(a.density_schedule)};
   return options;
+}
+
+double density_of(const sparse::Csr<float>& m) {
+  return double(m.blocks()) / double(m.block_rows() * m.block_cols());
 }
 
 template <class L>
@@ -58,21 +93,23 @@ std::vector<std::string> notes_of(const train::Network<L>& network) {
     pads = pads || whole.x != p.size.x || whole.y != p.size.y;
     notes.push_back(fmt::format("layer {}: {} x {}, blocks of {} x {}, {} weights, density {:.4f}",
                                 i + 1, p.size.x, p.size.y, p.block.rows, p.block.cols,
-                                network.weights(i).values.size(), p.density));
+                                network.weights(i).values.size(), density_of(network.weights(i))));
   }
   if (pads) notes.push_back("sides that are no multiple of the block are padded with zeros");
   return notes;
 }
 
-std::string epoch_line(const train::TrainReport& report) {
+// `density` is printed where it changes.
+std::string epoch_line(const train::TrainReport& report, std::optional<double> density) {
   const train::EpochFigures& e = report.epochs.back();
   const train::RewireFigures& last = report.rewires.back();
   return fmt::format(
       "epoch {:>3}  loss {:.4f}  train {:6.2f} %  test {:6.2f} %  {:7.1f} s  rewires {:>3}  "
       "ever "
-      "active {:5.1f} %\n",
+      "active {:5.1f} %{}\n",
       e.epoch, e.loss, 100 * e.accuracy, 100 * e.test_accuracy, e.seconds,
-      report.rewires.size() - 1, 100 * last.ever_active);
+      report.rewires.size() - 1, 100 * last.ever_active,
+      density ? fmt::format("  density {:5.1f} %", 100 * *density) : "");
 }
 
 // One training run, with its lines, checkpoints and Ctrl-C.
@@ -90,6 +127,7 @@ class TrainingRun {
   std::vector<std::string> notes() const { return notes_of(network_); }
   const train::TrainReport& report() const { return trainer_.report(); }
   const train::Trainer<L>& trainer() const { return trainer_; }
+  std::int64_t dead_neurons() const { return network_.dead_neurons(); }
 
   // Returns false if Ctrl-C ended the run.
   bool run(bool prints, Progress& progress) {
@@ -106,7 +144,7 @@ class TrainingRun {
         save();
         if (!finished) return false;
         progress.hide();
-        if (prints) print_text(epoch_line(report()));
+        if (prints) print_text(epoch_line(report(), density()));
       }
     } catch (const Error&) {  // the run is as it was before the step that failed
       save();
@@ -116,6 +154,10 @@ class TrainingRun {
   }
 
  private:
+  std::optional<double> density() const {
+    if (a_.density_schedule.empty() || a_.method == "dense") return std::nullopt;
+    return network_.density();
+  }
   void save() {
     if (!a_.checkpoint.empty()) write_results(a_.checkpoint, train::checkpoint_of(trainer_));
   }
@@ -124,30 +166,6 @@ class TrainingRun {
   train::Network<L> network_;
   train::Trainer<L> trainer_;
 };
-
-Json json_of(const train::TrainReport& report) {
-  Json epochs = Json::array(), rewires = Json::array(), seconds = Json::object();
-  for (const train::EpochFigures& e : report.epochs)
-    epochs.push_back({{"epoch", e.epoch},
-                      {"loss", e.loss},
-                      {"accuracy", e.accuracy},
-                      {"test_loss", e.test_loss},
-                      {"test_accuracy", e.test_accuracy},
-                      {"seconds", e.seconds}});
-  for (const train::RewireFigures& r : report.rewires)
-    rewires.push_back({{"step", r.step},
-                       {"fraction", r.fraction},
-                       {"moved", r.moved},
-                       {"ever_active", r.ever_active},
-                       {"seconds", r.seconds},
-                       {"per_input", r.per_input}});
-  for (std::size_t i = 0; i < train::kActivities; ++i)
-    seconds[train::to_string(train::Activity(i))] = report.seconds.of[i];
-  return {{"steps", report.steps},
-          {"epochs", std::move(epochs)},
-          {"rewires", std::move(rewires)},
-          {"seconds", std::move(seconds)}};
-}
 
 // Keeps the first images of a part of a data set.
 void keep_first(train::LabelledImages& images, std::int64_t count) {
@@ -184,17 +202,29 @@ train::TrainReport train_network(const TrainArguments& a, train::MakeLayer<L> ma
     if (session.prints) print_text(fmt::format("{}\n", fmt::join(outcome.notes, "\n")));
   }
   outcome.is_complete = run.run(session.prints, session.progress);
+  outcome.dead_neurons = run.dead_neurons();
   finished(run.trainer());
   return run.report();
 }
 
 train::TrainReport train_on_machine(const TrainArguments& a, Session& session) {
   if (a.machine == device::kHostMachine)
-    return train_network(a, train::host_layers(session.executor), session, [](const auto&) {});
-  const ModelledMachine machine(a.machine);
+    return train_network(a, train::host_layers(session.executor, network_of(a).density_changes),
+                         session, [](const auto&) {});
+  const train::ModelledMachine machine(a.machine);
   return train_network(a, machine.layers(session.executor), session, [&](const auto& trainer) {
-    session.outcome.machine = machine_step(trainer, machine);
+    session.outcome.machine = train::machine_step(trainer, machine);
   });
+}
+
+void warn_of_dead_neurons(const TrainArguments& a, const TrainOutcome& outcome) {
+  if (outcome.dead_neurons == 0) return;
+  std::int64_t hidden = 0;
+  for (std::size_t i = 1; i + 1 < a.layers.size(); ++i) hidden += a.layers[i];
+  print_message(fmt::format(
+      "tessera: {} of {} hidden neurons are dead: they have no weight to read or to be read by; "
+      "--min-per-neuron 1 keeps one of each\n",
+      outcome.dead_neurons, hidden));
 }
 
 }  // namespace
@@ -210,6 +240,7 @@ TrainOutcome run_training(const TrainArguments& a) {
   Session session{.data = data, .executor = *executor, .prints = !a.json && !a.csv};
   TrainOutcome& outcome = session.outcome;
   outcome.sparse = train_on_machine(a, session);
+  warn_of_dead_neurons(a, outcome);
   if (session.prints && outcome.machine) print_text(to_text(*outcome.machine));
   if (!a.beside_dense || !outcome.is_complete) return outcome;
   TrainArguments dense = a;
@@ -218,40 +249,38 @@ TrainOutcome run_training(const TrainArguments& a) {
   dense.checkpoint.clear();
   dense.resume.clear();
   if (session.prints) print_text("the same network with all weights\n");
-  const std::optional<MachineStep> sparse_step = outcome.machine;
+  const std::optional<train::MachineStep> sparse_step = outcome.machine;
+  const std::int64_t dead = outcome.dead_neurons;
   outcome.dense = train_on_machine(dense, session);
+  outcome.dead_neurons = dead;
   outcome.machine = sparse_step;
   return outcome;
 }
 
 std::string training_csv(const TrainOutcome& outcome) {
-  std::string text = "run,epoch,loss,accuracy,test_loss,test_accuracy,seconds\n";
-  const auto add = [&](const char* name, const train::TrainReport& report) {
-    for (const train::EpochFigures& e : report.epochs)
-      text += fmt::format("{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.3f}\n", name, e.epoch, e.loss,
-                          e.accuracy, e.test_loss, e.test_accuracy, e.seconds);
-  };
-  add("sparse", outcome.sparse);
-  if (outcome.dense) add("dense", *outcome.dense);
-  return text;
+  return train::csv_heading() + train::to_csv(outcome.sparse, "sparse") +
+         (outcome.dense ? train::to_csv(*outcome.dense, "dense") : std::string());
 }
 
 std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) {
-  Json json = {{"schema_version", 1},
-               {"study", "train"},
-               {"status", outcome.is_complete ? "complete" : "partial"},
-               {"layers", a.layers},
-               {"method", a.method},
-               {"density", a.method == "dense" ? 1.0 : a.density},
-               {"distribution", a.distribution},
-               {"block", a.block},
-               {"batch", a.batch},
-               {"seed", a.seed},
-               {"machine", a.machine},
-               {"data_type", tessera::to_string(a.data_type)},
-               {"notes", outcome.notes},
-               {"sparse", json_of(outcome.sparse)}};
-  if (outcome.dense) json["dense"] = json_of(*outcome.dense);
+  Json json = Json::parse(report::document_head("train", outcome.is_complete));
+  json.update(Json{{"layers", a.layers},
+                   {"method", a.method},
+                   {"density", a.method == "dense" ? 1.0 : a.density},
+                   {"distribution", a.distribution},
+                   {"block", a.block},
+                   {"batch", a.batch},
+                   {"seed", a.seed},
+                   {"machine", a.machine},
+                   {"data_type", tessera::to_string(a.data_type)},
+                   {"optimiser", a.optimiser},
+                   {"min_per_neuron", a.min_per_neuron},
+                   {"dead_neurons", outcome.dead_neurons},
+                   {"notes", outcome.notes},
+                   {"sparse", Json::parse(to_json(outcome.sparse))}});
+  if (!a.density_schedule.empty())
+    json["density_schedule"] = {{"curve", a.density_schedule}, {"first", a.first_density}};
+  if (outcome.dense) json["dense"] = Json::parse(to_json(*outcome.dense));
   if (outcome.machine) json["step_on_machine"] = Json::parse(to_json(*outcome.machine));
   return json.dump(2) + "\n";
 }

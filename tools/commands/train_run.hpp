@@ -7,7 +7,7 @@
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/tools/commands/train_machine.hpp"
+#include "tessera/train/machine_step.hpp"
 #include "tessera/train/report.hpp"
 
 namespace tessera::tools {
@@ -17,6 +17,12 @@ struct TrainArguments {
   std::vector<std::int64_t> layers = {784, 1024, 10};
   std::string method = "rigl", distribution = "uniform";
   double density = 0.1, learning_rate = 0.1, fraction = 0.3, factor = 2;
+  std::string optimiser = "sgd";
+  std::string density_schedule;  // the curve from first_density to density; empty: none
+  double first_density = 1;
+  std::string search = "exact";  // of method top-k
+  std::int64_t min_per_neuron = 0;
+  bool constant_fan_in = false;
   std::int64_t block = 1, batch = 128, epochs = 30, every = 100, seed = 1;
   std::int64_t images = 0;  // that are used of each part of the data set; 0: all
   std::string machine = device::kHostMachine;
@@ -34,7 +40,8 @@ struct TrainOutcome {
   std::vector<std::string> notes;  // lines that describe the network
   train::TrainReport sparse;
   std::optional<train::TrainReport> dense;
-  std::optional<MachineStep> machine;  // of the sparse run on a modelled machine
+  std::optional<train::MachineStep> machine;  // of the sparse run on a modelled machine
+  std::int64_t dead_neurons = 0;              // of the sparse run, at its end
   bool is_complete = false;
 };
 

@@ -9,9 +9,8 @@
 
 namespace tessera::tools {
 
-// A file of encoded weights: partitioner::SavedWeights whose plan is a JSON object with "planned"
-// (planner::plan_to_json), "outputs" and "inputs" of the layer, "scale_exponent" and "source" of
-// the weights.
+// A file of encoded weights: an io::Archive with partitioner::SavedWeights, the plan of the layer
+// (planner::plan_to_json), and scale exponent and source of the weights.
 struct BucketFile {
   planner::PlannedLayer planned;
   Weights weights;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/base/load_meter.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/host/layer.hpp"
@@ -57,13 +58,16 @@ class HostPasses {
   void go(report::HostPassReport& report) {
     if (report.pass == Pass::GradW) return gradient(report);
     if (product_ != nullptr) return multiply(report);
+    const auto is_there = [](auto) {};
     if (report.pass == Pass::Fwd)
-      return product(matrices_, s_, report,
-                     [this](auto in, auto out) { return layer_.forward<T>(in, out); });
+      return product(
+          matrices_, s_, report, [this](auto in, auto out) { return layer_.forward<T>(in, out); },
+          is_there);
     Matrices transposes;
     for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
-    product(transposes, q_grad_, report,
-            [this](auto in, auto out) { return layer_.grad_a<T>(in, out); });
+    product(
+        transposes, q_grad_, report,
+        [this](auto in, auto out) { return layer_.grad_a<T>(in, out); }, is_there);
   }
 
  private:
@@ -75,11 +79,10 @@ class HostPasses {
     const Matrix<T> dense = as_stored<T>(problem, std::as_const(s_).view());
     const MatrixShape shape = result_shape(problem);
     Matrix<T> result(problem.groups * shape.rows, shape.cols);
-    product(matrices_, s_, report, [&](auto, auto out) {
-      const host::HostTimes times = product_->multiply<T>(dense.view(), result.view());
-      take_result<T>(problem, std::as_const(result).view(), out);
-      return times;
-    });
+    product(
+        matrices_, s_, report,
+        [&](auto, auto) { return product_->multiply<T>(dense.view(), result.view()); },
+        [&](auto out) { take_result<T>(problem, std::as_const(result).view(), out); });
   }
 
   static void take(const study::MedianTimes& measured, report::HostPassReport& report) {
@@ -104,11 +107,13 @@ class HostPasses {
     report.self_check = std::move(checksums);
   }
 
-  template <class Run>
+  // Measures run(in, out); take_out(out) then brings the result there, if run() does not.
+  template <class Run, class TakeOut>
   void product(const Matrices& matrices, const Matrix<T>& in, report::HostPassReport& report,
-               const Run& run) {
+               const Run& run, const TakeOut& take_out) {
     Matrix<T> out(std::ssize(matrices) * matrices[0]->rows, in.cols());
     take(study::measure([&] { return run(in.view(), out.view()); }, is_interrupted), report);
+    take_out(out.view());
     const auto result = std::as_const(out).view();
     if (is_kept_)
       run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
@@ -122,7 +127,10 @@ class HostPasses {
     };
     trust(
         report, [&] { return checksums(matrices.size(), check); },
-        [&] { run(in.view(), out.view()); });
+        [&] {
+          run(in.view(), out.view());
+          take_out(out.view());
+        });
     if (is_checked_) report.verdict = verify_groups<T>(matrices, in.view(), result, rounding);
   }
 
@@ -182,11 +190,12 @@ void run_typed(HostPasses<T> passes, HostRun& run, Progress& progress) {
   }
 }
 
-void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run, Progress& progress) {
+void encode_and_run(const Arguments& a, const Weights& weights, const study::Target& here,
+                    HostRun& run, Progress& progress) {
   progress.set("encoding");
   report::HostReport& report = run.report;
   // The rates come first, because measuring them starts a thread.
-  const host::FoundRates found = rates_of_this_computer();
+  const host::FoundRates& found = here.rates();
   if (found.origin != host::RatesOrigin::Default) report.thread_peak_flops = found.rates.peak_flops;
   if (!found.note.empty()) run.context.notes.push_back(found.note);
   const auto executor = make_executor(a.threads);
@@ -212,26 +221,25 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run, Pr
                              .cells = layer.cells(pass),
                              .forecast_seconds = layer.forecast(pass).seconds()});
   if (a.stop < StopAfter::Passes) return;
-  const study::LoadMeter meter;
+  const LoadMeter meter;
   with_type(report.problem.data_type, [&]<class T>(T) {
     run_typed(HostPasses<T>(layer, product ? &*product : nullptr, weights, a, run), run, progress);
   });
   report.busy = meter.busy(report.threads);
-  report.load = study::LoadMeter::load();
+  report.load = LoadMeter::load();
   report.stolen = meter.stolen();
 }
 
 // Compares a run that somebody reads with the dense layer. The pattern of a file is counted in
 // blocks of its elements, because the weights of the run are in whole blocks.
-void add_dense_verdict(const Arguments& a, HostRun& run) {
+void add_dense_verdict(const Arguments& a, const Weights& weights, const study::Target& here,
+                       HostRun& run) {
   const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
   if (!is_read || run.context.is_partial || is_interrupted() || a.product) return;
-  LayerArguments file = a;
-  const auto ones = load_pattern(file);
+  const auto ones = pattern_of_file(weights);
   const study::Form own{run.report.problem.block, run.report.problem.density,
                         ones ? &*ones : nullptr};
-  run.report.verdict =
-      study::host_run_verdict(run.report, own, rates_of_this_computer(), is_interrupted);
+  run.report.verdict = study::host_run_verdict(run.report, own, here.rates(), is_interrupted);
 }
 
 }  // namespace
@@ -257,15 +265,16 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   Arguments a = given;
   Progress progress(a.quiet);
   progress.set("reading");
-  const std::string block_choice = choose_block(a, {});
-  const Weights weights = a.product ? make_product_weights(a) : make_weights(a);
+  std::string block_choice;
+  const Weights weights = make_weights_of_run(a, block_choice);
   a.batch_size = batch_of(a, weights);
   HostRun run = run_of(a, program, make_problem(a, weights), weights,
                        share_without_blocks(*weights.matrix), block_choice);
   if (a.product) run.context.notes.push_back(to_string(product_of(*a.product, run.report.problem)));
-  encode_and_run(a, weights, run, progress);
+  const study::Target here = target_of(a);
+  encode_and_run(a, weights, here, run, progress);
   progress.set("comparing with dense");
-  add_dense_verdict(a, run);
+  add_dense_verdict(a, weights, here, run);
   return run;
 }
 

@@ -69,9 +69,9 @@ class Passes {
 
   void fwd() {
     product(Pass::Fwd, matrices_, s_,
-            [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
+            [this](MatrixView<const T> in, MatrixView<T> out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
-              return layer_.template forward<T>(in.view(), out.view(), options, ledger);
+              return layer_.template forward<T>(in, out, options, ledger);
             });
   }
 
@@ -79,9 +79,9 @@ class Passes {
     std::vector<sparse::CheckedCsr<float>> transposes;
     for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
     product(Pass::GradA, transposes, q_grad_,
-            [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
+            [this](MatrixView<const T> in, MatrixView<T> out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
-              return layer_.template grad_a<T>(in.view(), out.view(), options, ledger);
+              return layer_.template grad_a<T>(in, out, options, ledger);
             });
   }
 
@@ -89,12 +89,12 @@ class Passes {
   void grad_w() {
     report::PassReport pass{.pass = Pass::GradW};
     for (const Range part : parts_) {
-      const Matrix<T> q_grad = columns(q_grad_, part), s = columns(s_, part);
+      Matrix<T> part_q_grad, part_s;
+      const MatrixView<const T> q_grad = columns(q_grad_, part, part_q_grad),
+                                s = columns(s_, part, part_s);
       std::vector<float> values(std::size_t(stored_values(weights_)));
-      trusted(Pass::GradW, [&](const runtime::RunOptions& options) {
-        is_cut_ = !layer_.template grad_w<T>(q_grad.view(), s.view(), std::span(values), options,
-                                             pass.ledger);
-        return values;
+      trusted(Pass::GradW, values, [&](const runtime::RunOptions& options) {
+        is_cut_ = !layer_.template grad_w<T>(q_grad, s, std::span(values), options, pass.ledger);
       });
       if (is_cut_) return;
       const std::vector<sparse::Csr<float>> gradients =
@@ -103,9 +103,8 @@ class Passes {
       if (is_kept_ && parts_.size() == 1) keep_gradients(gradients, files_);
       if (!is_checked_ || is_over()) continue;
       if (!pass.verdict) pass.verdict.emplace();
-      add_verdict(
-          verify_gradients<T>(matrices_, gradients, q_grad.view(), s.view(), rounding(Pass::GradW)),
-          *pass.verdict);
+      add_verdict(verify_gradients<T>(matrices_, gradients, q_grad, s, rounding(Pass::GradW)),
+                  *pass.verdict);
     }
     pass.self_check = std::exchange(self_check_, {});
     keep_tiles(pass);
@@ -118,8 +117,14 @@ class Passes {
   bool is_cut() const { return is_cut_; }
 
  private:
-  Matrix<T> columns(const Matrix<T>& whole, Range part) const {
-    return runtime::batch_columns(whole.view(), part, width_);
+  // Returns true if one run takes the whole batch, whose columns are then not copied.
+  bool is_one_run() const { return parts_.size() == 1 && parts_[0].size() == width_; }
+
+  // Returns the columns of a run, which are copied to `copy` unless they are the whole batch.
+  MatrixView<const T> columns(const Matrix<T>& whole, Range part, Matrix<T>& copy) const {
+    if (is_one_run()) return whole.view();
+    copy = runtime::batch_columns(whole.view(), part, width_);
+    return std::as_const(copy).view();
   }
 
   // Adds the figures of the tiles for the run whose ledger the pass has.
@@ -133,13 +138,16 @@ class Passes {
         {.first_tile = arguments_.trace_first_tile, .tiles = arguments_.trace_tiles}));
   }
 
-  // Calls run(options), which returns results, with the options that the arguments ask for. If a
+  // Calls run(options), which writes `results`, with the options that the arguments ask for. If a
   // fault is requested, a run without it comes first, for comparison.
-  template <class Run>
-  void trusted(Pass pass, Run&& run) {
+  template <class Results, class Run>
+  void trusted(Pass pass, const Results& results, Run&& run) {
     Trust trust(arguments_, pass);
-    decltype(run(trust.options())) clean;
-    if (trust.has_fault()) clean = run({});
+    Results clean;
+    if (trust.has_fault()) {
+      run({});
+      clean = results;
+    }
     runtime::RunOptions options = trust.options();
     options.stop = stop_.get_token();
     options.progress = [&](const runtime::Progress& at) {
@@ -149,8 +157,9 @@ class Passes {
       if (is_over()) stop_.request_stop();
     };
     if (keeps_tiles_) options.tiles = &tiles_;
-    const bool changed = run(options) != clean;
-    for (std::string& note : trust.notes(changed)) notes_.push_back(std::move(note));
+    run(options);
+    const bool is_changed = trust.has_fault() && results != clean;
+    for (std::string& note : trust.notes(is_changed)) notes_.push_back(std::move(note));
     if (!trust.checksums()) return;
     if (!self_check_) self_check_.emplace();
     verify::add_part(*trust.checksums(), *self_check_);
@@ -164,13 +173,15 @@ class Passes {
     Matrix<T> out(std::ssize(matrices) * matrices[0]->rows, in.cols());
     device::Ledger ledger;
     for (const Range part : parts_) {
-      Matrix<T> part_out(out.rows(), width_);
-      trusted(pass, [&](const runtime::RunOptions& options) {
-        is_cut_ = !run(columns(in, part), part_out, options, ledger);
-        return part_out.elements();
+      Matrix<T> part_in, part_out;
+      if (!is_one_run()) part_out = Matrix<T>(out.rows(), width_);
+      Matrix<T>& result = is_one_run() ? out : part_out;
+      const MatrixView<const T> operand = columns(in, part, part_in);
+      trusted(pass, result.elements(), [&](const runtime::RunOptions& options) {
+        is_cut_ = !run(operand, result.view(), options, ledger);
       });
       if (is_cut_) return;
-      runtime::put_columns(part_out, part, out.view());
+      if (!is_one_run()) runtime::put_columns(part_out, part, out.view());
     }
     if (is_kept_)
       files_.emplace_back(pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",

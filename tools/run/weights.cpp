@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,12 +13,13 @@
 #include "tessera/io/array.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/fit_range.hpp"
 #include "tessera/sparse/pattern.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/study/static_layer.hpp"
 #include "tessera/tools/options/inputs.hpp"
-#include "tessera/tools/run/value_range.hpp"
+#include "tessera/tools/options/models.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -58,14 +60,31 @@ sparse::Csr<To> pattern_of(sparse::Csr<From>&& matrix) {
           std::move(matrix.col), {}};
 }
 
-Weights read_weights(const Arguments& a, BlockShape block) {
+// Reads a mask whose entries are blocks.
+Weights read_block_mask(const Arguments& a) {
+  sparse::Csr<double> mask = io::read_mask(load_text(a.matrix), a.matrix).matrix;
+  if (a.is_mask_transposed) mask = sparse::transpose(mask);
+  sparse::Csr<float> matrix = pattern_of<float>(std::move(mask));
+  matrix.rows *= a.block.rows;
+  matrix.cols *= a.block.cols;
+  matrix.block = a.block;
+  sparse::fill_signs(matrix, a.seed);
+  const std::int64_t rows = matrix.rows, cols = matrix.cols;
+  return {sparse::checked(std::move(matrix)), rows, cols,
+          a.matrix + " (a mask; values are +1 or -1)"};
+}
+
+// Returns the weights of the file, whose matrix is in elements; no value if none is given.
+std::optional<Weights> read_weights(const Arguments& a) {
+  if (a.matrix.empty()) return std::nullopt;
+  if (a.is_block_mask) return read_block_mask(a);
   io::ReadMatrix file = load_weights(a.matrix);
   if (!a.values.empty()) take_values(a, file);
   Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
   sparse::Csr<float> elements;
   if (file.has_values) {
-    RangeFit fit = fit_range(std::move(file.matrix), a.data_type, a.matrix);
-    weights.source += note_of(fit);
+    sparse::RangeFit fit = sparse::fit_range(std::move(file.matrix), a.data_type, a.matrix);
+    weights.source += sparse::note_of(fit);
     weights.scale_exponent = fit.exponent;
     elements = std::move(fit.weights);
   } else {
@@ -73,7 +92,8 @@ Weights read_weights(const Arguments& a, BlockShape block) {
     sparse::fill_signs(elements, a.seed);
     weights.source += kPatternNote;
   }
-  weights.matrix = in_whole_blocks(sparse::checked(std::move(elements)), block);
+  weights.matrix = sparse::checked(std::move(elements));
+  weights.of_file = weights.matrix;
   return weights;
 }
 
@@ -114,9 +134,7 @@ void take_stored_sizes(const Arguments& a, const Weights& stored, MatMulProblem&
 
 namespace {
 
-Weights weights_of_a_group(const Arguments& a) {
-  const BlockShape block = a.block;
-  if (!a.matrix.empty()) return read_weights(a, block);
+Weights draw_group(const Arguments& a) {
   const std::string kind = a.pattern == sparse::PatternSpec{} ? "" : to_string(a.pattern) + ", ";
   Weights weights{{},
                   a.output_size,
@@ -129,8 +147,8 @@ Weights weights_of_a_group(const Arguments& a) {
     const std::size_t places = drawn.values.size();
     sparse::Csr<double> matrix = pattern_of<double>(std::move(drawn));
     matrix.values = read_values(a, places);
-    RangeFit fit = fit_range(std::move(matrix), a.data_type, a.values);
-    weights.source += "of " + a.values + note_of(fit);
+    sparse::RangeFit fit = sparse::fit_range(std::move(matrix), a.data_type, a.values);
+    weights.source += "of " + a.values + sparse::note_of(fit);
     weights.scale_exponent = fit.exponent;
     drawn = std::move(fit.weights);
   }
@@ -148,36 +166,30 @@ void check_groups(const Arguments& a) {
                             machine.tiles, machine.name));
 }
 
-}  // namespace
-
-Weights make_weights(const Arguments& a) {
+// Brings the weights of a file, which has one group, into whole blocks, or draws those of each
+// group.
+Weights make_weights(const Arguments& a, std::optional<Weights> file) {
   check_groups(a);
-  Weights weights = weights_of_a_group(a);
+  if (file) {
+    file->matrix = in_whole_blocks(file->matrix, a.block);
+    return *std::move(file);
+  }
+  Weights weights = draw_group(a);
   Arguments next = a;
   for (std::int64_t g = 1; g < a.groups; ++g) {
     ++next.seed;  // every group has a pattern of its own
-    weights.further.push_back(weights_of_a_group(next).matrix);
+    weights.further.push_back(draw_group(next).matrix);
   }
   return weights;
 }
 
-void use_kernel_blocks(Weights& weights) {
-  weights.matrix = study::in_kernel_blocks(weights.matrix, weights.rows, weights.cols);
-}
-
-std::vector<sparse::CheckedCsr<float>> Weights::matrices() const {
-  std::vector<sparse::CheckedCsr<float>> all{matrix};
-  all.insert(all.end(), further.begin(), further.end());
-  return all;
-}
-
-Weights make_product_weights(Arguments& a) {
+Weights make_product_weights(Arguments& a, std::optional<Weights> file) {
   MatMulProblem& product = *a.product;
   Arguments stored = a;
   stored.output_size = sparse_shape(product).rows;
   stored.input_size = sparse_shape(product).cols;
   stored.groups = product.groups;
-  Weights weights = make_weights(stored);
+  Weights weights = make_weights(stored, std::move(file));
   take_stored_sizes(a, weights, product);
   if (stores_transposed_weights(product)) {
     weights.matrix = sparse::transpose(weights.matrix);
@@ -189,6 +201,49 @@ Weights make_product_weights(Arguments& a) {
   a.block = weights.matrix->block;
   a.batch_size = layer_of(product).size.z;
   return weights;
+}
+
+}  // namespace
+
+Weights make_weights(const Arguments& a) { return make_weights(a, read_weights(a)); }
+
+Weights make_weights_of_run(Arguments& a, std::string& block_choice) {
+  std::optional<Weights> file = read_weights(a);
+  const auto ones = file && a.chooses_block ? pattern_of_file(*file) : std::nullopt;
+  block_choice = choose_block(a, {}, ones ? &*ones : nullptr);
+  return a.product ? make_product_weights(a, std::move(file)) : make_weights(a, std::move(file));
+}
+
+std::optional<sparse::Csr<double>> pattern_of_file(const Weights& weights) {
+  if (!weights.of_file) return std::nullopt;
+  const sparse::Csr<float>& m = **weights.of_file;
+  return sparse::Csr<double>{m.rows,      m.cols, m.block,
+                             m.row_begin, m.col,  std::vector<double>(m.values.size(), 1.0)};
+}
+
+std::string mask_text(const Weights& weights, bool is_transposed) {
+  const auto matrix = is_transposed ? sparse::transpose(weights.matrix) : weights.matrix;
+  const std::int64_t cols = matrix->block_cols();
+  std::string text = fmt::format("{} {}\n", matrix->block_rows(), cols);
+  for (std::size_t row = 0; row < std::size_t(matrix->block_rows()); ++row) {
+    std::string line;
+    for (std::int64_t column = 0; column < cols; ++column) line += "0 ";
+    for (auto i = matrix->row_begin[row]; i < matrix->row_begin[row + 1]; ++i)
+      line[std::size_t(2 * matrix->col[std::size_t(i)])] = '1';
+    line.back() = '\n';
+    text += line;
+  }
+  return text;
+}
+
+void use_kernel_blocks(Weights& weights) {
+  weights.matrix = study::in_kernel_blocks(weights.matrix, weights.rows, weights.cols);
+}
+
+std::vector<sparse::CheckedCsr<float>> Weights::matrices() const {
+  std::vector<sparse::CheckedCsr<float>> all{matrix};
+  all.insert(all.end(), further.begin(), further.end());
+  return all;
 }
 
 Problem make_problem(const Arguments& a, const Weights& weights) {

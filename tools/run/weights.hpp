@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct Weights {
   std::vector<sparse::CheckedCsr<float>> further;  // of groups 1 and on: like `matrix`
   std::shared_ptr<const partitioner::SavedWeights> encoded = nullptr;  // the same, from a file
 
+  // The elements of the file --matrix as it stores them; no value if there is no such file.
+  std::optional<sparse::CheckedCsr<float>> of_file = std::nullopt;
+
   std::int64_t groups() const { return 1 + std::ssize(further); }
 
   // Returns the matrix of every group.
@@ -37,11 +41,20 @@ inline constexpr const char* kPatternNote = " (a pattern; values are +1 or -1)";
 // Throws the errors of load_weights and fit_range.
 Weights make_weights(const Arguments& arguments);
 
-// Reads or draws the sparse operand of each group of arguments.product and returns the weights of
-// its layer. The product takes the sizes of a file and the density of what was drawn; the arguments
-// take the sizes of the layer. Throws the errors of make_weights, and Error{InvalidArgument} if the
-// command line gives other sizes than the file has.
-Weights make_product_weights(Arguments& arguments);
+// Does the same after it has chosen the block, if the arguments ask for that (choose_block, whose
+// note is returned in `block_choice`); a file is read once. With arguments.product the weights are
+// those of its layer: the product takes the sizes of a file and the density of what was drawn, and
+// the arguments take the sizes of the layer. Throws the errors of choose_block, too, and
+// Error{InvalidArgument} if the command line gives other sizes of a product than the file has.
+Weights make_weights_of_run(Arguments& arguments, std::string& block_choice);
+
+// Returns the pattern of the file --matrix as elements whose values are all 1, as load_pattern
+// does, without reading it again. Returns no value if there is no such file.
+std::optional<sparse::Csr<double>> pattern_of_file(const Weights& weights);
+
+// Returns the pattern as PopLibs' programs write it: rows and columns in blocks, then a 0 or 1 for each
+// block. `is_transposed`: of the transposed matrix.
+std::string mask_text(const Weights& weights, bool is_transposed);
 
 // Cuts the blocks of the weights into blocks that have a static kernel, if they have none.
 void use_kernel_blocks(Weights& weights);

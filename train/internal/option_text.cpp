@@ -14,6 +14,10 @@ std::string words_of(const RigL& m) {
 std::string words_of(const Sampled& m) {
   return fmt::format(" factor {} pool {} exclude {}", m.factor, int(m.pool), int(m.exclude));
 }
+std::string words_of(const Prune&) { return ""; }
+std::string words_of(const TopK& m) {
+  return fmt::format(" search {} factor {}", to_string(m.search), m.factor);
+}
 std::string words_of(const Custom&) { return ""; }
 
 std::string words_of(const Sgd& r) { return fmt::format(" momentum {}", r.momentum); }
@@ -42,21 +46,29 @@ std::string text_of(const NetworkOptions& o) {
   // Checkpoints from before there was a choice of types have no word for float.
   const std::string type =
       o.data_type == DataType::Float ? "" : fmt::format(", {}", to_string(o.data_type));
-  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}", fmt::join(o.sizes, ","),
-                     o.density, to_string(o.distribution), o.block.rows, o.block.cols, o.batch,
-                     o.seed, type);
+  const std::string fan_in = o.constant_fan_in ? ", constant fan-in" : "";
+  const std::string least =
+      o.min_per_neuron == 0 ? "" : fmt::format(", {} per neuron", o.min_per_neuron);
+  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}{}{}",
+                     fmt::join(o.sizes, ","), o.density, to_string(o.distribution), o.block.rows,
+                     o.block.cols, o.batch, o.seed, type, least, fan_in);
 }
 
 std::string text_of(const TrainOptions& o) {
   const RewireSchedule& s = o.schedule;
+  const std::string densities =
+      o.density
+          ? fmt::format("; densities {} to {} from {} to {} {}", o.density->first, o.density->last,
+                        o.density->begin, o.density->end, to_string(o.density->curve))
+          : "";
   return fmt::format(
       "{}{}; rewires {} from {} to {} every {} decay {}; {}{} rescale {} clip {} decay {}; rate {} "
-      "{} warm-up {}; pixels {} {}; seed {}",
+      "{} warm-up {}; pixels {} {}; seed {}{}",
       name_of(o.method), words_in(o.method), s.fraction, s.begin, s.end, s.every, int(s.decay),
       name_of(o.optimiser), words_in(o.optimiser.rule), o.optimiser.rescale,
       o.optimiser.clip ? fmt::format("{}", *o.optimiser.clip) : "none", o.optimiser.weight_decay,
       o.rate.first, words_in(o.rate.decay), o.rate.warm_up, o.normalisation.mean,
-      o.normalisation.deviation, o.seed);
+      o.normalisation.deviation, o.seed, densities);
 }
 
 }  // namespace tessera::train::internal

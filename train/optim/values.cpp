@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -18,6 +21,26 @@ void require_same_length(std::string_view what, std::size_t given, std::size_t n
       ErrorCode::InvalidArgument,
       fmt::format("step of an optimiser on values: {} {}; there must be {}", given, what, needed));
 }
+
+// The factors of Adam's moments after one step by which its corrections of step number `steps` give
+// what those of the first step give; other rules correct nothing.
+struct MomentFactors {
+  std::int64_t steps;
+
+  template <class AnyAdam>
+  std::vector<double> of_adam(const AnyAdam& rule) const {
+    const auto factor = [&](double beta) {
+      return (1 - std::pow(beta, double(steps))) / (1 - beta);
+    };
+    return {factor(rule.beta1), factor(rule.beta2)};
+  }
+  std::vector<double> operator()(const Adam& rule) const { return of_adam(rule); }
+  std::vector<double> operator()(const AdamW& rule) const { return of_adam(rule); }
+  template <class Rule>
+  std::vector<double> operator()(const Rule&) const {
+    return {};
+  }
+};
 
 }  // namespace
 
@@ -64,6 +87,29 @@ void step(const Optimiser& optimiser, std::span<T> values, std::span<const T> gr
   });
 }
 
+template <class T>
+ValueState<T> first_step(const Optimiser& optimiser, std::int64_t steps,
+                         std::span<const T> gradients, std::span<T> values) {
+  require_same_length("values", values.size(), gradients.size());
+  if (steps < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("first step of an optimiser: the list counts {} steps; it must be at "
+                            "least 1, the step of now",
+                            steps));
+  ValueState<T> state = make_value_state<T>(optimiser, std::ssize(gradients));
+  std::fill(values.begin(), values.end(), T(0));
+  ValueStep<T>(optimiser, gradients, state)(values, 0);
+  state.steps = steps;
+  const std::vector<double> factors = std::visit(MomentFactors{steps}, optimiser.rule);
+  for (std::size_t i = 0; i < factors.size(); ++i)
+    for (T& number : state.arrays[i]) number = T(double(number) * factors[i]);
+  return state;
+}
+
+template ValueState<float> first_step(const Optimiser&, std::int64_t, std::span<const float>,
+                                      std::span<float>);
+template ValueState<double> first_step(const Optimiser&, std::int64_t, std::span<const double>,
+                                       std::span<double>);
 template ValueState<float> make_value_state(const Optimiser&, std::int64_t);
 template ValueState<double> make_value_state(const Optimiser&, std::int64_t);
 template class ValueStep<float>;

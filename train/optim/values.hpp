@@ -32,6 +32,16 @@ template <class T>
 void step(const Optimiser& optimiser, std::span<T> values, std::span<const T> gradients,
           ValueState<T>& state, Executor& executor);
 
+// Makes the first step on weights that join a list whose state counts `steps` steps, the one of now
+// included: from the value 0 and a fresh state, whatever their list has been through. Returns their
+// state, which counts `steps`. Adam's corrections go by that count, so its moments are scaled to be
+// corrected as those of a first step: the weight moves by the learning rate now, and the next step
+// goes on from there. Throws as step() does, and for steps below 1. O(weights). T is float or
+// double.
+template <class T>
+ValueState<T> first_step(const Optimiser& optimiser, std::int64_t steps,
+                         std::span<const T> gradients, std::span<T> values);
+
 // One step on a list of weights that its owner changes part by part, as change_values of a layer
 // does. The bits are those of step(). T is float or double.
 // Example: layer.change_values(ValueStep<float>(optimiser, gradients, state));

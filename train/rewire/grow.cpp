@@ -22,8 +22,10 @@ namespace {
 
 using internal::BestPlaces;
 using internal::Candidate;
+using internal::check_batches;
 using internal::kLargestScore;
 using internal::PlaceList;
+using internal::refuse_score;
 using internal::score_of;
 using internal::scores_at;
 using sparse::BlockAt;
@@ -36,25 +38,6 @@ void check_growth(const Csr<float>& taken, std::int64_t k, std::string_view name
                 fmt::format("growth of blocks: {}: {} of {} free places; the number must be in "
                             "0..{}",
                             name, k, free, free));
-}
-
-void check_batches(const Csr<float>& taken, std::span<const GradientBatch> batches,
-                   std::string_view name) {
-  for (const GradientBatch& b : batches)
-    if (round_up(b.q_grad.rows, taken.block.rows) != taken.rows ||
-        round_up(b.s.rows, taken.block.cols) != taken.cols || b.q_grad.cols != b.s.cols)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("growth of blocks: {} of {} x {}: the gradient of the output is {} x "
-                              "{} and the input {} x {}; they must be {} x z and {} x z",
-                              name, taken.rows, taken.cols, b.q_grad.rows, b.q_grad.cols, b.s.rows,
-                              b.s.cols, taken.rows, taken.cols));
-}
-
-[[noreturn]] void refuse_score(BlockAt at, std::string_view name) {
-  throw Error(ErrorCode::BadInput,
-              fmt::format("growth of blocks: {}: the gradient in block row {}, block column {} is "
-                          "not finite",
-                          name, at.row, at.col));
 }
 
 // Free places are drawn by numbers of 32 bits.
@@ -254,6 +237,18 @@ class PanelSearch {
 };
 
 }  // namespace
+
+const char* to_string(Search search) {
+  switch (search) {
+    case Search::Exact:
+      return "exact";
+    case Search::Shortlist:
+      return "shortlist";
+    case Search::Sampled:
+      return "sampled";
+  }
+  return "";
+}
 
 std::int64_t free_places(const Csr<float>& taken) {
   return taken.block_rows() * taken.block_cols() - taken.blocks();

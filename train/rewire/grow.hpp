@@ -19,6 +19,16 @@ enum class Pool {
   Mean  // orders blocks of one shape as Sum does
 };
 
+// The functions below that find the places of largest gradient.
+enum class Search {
+  Exact,      // largest_gradients
+  Shortlist,  // shortlisted_gradients
+  Sampled     // sampled_gradients
+};
+
+// Returns "exact", "shortlist" or "sampled".
+const char* to_string(Search search);
+
 // The operands of a weight gradient dQ * transpose(S) of one batch: q_grad is [rows][z] and s is
 // [cols][z] for weights of [rows][cols]. Rows that are left out of the last block count as 0.
 using GradientBatch = host::GradientOperands;
@@ -50,6 +60,19 @@ std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
                                                std::int64_t k, std::int64_t candidates, Pool pool,
                                                std::uint64_t seed, Executor& executor,
                                                std::string_view name = "weights");
+
+// Returns the places of largest gradient of a shortlist: a search on a sample of the batch's
+// columns finds `candidates` places, or k if that is more, and their gradients are then computed
+// from all columns. A column is in the sample with a probability in proportion to |dQ column| * |S
+// column|, one in eight on average, and is multiplied by the inverse of it, so the gradient of the
+// sample is right on average. Errors are those of largest_gradients. O(rows * cols * z / 8 +
+// candidates * z * block area + (rows + cols) * z).
+std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
+                                                   std::span<const GradientBatch> batches,
+                                                   std::int64_t k, std::int64_t candidates,
+                                                   Pool pool, std::uint64_t seed,
+                                                   Executor& executor,
+                                                   std::string_view name = "weights");
 
 // Returns k random places. Every choice of that many free places is equally likely. Throws
 // Error{LimitExceeded} if more than 2^31 - 1 places are free.

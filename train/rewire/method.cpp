@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/train/rewire/carry.hpp"
 #include "tessera/train/rewire/drop.hpp"
+#include "tessera/train/rewire/internal/top_k.hpp"
+#include "tessera/train/rewire/rows.hpp"
 #include "tessera/train/rewire/schedule.hpp"
 
 namespace tessera::train {
@@ -46,26 +50,94 @@ Csr<float> pattern_without(const Csr<float>& weights, std::span<const BlockAt> d
   return taken;
 }
 
+// Returns how many blocks are stored after the rewire.
+std::int64_t blocks_after(const RewireRequest& request) {
+  return request.blocks < 0 ? request.weights.blocks() : request.blocks;
+}
+
 // Drops the smallest blocks and adds those that grow(taken, k) returns.
 template <class Grow>
 PatternChange replace_smallest(const RewireRequest& request, Exclude exclude, Grow&& grow) {
   const Csr<float>& weights = request.weights;
-  std::int64_t k = blocks_to_drop(request.fraction, weights.blocks());
-  if (exclude == Exclude::Original) k = std::min(k, free_places(weights));
-  const std::vector<BlockAt> dropped = smallest_blocks(weights, k, request.name);
-  if (exclude == Exclude::Original) return net_change(dropped, grow(weights, k));
+  const std::int64_t stored = weights.blocks(), after = blocks_after(request);
+  std::int64_t moved = blocks_to_drop(request.fraction, std::min(stored, after));
+  const bool may_return = exclude == Exclude::Kept;
+  if (!may_return)
+    moved = std::min(moved, free_places(weights) - std::max<std::int64_t>(after - stored, 0));
+  const std::vector<BlockAt> dropped = smallest_blocks(
+      weights, std::max<std::int64_t>(moved + std::max(stored - after, std::int64_t(0)), 0),
+      request.name, request.min_per_neuron);
+  const std::int64_t k = std::max<std::int64_t>(after - (stored - std::ssize(dropped)), 0);
+  if (!may_return) return net_change(dropped, grow(weights, std::min(k, free_places(weights))));
   return net_change(dropped, grow(pattern_without(weights, dropped), k));
 }
 
-PatternChange change_of(const Static&, const RewireRequest&) { return {}; }
+// Does the same row by row, with grow_rows(taken, per row).
+template <class Grow>
+PatternChange replace_in_rows(const RewireRequest& request, Exclude exclude, Grow&& grow_rows) {
+  const Csr<float>& weights = request.weights;
+  std::vector<std::int64_t> drops, grows = even_rows(blocks_after(request), weights.block_rows());
+  for (std::size_t row = 0; row < grows.size(); ++row) {
+    const std::int64_t stored = weights.row_begin[row + 1] - weights.row_begin[row];
+    const std::int64_t after = grows[row], free = weights.block_cols() - stored;
+    std::int64_t moved = blocks_to_drop(request.fraction, std::min(stored, after));
+    if (exclude == Exclude::Original)
+      moved = std::min(moved, free - std::max<std::int64_t>(after - stored, 0));
+    drops.push_back(moved + std::max<std::int64_t>(stored - after, 0));
+    grows[row] = after - (stored - drops.back());
+  }
+  const std::vector<BlockAt> dropped = smallest_of_rows(weights, drops, request.name);
+  if (exclude == Exclude::Original) return net_change(dropped, grow_rows(weights, grows));
+  return net_change(dropped, grow_rows(pattern_without(weights, dropped), grows));
+}
+
+// Drops blocks down to the number that is wanted.
+PatternChange drop_surplus(const RewireRequest& request, const char* method) {
+  const std::int64_t surplus = request.weights.blocks() - blocks_after(request);
+  if (surplus < 0)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("rewire of {}: {} blocks are wanted and {} are stored, but method {} "
+                            "adds none; choose set, rigl, sampled or top-k",
+                            request.name, blocks_after(request), request.weights.blocks(), method));
+  if (request.constant_fan_in)
+    return replace_in_rows(request, Exclude::Kept,
+                           [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
+                             return random_of_rows(taken, per_row, request.seed, request.name);
+                           });
+  return {smallest_blocks(request.weights, surplus, request.name, request.min_per_neuron), {}};
+}
+
+PatternChange change_of(const Static&, const RewireRequest& request) {
+  if (request.blocks >= 0 && request.blocks != request.weights.blocks())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("rewire of {}: another number of blocks is wanted, but method static "
+                            "changes nothing; choose prune",
+                            request.name));
+  return {};
+}
+
+PatternChange change_of(const Prune&, const RewireRequest& request) {
+  return drop_surplus(request, "prune");
+}
 
 PatternChange change_of(const Set& method, const RewireRequest& request) {
+  if (request.constant_fan_in)
+    return replace_in_rows(request, method.exclude,
+                           [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
+                             return random_of_rows(taken, per_row, request.seed, request.name);
+                           });
   return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
     return random_places(taken, k, request.seed, request.name);
   });
 }
 
 PatternChange change_of(const RigL& method, const RewireRequest& request) {
+  if (request.constant_fan_in)
+    return replace_in_rows(request, method.exclude,
+                           [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
+                             return largest_of_rows(taken, request.batches, per_row, method.pool,
+                                                    request.executor, request.name);
+                           });
   return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
     if (request.largest_on_machine) return request.largest_on_machine(taken, k, method.pool);
     return largest_gradients(taken, request.batches, k, method.pool, request.executor,
@@ -82,18 +154,39 @@ PatternChange change_of(const Sampled& method, const RewireRequest& request) {
   });
 }
 
+Rewired change_of(const TopK& method, const RewireRequest& request) {
+  return internal::largest_after_step(method, request, blocks_after(request));
+}
+
 PatternChange change_of(const Custom& method, const RewireRequest& request) {
   return method.change(request);
+}
+
+void check_factor(std::string_view method, double factor) {
+  if (!(factor > 0 && factor <= std::numeric_limits<double>::max()))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: factor is {}; it must be above 0 and finite", method, factor));
+}
+
+void check_request(const RewireRequest& r) {
+  if (!(r.fraction >= 0 && r.fraction <= 1))
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("rewire of {}: fraction is {}; it must be in 0..1", r.name, r.fraction));
+  const std::int64_t all = r.weights.block_rows() * r.weights.block_cols();
+  if (r.blocks < -1 || r.blocks == 0 || r.blocks > all)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("rewire of {}: {} blocks after it; the number must be in 1..{}, or -1 "
+                            "for as many as before",
+                            r.name, r.blocks, all));
 }
 
 }  // namespace
 
 void check(const Method& method) {
   if (const auto* sampled = std::get_if<Sampled>(&method))
-    if (!(sampled->factor > 0 && sampled->factor <= std::numeric_limits<double>::max()))
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("sampled growth: factor is {}; it must be above 0 and finite",
-                              sampled->factor));
+    check_factor("sampled growth", sampled->factor);
+  if (const auto* top = std::get_if<TopK>(&method)) check_factor("top-k", top->factor);
   if (const auto* custom = std::get_if<Custom>(&method); custom != nullptr && !custom->change)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("method {}: there is no function `change`", custom->name));
@@ -105,6 +198,8 @@ std::string name_of(const Method& method) {
     std::string operator()(const Set&) const { return "set"; }
     std::string operator()(const RigL&) const { return "rigl"; }
     std::string operator()(const Sampled&) const { return "sampled"; }
+    std::string operator()(const Prune&) const { return "prune"; }
+    std::string operator()(const TopK&) const { return "top-k"; }
     std::string operator()(const Custom& custom) const { return custom.name; }
   };
   return std::visit(Name{}, method);
@@ -116,13 +211,31 @@ bool is_instead_of_step(const Method& method) {
   return std::holds_alternative<RigL>(method) || std::holds_alternative<Sampled>(method);
 }
 
-PatternChange rewire(const Method& method, const RewireRequest& request) {
+bool ignores_fraction(const Method& method) {
+  return std::holds_alternative<Prune>(method) || std::holds_alternative<TopK>(method);
+}
+
+bool has_constant_fan_in(const Method& method) {
+  return std::holds_alternative<Static>(method) || std::holds_alternative<Set>(method) ||
+         std::holds_alternative<RigL>(method) || std::holds_alternative<Prune>(method);
+}
+
+Rewired rewire(const Method& method, const RewireRequest& request) {
   check(method);
-  if (!(request.fraction >= 0 && request.fraction <= 1))
+  check_request(request);
+  if (request.constant_fan_in && (!has_constant_fan_in(method) || request.min_per_neuron != 0))
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("rewire of {}: fraction is {}; it must be in 0..1", request.name,
-                            request.fraction));
-  return std::visit([&](const auto& any) { return change_of(any, request); }, method);
+                fmt::format("rewire of {}: a constant fan-in is kept by the methods set, rigl and "
+                            "prune without min_per_neuron, and the method is {} with {}",
+                            request.name, name_of(method), request.min_per_neuron));
+  return std::visit(
+      [&](const auto& any) {
+        if constexpr (std::is_same_v<decltype(change_of(any, request)), Rewired>)
+          return change_of(any, request);
+        else
+          return Rewired{change_of(any, request), {}, {}};
+      },
+      method);
 }
 
 }  // namespace tessera::train

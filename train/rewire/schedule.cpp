@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 
@@ -44,6 +46,51 @@ double RewireSchedule::at(std::int64_t step) const {
       return fraction;
   }
   return 0;
+}
+
+const char* to_string(DensityCurve curve) {
+  switch (curve) {
+    case DensityCurve::Linear:
+      return "linear";
+    case DensityCurve::Cubic:
+      return "cubic";
+    case DensityCurve::Exponential:
+      return "exponential";
+  }
+  return "";
+}
+
+double DensitySchedule::at(std::int64_t step) const {
+  if (step <= begin) return first;
+  if (step >= end) return last;
+  const double p = double(step - begin) / double(end - begin);
+  switch (curve) {
+    case DensityCurve::Linear:
+      return first + (last - first) * p;
+    case DensityCurve::Cubic:
+      return last + (first - last) * std::pow(1 - p, 3);
+    case DensityCurve::Exponential:
+      return first * std::pow(last / first, p);
+  }
+  return last;
+}
+
+void check(const DensitySchedule& s, const RewireSchedule& rewires) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorCode::InvalidArgument, "schedule of densities: " + what);
+  };
+  for (const auto& [name, density] : {std::pair("first", s.first), std::pair("last", s.last)})
+    if (!(density > 0 && density <= 1))
+      refuse(fmt::format("{} is {}; it must be above 0 and at most 1", name, density));
+  if (s.begin < 0) refuse(fmt::format("begin is {}; it must be at least 0", s.begin));
+  if (s.end <= s.begin)
+    refuse(fmt::format("end is {} and begin {}; end must be above begin", s.end, s.begin));
+  const std::int64_t last_rewire = rewires.end / rewires.every * rewires.every;
+  if (last_rewire < std::max(s.end, rewires.begin))
+    refuse(
+        fmt::format("end is {}, but the last rewire is at step {}, so the density {} would not "
+                    "be reached; rewire more often or longer, or let the schedule end earlier",
+                    s.end, last_rewire, s.last));
 }
 
 std::int64_t blocks_to_drop(double fraction, std::int64_t blocks) {

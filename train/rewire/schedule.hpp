@@ -35,6 +35,36 @@ struct RewireSchedule {
 // not 0.
 void check(const RewireSchedule& schedule);
 
+// Curves of a density from its first to its last value. p rises from 0 to 1 between them.
+enum class DensityCurve {
+  Linear,      // first + (last - first) * p
+  Cubic,       // last + (first - last) * (1 - p)^3
+  Exponential  // first * (last / first)^p: each rewire removes the same share
+};
+
+// Returns "linear", "cubic" or "exponential".
+const char* to_string(DensityCurve curve);
+
+// A density that changes during a run: the steps at which a pattern is rewired take it from `first`
+// to `last`, downwards or upwards.
+// Example: {.last = 1.0 / 64, .end = 2000, .curve = DensityCurve::Linear}.at(1000) is 0.5078125.
+struct DensitySchedule {
+  double first = 1, last = 0.1;  // above 0, at most 1
+  std::int64_t begin = 0;        // the density is `first` up to this step; at least 0
+  std::int64_t end = 0;          // and `last` from this step on; above begin
+  DensityCurve curve = DensityCurve::Cubic;
+
+  // Returns the density of a step, counted from 1.
+  double at(std::int64_t step) const;
+
+  friend bool operator==(const DensitySchedule&, const DensitySchedule&) = default;
+};
+
+// Throws Error{InvalidArgument}, which names the field, its value and its range, for a number
+// outside the ranges above, and if `rewires` has no step from the end of the densities on, at which
+// the last density would be reached.
+void check(const DensitySchedule& schedule, const RewireSchedule& rewires);
+
 // Returns trunc(fraction * blocks), the number of blocks that a rewire drops. O(1).
 std::int64_t blocks_to_drop(double fraction, std::int64_t blocks);
 

@@ -12,11 +12,13 @@ sparsify(model) swaps the linear layers and attention blocks of a model, densify
 
 from tessera.torch._attention import SparseAttention
 from tessera.torch._linear import SparseLinear
-from tessera.torch._rewiring import SET, Change, RigL, Rewiring, Sampled, Static, erk
+from tessera.torch._rewiring import SET, Change, Density, Prune, RigL, Rewiring, Sampled, Static, TopK, erk
 from tessera.torch._sparsify import Swap, SwapTable, densify, parameter_groups, sparsify
 
 __all__ = [
     "Change",
+    "Density",
+    "Prune",
     "RigL",
     "Rewiring",
     "SET",
@@ -26,6 +28,7 @@ __all__ = [
     "Static",
     "Swap",
     "SwapTable",
+    "TopK",
     "densify",
     "erk",
     "parameter_groups",

@@ -16,6 +16,7 @@ from tessera._options import MOST_SIZE, block_shape, require_one_of, thread_coun
 from tessera._weights import index_array
 from tessera.torch import _patterns as patterns
 from tessera.torch._operator import is_traced, traced_product
+from tessera.torch._optimisers import rule_of
 from tessera.torch._passes import Passes, Product
 from tessera.torch._tensors import FLOATS, Seen, Weight, autocast_dtype, operand_dtype, require_plain
 
@@ -33,6 +34,8 @@ class SparseLinear(Passes, nn.Module):
               the speed of a dense layer, for checks such as torch.autograd.gradcheck
     threads   threads of a pass; 0: one for each core
     batch     the batch that the layer is cut for; any other one works as well
+    min_per_neuron  blocks that each row and column of blocks has at least in the first pattern
+    constant_fan_in  True: each row of blocks has as many as the others in the first pattern
     activation  "relu" applies it in the same pass, and its derivative in the backward pass; "none"
 
     values    nn.Parameter [nnz], float32, in the order of a CSR matrix (BSR for blocks)
@@ -63,6 +66,8 @@ class SparseLinear(Passes, nn.Module):
         batch: int = 128,
         activation: str | None = "none",
         device: Any = None,
+        min_per_neuron: int = 0,
+        constant_fan_in: bool = False,
     ) -> None:
         super().__init__()
         if device is not None and torch.device(device).type != "cpu":
@@ -76,7 +81,9 @@ class SparseLinear(Passes, nn.Module):
         self.batch = whole_number("batch", batch, 1, MOST_SIZE)
         share = patterns.share_of(density, sparsity, 0.1)
         assert share is not None
-        indptr, indices, count = patterns.drawn(self.out_features, self.in_features, self.block, share)
+        indptr, indices, count = patterns.drawn(
+            self.out_features, self.in_features, self.block, share, whole_number("min_per_neuron", min_per_neuron, 0), bool(constant_fan_in)
+        )
         self.register_buffer("indptr", indptr)
         self.register_buffer("indices", indices)
         kind = torch.float64 if self.dtype == torch.float64 else torch.float32
@@ -173,27 +180,40 @@ class SparseLinear(Passes, nn.Module):
     def _take(self, arrays: Any, values: Tensor) -> None:
         """Take another pattern with its values; the parameter stays the same object."""
         self.indptr, self.indices = torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1])
-        self.values.data = values.to(self.values.dtype)
+        kind = self.values.dtype
+        if values.numel() != self.values.numel():
+            # A graph that is alive, such as that of the last loss, holds the node that adds up the gradients of the old
+            # length. torch makes another one for another type.
+            self.values.data = torch.empty(0, dtype=torch.float32 if kind == torch.float64 else torch.float64)
+        self.values.data = values.to(kind)
         self.values.grad = None
         self._changes += 1
         self.refresh()
 
     def rewire(self, optimiser: torch.optim.Optimizer | None, method: str, **options: Any) -> NDArray[np.int64]:
-        """Change the pattern by a method of ts.Layer.rewire, and move the optimiser's slots along.
+        """Change the pattern by a method of ts.Layer.rewire, or "top-k", and move the optimiser's slots along.
 
-        Every slot of one dimension that is as long as the values is carried, new places are 0. Return what
-        ts.Layer.rewire returns.
+        Every slot of one dimension that is as long as the values is carried, new places are 0, or those of their first
+        step with "top-k", for which the optimiser has just made its step. Return what ts.Layer.rewire returns.
         """
         layer, made = self._current_layer(), self._made
         area = self.block[0] * self.block[1]
         count = self.values.numel()
-        origin = layer.rewire(method, **options)
+        if method == "top-k":
+            rule = rule_of(optimiser, self.values)
+            origin, first = layer._rewired(method, rule=rule[:3], **options)
+        else:
+            origin, rule, first = layer.rewire(method, **options), None, []
         indptr, indices, data = layer._arrays()
 
         slots: dict[str, Any] = dict(optimiser.state.get(self.values, {})) if optimiser else {}
         for name, slot in slots.items():
             if isinstance(slot, Tensor) and slot.dim() == 1 and slot.numel() == count and count:
                 optimiser.state[self.values][name] = patterns.carried(slot, origin, area)  # type: ignore[union-attr]
+        new = torch.from_numpy(np.flatnonzero(origin < 0))
+        for name, numbers in zip(rule.slots if rule else (), first):
+            slot = optimiser.state[self.values][name]  # type: ignore[union-attr]
+            slot[new] = torch.from_numpy(numbers).to(slot.dtype)
         self._take((indptr, indices), torch.from_numpy(data).reshape(-1))
         if made is not None and made.layer is layer:  # which has the new pattern
             self._made = made._replace(indptr=Seen(self.indptr), indices=Seen(self.indices))

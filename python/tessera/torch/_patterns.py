@@ -33,10 +33,13 @@ def share_of(density: Any, sparsity: Any, default: float | None = None) -> float
     return share if sparsity is None else 1 - share
 
 
-def drawn(rows: int, cols: int, block: tuple[int, int], density: float) -> tuple[Tensor, Tensor, int]:
-    """Return a random pattern (indptr, indices) by torch's generator, and its number of values."""
+def drawn(rows: int, cols: int, block: tuple[int, int], density: float, least: int = 0, even: bool = False) -> tuple[Tensor, Tensor, int]:
+    """Return a random pattern (indptr, indices) by torch's generator, and its number of values.
+
+    Each row and column of blocks has `least` blocks or more; each row has as many as the others if it is `even`.
+    """
     seed = int(torch.randint(_SEEDS, ()))
-    indptr, indices, data = _core._random_pattern(rows, cols, *block, density, seed)
+    indptr, indices, data = _core._random_pattern(rows, cols, *block, density, seed, least, even)
     return torch.from_numpy(indptr), torch.from_numpy(indices), data.size
 
 

@@ -1,0 +1,192 @@
+#include "tessera/train/rewire/rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/base/random.hpp"
+#include "tessera/host/gradient_panels.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/train/rewire/drop.hpp"
+#include "tessera/train/rewire/internal/best_places.hpp"
+#include "tessera/train/rewire/internal/scores.hpp"
+
+namespace tessera::train {
+namespace {
+
+using internal::Candidate;
+using sparse::BlockAt;
+using sparse::Csr;
+
+std::int64_t stored_in(const Csr<float>& m, std::int64_t row) {
+  return m.row_begin[std::size_t(row) + 1] - m.row_begin[std::size_t(row)];
+}
+
+// `most(row)` is the largest number that a row may have.
+template <class Most>
+void check_rows(const Csr<float>& m, std::span<const std::int64_t> per_row, const char* what,
+                std::string_view name, Most&& most) {
+  if (std::ssize(per_row) != m.block_rows())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} row by row: {}: {} numbers for {} rows of blocks", what, name,
+                            per_row.size(), m.block_rows()));
+  for (std::int64_t row = 0; row < m.block_rows(); ++row)
+    if (per_row[std::size_t(row)] < 0 || per_row[std::size_t(row)] > most(row))
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("{} row by row: {}: {} blocks in row {}; the number must be in 0..{}",
+                              what, name, per_row[std::size_t(row)], row, most(row)));
+}
+
+void check_growth(const Csr<float>& taken, std::span<const std::int64_t> per_row,
+                  std::string_view name) {
+  check_rows(taken, per_row, "growth", name,
+             [&](std::int64_t row) { return taken.block_cols() - stored_in(taken, row); });
+}
+
+// Returns the columns of a row that are free, ascending.
+std::vector<std::int32_t> free_columns(const Csr<float>& taken, std::int32_t row) {
+  std::vector<std::int32_t> free;
+  auto next = taken.row_begin[std::size_t(row)];
+  for (std::int32_t col = 0; col < taken.block_cols(); ++col)
+    if (next < taken.row_begin[std::size_t(row) + 1] && taken.col[std::size_t(next)] == col)
+      ++next;
+    else
+      free.push_back(col);
+  return free;
+}
+
+// The places of largest gradient of some rows of blocks, whose gradients a panel has.
+class RowSearch {
+ public:
+  RowSearch(const Csr<float>& taken, std::span<const std::int64_t> per_row, Pool pool)
+      : taken_(taken),
+        per_row_(per_row),
+        pool_(pool),
+        found_(per_row.size()),
+        bad_(per_row.size()) {}
+
+  // Rows of different panels may be searched at the same time.
+  void search(Range rows, MatrixView<const float> panel) {
+    const BlockShape block = taken_.block;
+    for (std::int64_t r = 0; r < panel.rows; r += block.rows) {
+      const auto row = static_cast<std::int32_t>((rows.begin + r) / block.rows);
+      search_row(row, panel.sub({r, std::min(r + block.rows, panel.rows)}, {0, panel.cols}));
+    }
+  }
+
+  std::vector<BlockAt> places(std::string_view name) const {
+    std::vector<BlockAt> all;
+    for (std::size_t row = 0; row < found_.size(); ++row) {
+      if (bad_[row]) internal::refuse_score({std::int32_t(row), *bad_[row]}, name);
+      for (const std::int32_t col : found_[row]) all.push_back({std::int32_t(row), col});
+    }
+    return all;
+  }
+
+ private:
+  void search_row(std::int32_t row, MatrixView<const float> gradients) {
+    const BlockShape block = taken_.block;
+    std::vector<Candidate> candidates;
+    for (const std::int32_t col : free_columns(taken_, row)) {
+      const std::int64_t first = col * block.cols;
+      const float score = internal::score_of(
+          gradients.sub({0, gradients.rows}, {std::min(first, gradients.cols),
+                                              std::min(first + block.cols, gradients.cols)}),
+          block, pool_);
+      if (!(score <= internal::kLargestScore)) {
+        bad_[std::size_t(row)] = col;
+        return;
+      }
+      candidates.push_back({score, {row, col}});
+    }
+    const auto count = per_row_[std::size_t(row)];
+    std::partial_sort(candidates.begin(), candidates.begin() + count, candidates.end(),
+                      [](const Candidate& a, const Candidate& b) {
+                        return a.score != b.score ? a.score > b.score : a.at < b.at;
+                      });
+    std::vector<std::int32_t>& found = found_[std::size_t(row)];
+    for (std::int64_t i = 0; i < count; ++i) found.push_back(candidates[std::size_t(i)].at.col);
+    std::sort(found.begin(), found.end());
+  }
+
+  const Csr<float>& taken_;
+  std::span<const std::int64_t> per_row_;
+  Pool pool_;
+  std::vector<std::vector<std::int32_t>> found_;
+  std::vector<std::optional<std::int32_t>> bad_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> even_rows(std::int64_t blocks, std::int64_t block_rows) {
+  std::vector<std::int64_t> rows(std::size_t(block_rows), blocks / block_rows);
+  for (std::int64_t row = 0; row < blocks % block_rows; ++row) ++rows[std::size_t(row)];
+  return rows;
+}
+
+Csr<float> random_even_rows(std::int64_t rows, std::int64_t cols, BlockShape block,
+                            std::int64_t blocks, std::uint64_t seed) {
+  Csr<float> m = sparse::random_pattern(rows, cols, block, 0, seed);
+  const std::vector<BlockAt> places = random_of_rows(m, even_rows(blocks, m.block_rows()), seed);
+  return sparse::with_change(m, {{}, places});
+}
+
+std::vector<BlockAt> smallest_of_rows(const Csr<float>& weights,
+                                      std::span<const std::int64_t> per_row,
+                                      std::string_view name) {
+  check_rows(weights, per_row, "drop", name,
+             [&](std::int64_t row) { return stored_in(weights, row); });
+  std::vector<BlockAt> dropped;
+  for (std::int32_t row = 0; row < weights.block_rows(); ++row) {
+    const std::int64_t first = weights.row_begin[std::size_t(row)],
+                       end = weights.row_begin[std::size_t(row) + 1], area = weights.block.area();
+    const Csr<float> one{
+        weights.block.rows,
+        weights.cols,
+        weights.block,
+        {0, end - first},
+        {weights.col.begin() + first, weights.col.begin() + end},
+        {weights.values.begin() + first * area, weights.values.begin() + end * area}};
+    for (const BlockAt at : smallest_blocks(one, per_row[std::size_t(row)], name))
+      dropped.push_back({row, at.col});
+  }
+  return dropped;
+}
+
+std::vector<BlockAt> largest_of_rows(const Csr<float>& taken,
+                                     std::span<const GradientBatch> batches,
+                                     std::span<const std::int64_t> per_row, Pool pool,
+                                     Executor& executor, std::string_view name) {
+  check_growth(taken, per_row, name);
+  internal::check_batches(taken, batches, name);
+  constexpr std::int64_t kElements = std::int64_t{1} << 18;  // of a panel of 1 MiB
+  const std::int64_t height = taken.block.rows;
+  const std::int64_t rows =
+      std::max(height, kElements / std::max<std::int64_t>(taken.cols, 1) / height * height);
+  RowSearch search(taken, per_row, pool);
+  host::for_each_gradient_panel({rows, taken.cols}, batches, executor,
+                                [&](const host::PanelAt& at, MatrixView<const float> panel) {
+                                  search.search(at.rows, panel);
+                                });
+  return search.places(name);
+}
+
+std::vector<BlockAt> random_of_rows(const Csr<float>& taken, std::span<const std::int64_t> per_row,
+                                    std::uint64_t seed, std::string_view name) {
+  check_growth(taken, per_row, name);
+  Random random(seed);
+  std::vector<BlockAt> places;
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row) {
+    const std::vector<std::int32_t> free = free_columns(taken, row);
+    for (const std::int64_t i :
+         sparse::random_choice(std::ssize(free), per_row[std::size_t(row)], random.bits()))
+      places.push_back({row, free[std::size_t(i)]});
+  }
+  return places;
+}
+
+}  // namespace tessera::train
