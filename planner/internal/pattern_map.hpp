@@ -14,7 +14,7 @@ struct FullestCell {
   double blocks = 0;
   double spread = 0;  // standard deviation of the blocks in bins that edges of cells cut; 0 if a
                       // bin is one block of the statistics, whose parts are known
-  double most = 0;  // upper bound: all blocks of every bin that the cell touches
+  double most = 0;    // upper bound: all blocks of every bin that the cell touches
 };
 
 // Finds the fullest cell of any cut from the map in pattern statistics. An object keeps its
