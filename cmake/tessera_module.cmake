@@ -116,7 +116,7 @@ function(tessera_module name)
   if(NOT name STREQUAL codelets)  # its kernels are many instances of few sources
     if(TESSERA_GROUPED)
       # g++ warns of members whose type is in an anonymous namespace of a source it takes for a header.
-      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
       target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
     if(TESSERA_FUZZ)  # counts the edges that an input reaches
@@ -223,7 +223,7 @@ function(tessera_tests name)
     tessera_share_test_headers(${target})
     # Most of the time of a test goes into reading headers. Helpers of tests are in anonymous namespaces, so two
     # sources of a group must not give one name to different things.
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
   if(TESSERA_SANITIZE)  # starting an instrumented program takes longer than most tests
