@@ -9,7 +9,7 @@
 namespace tessera::planner {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 double percent_of(Cycles part, Cycles whole) {
   return whole.value == 0 ? 0 : 100 * double(part.value) / double(whole.value);
@@ -87,7 +87,7 @@ std::string to_text(const StaticExplanation& explanation, const StaticPlanResult
 }
 
 std::string to_json(const StaticExplanation& answer, const StaticPlanResult& result) {
-  Json next = Json::array();
+  OrderedJson next = OrderedJson::array();
   for (const StaticRunnerUp& r : result.runner_ups)
     next.push_back({{"z_parts", r.z_parts},
                     {"bands", r.bands},
@@ -95,13 +95,13 @@ std::string to_json(const StaticExplanation& answer, const StaticPlanResult& res
                     {"runs", to_string(r.runs)},
                     {"cycles", r.cycles.value},
                     {"temp_bytes", r.temp.value}});
-  Json json{{"bounds",
-             {{"kernel", answer.bounds.kernel.value},
-              {"bytes", answer.bounds.bytes.value},
-              {"waiting", answer.bounds.waiting.value}}},
-            {"counted_cuts", result.evaluations},
-            {"runner_ups", std::move(next)},
-            {"poplibs", nullptr}};
+  OrderedJson json{{"bounds",
+                    {{"kernel", answer.bounds.kernel.value},
+                     {"bytes", answer.bounds.bytes.value},
+                     {"waiting", answer.bounds.waiting.value}}},
+                   {"counted_cuts", result.evaluations},
+                   {"runner_ups", std::move(next)},
+                   {"poplibs", nullptr}};
   if (answer.popsparse)
     json["poplibs"] = {{"z_parts", answer.popsparse_plan->z_parts},
                        {"bands", answer.popsparse_plan->bands.size() - 1},

@@ -14,7 +14,7 @@ namespace tessera::report {
 namespace {
 
 using planner::NetworkWork;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // The dense plans of the layers; layers with equal problems share one.
 class DensePlans {
@@ -84,20 +84,22 @@ std::string DenseNetwork::to_text() const {
 
 std::string DenseNetwork::to_json() const {
   const auto dense_or_null = [&](Cycles cycles) {
-    return does_not_fit.empty() ? Json(cycles.value) : Json();
+    return does_not_fit.empty() ? OrderedJson(cycles.value) : OrderedJson();
   };
-  Json list = Json::array();
+  OrderedJson list = OrderedJson::array();
   for (const Work& one : work)
-    list.push_back({{"layer", serves_all(one.work) ? Json("all") : Json(one.layer + 1)},
-                    {"work", to_string(one.work)},
-                    {"cycles", one.sparse.value},
-                    {"dense_cycles", dense_or_null(one.dense)}});
-  return Json({{"text", to_text()},
-               {"cycles", sparse.value},
-               {"dense_cycles", dense_or_null(dense)},
-               {"does_not_fit", does_not_fit.empty() ? Json() : Json(does_not_fit)},
-               {"dense_tile_bytes", resident.value},
-               {"work", std::move(list)}})
+    list.push_back(
+        {{"layer", serves_all(one.work) ? OrderedJson("all") : OrderedJson(one.layer + 1)},
+         {"work", to_string(one.work)},
+         {"cycles", one.sparse.value},
+         {"dense_cycles", dense_or_null(one.dense)}});
+  return OrderedJson(
+             {{"text", to_text()},
+              {"cycles", sparse.value},
+              {"dense_cycles", dense_or_null(dense)},
+              {"does_not_fit", does_not_fit.empty() ? OrderedJson() : OrderedJson(does_not_fit)},
+              {"dense_tile_bytes", resident.value},
+              {"work", std::move(list)}})
       .dump();
 }
 

@@ -13,7 +13,7 @@
 namespace tessera::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using planner::NetworkWork;
 
 std::vector<NetworkReport::Line> lines_of(const planner::NetworkPlan& plan,
@@ -41,8 +41,8 @@ std::vector<NetworkReport::Line> lines_of(const planner::NetworkPlan& plan,
 }
 
 // The layers as the file describes them, with the parts into which the plan cuts each.
-Json layers_json(const NetworkReport& run) {
-  Json layers = Json::array();
+OrderedJson layers_json(const NetworkReport& run) {
+  OrderedJson layers = OrderedJson::array();
   for (std::size_t l = 0; l < run.spec.layers.size(); ++l) {
     const planner::NetworkLayer& layer = run.spec.layers[l];
     const planner::Plan& plan = run.plan.plans[l];
@@ -105,37 +105,39 @@ std::string to_csv(const NetworkReport& run) {
 }
 
 std::string to_json(const NetworkReport& run, const std::string& more) {
-  Json work = Json::array(), losses = run.losses;
+  OrderedJson work = OrderedJson::array(), losses = run.losses;
   for (const NetworkReport::Line& line : run.lines)
-    work.push_back({{"layer", serves_all(line.work) ? Json("all") : Json(line.layer + 1)},
-                    {"work", to_string(line.work)},
-                    {"planned_cycles", line.planned.value},
-                    {"cycles", line.cycles.value},
-                    {"moved_bytes", line.moved.value}});
-  Json json = Json::parse(document_head("network", /*is_complete=*/true));
-  json.update(Json{{"machine", run.machine.name},
-                   {"tiles", run.machine.tiles},
-                   {"layers", run.spec.layers.size()},
-                   {"batch", run.spec.batch},
-                   {"data_type", tessera::to_string(run.spec.data_type)},
-                   {"loss", run.spec.loss ? Json(codelets::to_string(*run.spec.loss)) : Json()},
-                   {"planned_cycles", planned_cycles(run).value},
-                   {"planned_without_weights_cycles", run.plan.cycles.value},
-                   {"cycles", run.cycles.value},
-                   {"microseconds", run.microseconds()},
-                   {"moved_bytes", run.moved.value},
-                   {"layer_by_layer_cycles", run.plan.layer_by_layer.value},
-                   {"cheapest_plans_cycles", run.plan.cheapest_of_each.value},
-                   {"layer_by_layer_fits", run.plan.layer_by_layer_fits},
-                   {"planned_tile_bytes", run.plan.memory.value},
-                   {"tile_bytes", run.high_water.value},
-                   {"tile_memory", run.machine.tile_memory.value},
-                   {"losses", std::move(losses)},
-                   {"work", std::move(work)},
-                   {"layer_list", layers_json(run)},
-                   {"verdict", Json::parse(run.dense.to_json())}});
-  json.update(Json::parse(more));
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    work.push_back(
+        {{"layer", serves_all(line.work) ? OrderedJson("all") : OrderedJson(line.layer + 1)},
+         {"work", to_string(line.work)},
+         {"planned_cycles", line.planned.value},
+         {"cycles", line.cycles.value},
+         {"moved_bytes", line.moved.value}});
+  OrderedJson json = OrderedJson::parse(document_head("network", /*is_complete=*/true));
+  json.update(OrderedJson{
+      {"machine", run.machine.name},
+      {"tiles", run.machine.tiles},
+      {"layers", run.spec.layers.size()},
+      {"batch", run.spec.batch},
+      {"data_type", tessera::to_string(run.spec.data_type)},
+      {"loss", run.spec.loss ? OrderedJson(codelets::to_string(*run.spec.loss)) : OrderedJson()},
+      {"planned_cycles", planned_cycles(run).value},
+      {"planned_without_weights_cycles", run.plan.cycles.value},
+      {"cycles", run.cycles.value},
+      {"microseconds", run.microseconds()},
+      {"moved_bytes", run.moved.value},
+      {"layer_by_layer_cycles", run.plan.layer_by_layer.value},
+      {"cheapest_plans_cycles", run.plan.cheapest_of_each.value},
+      {"layer_by_layer_fits", run.plan.layer_by_layer_fits},
+      {"planned_tile_bytes", run.plan.memory.value},
+      {"tile_bytes", run.high_water.value},
+      {"tile_memory", run.machine.tile_memory.value},
+      {"losses", std::move(losses)},
+      {"work", std::move(work)},
+      {"layer_list", layers_json(run)},
+      {"verdict", OrderedJson::parse(run.dense.to_json())}});
+  json.update(OrderedJson::parse(more));
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::string to_text(const NetworkReport& run) {

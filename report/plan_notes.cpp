@@ -5,7 +5,7 @@
 namespace tessera::report {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kRelaxation = "relaxation";
 constexpr const char* kExplanation = "explanation";
@@ -18,16 +18,16 @@ std::string with_notes(const std::string& plan_json, const PlanNotes& notes) {
   if (notes.relaxation.empty() && notes.explanation.empty() && notes.block_choice.empty() &&
       notes.verdict.empty())
     return plan_json;
-  Json document = Json::parse(plan_json);
+  OrderedJson document = OrderedJson::parse(plan_json);
   if (!notes.relaxation.empty()) document[kRelaxation] = notes.relaxation;
-  if (!notes.explanation.empty()) document[kExplanation] = Json::parse(notes.explanation);
+  if (!notes.explanation.empty()) document[kExplanation] = OrderedJson::parse(notes.explanation);
   if (!notes.block_choice.empty()) document[kBlockChoice] = notes.block_choice;
-  if (!notes.verdict.empty()) document[kVerdict] = Json::parse(notes.verdict);
+  if (!notes.verdict.empty()) document[kVerdict] = OrderedJson::parse(notes.verdict);
   return document.dump(2) + "\n";
 }
 
 std::string without_notes(std::string text) {
-  Json document = Json::parse(text, nullptr, false);
+  OrderedJson document = OrderedJson::parse(text, nullptr, false);
   if (!document.is_object()) return text;
   std::size_t noted = 0;
   for (const char* note : {kRelaxation, kExplanation, kBlockChoice, kVerdict})
