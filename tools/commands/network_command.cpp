@@ -11,9 +11,8 @@
 namespace tessera::tools {
 
 void add_network_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand("network",
-                                         "Plans a network of sparse and dense layers together and "
-                                         "runs it as one program, or runs it here.");
+  CLI::App* command = app.add_subcommand(
+      "network", "Plans the layers of a network together and runs it as one program, or here.");
   command->footer(std::string(kExitCodes) +
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();

@@ -17,7 +17,6 @@
 #include "tessera/tools/commands/network_weights.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/progress.hpp"
-#include "tessera/tools/options/study_output.hpp"
 #include "tessera/tools/page/report_page.hpp"
 #include "tessera/train/pattern_update.hpp"
 

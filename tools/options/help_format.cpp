@@ -22,25 +22,22 @@ struct Group {
 constexpr Group kGroups[] = {
     {"Layer",
      " matrix buckets input-size output-size density sparsity-factor sparsity batch-size "
-     "block-size "
-     "block-rows block-cols groups single-phase data-type partials-type weighted-area-begin "
-     "weighted-area-end weighted-area-weighting seed over values table input output-gradient "
-     "value-range sum-duplicates "},
+     "block-size block-rows block-cols groups single-phase data-type partials-type "
+     "weighted-area-begin weighted-area-end weighted-area-weighting seed over values table "
+     "input output-gradient value-range sum-duplicates "},
     {"Machine", " machine tiles-per-ipu threads dense "},
     {"Planner", " matmul-options plan-constraints plan-cache plan on-no-fit cost-model "},
     {"Output",
-     " json csv html output output-dir save-buckets profile-dir trace trace-tiles explain quiet "
-     "verbose "
-     "report-plan report-total-cycle-counts report-dense-gradw-serial-splits report-tiles "
-     "profile "}};
+     " json csv html output output-dir save-buckets profile-dir trace trace-tiles explain "
+     "quiet verbose report-plan report-total-cycle-counts report-dense-gradw-serial-splits "
+     "report-tiles profile "}};
 
 // The options that people use, which help shows of commands that have many.
 constexpr std::string_view kUsual =
     " matrix input-size output-size density batch-size block-size single-phase data-type machine "
     "threads static plan explain json csv html output-dir quiet output table over values devices "
-    "tensor "
-    "m k n transpose-lhs transpose-rhs dense-sparse layers method epochs learning-rate block seed "
-    "checkpoint resume beside-dense steps help help-all version config ";
+    "tensor m k n transpose-lhs transpose-rhs dense-sparse layers method epochs learning-rate "
+    "block seed checkpoint resume beside-dense steps help help-all version config ";
 constexpr std::size_t kFew = 14;
 
 bool has_name(std::string_view names, const CLI::Option& option) {

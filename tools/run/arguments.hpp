@@ -52,9 +52,9 @@ struct Arguments : LayerArguments {
   std::optional<std::int64_t> static_parts, static_bands;  // that its plan must have
   bool is_block_mask = false;  // `matrix` is a text of 0 and 1, an entry for each block
   bool is_mask_transposed = false;
-  std::string mask_out;  // path for the mask of the weights; empty: none
-  std::optional<SpillChoice> spilling;                     // no value: not given, FewestSteps
-  std::uint64_t seed = 1;  // --variable-seed takes it from the clock
+  std::string mask_out;                 // path for the mask of the weights; empty: none
+  std::optional<SpillChoice> spilling;  // no value: not given, FewestSteps
+  std::uint64_t seed = 1;               // --variable-seed takes it from the clock
   StopAfter stop = StopAfter::Checks;
   bool isolate = false;         // ExchangeMode::Isolate instead of Share
   int threads = 0;              // of this computer; 0: all
