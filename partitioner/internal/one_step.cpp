@@ -36,9 +36,9 @@ class Rings {
  private:
   // Returns false if a cell would have to send more than it may.
   bool settle_ring() {
-    constexpr int kRounds = 3;
+    constexpr int kMostRounds = 3;
     std::int64_t came = 0;
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kMostRounds; ++round) {
       bool raised = false;
       for (const std::size_t at : ring_) {
         const std::int64_t blocks = transport_.blocks[at], most = transport_.most_in_one[at];
