@@ -69,19 +69,6 @@ Problem layer_of(const MatMulProblem& p) {
           .grad_a = p.also_transposed};
 }
 
-MatMulProblem matmul_of(const Problem& layer) {
-  const Dims& size = layer.size;
-  return {.groups = size.g,
-          .m = size.x,
-          .k = size.y,
-          .n = size.z,
-          .block = layer.block,
-          .density = layer.density,
-          .data_type = layer.data_type,
-          .partials_type = layer.partials_type,
-          .also_transposed = layer.grad_a};
-}
-
 MatrixShape sparse_shape(const MatMulProblem& p) {
   return is_left(p) ? stored({p.m, p.k}, p.transpose_lhs) : stored({p.k, p.n}, p.transpose_rhs);
 }

@@ -60,9 +60,6 @@ MatMulProblem with_non_zeros(MatMulProblem problem, std::int64_t non_zeros);
 // Returns the layer whose Fwd is the product and whose GradA is the product of `also_transposed`.
 Problem layer_of(const MatMulProblem& problem);
 
-// Returns the product that is the Fwd of a layer, with a sparse left operand and no transposes.
-MatMulProblem matmul_of(const Problem& layer);
-
 // Return the shapes of a group's matrices as the caller stores them. `transposed` is true for the
 // product of `also_transposed`, whose sparse operand is the same.
 MatrixShape sparse_shape(const MatMulProblem& problem);

@@ -174,7 +174,7 @@ function(tessera_install)
   install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
     ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake DESTINATION ${package})
   install(FILES ${PROJECT_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-  install(FILES docs/report.schema.json docs/host_plan.schema.json LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
+  install(FILES docs/report.schema.json docs/host_plan.schema.json docs/study.schema.json LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
   # The pages and what they tell to run, in the folders of the tree, so that the links between them hold.
   install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
   install(DIRECTORY bench/results DESTINATION ${CMAKE_INSTALL_DOCDIR}/bench)

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/overlap.hpp"
@@ -331,6 +332,7 @@ template <class T>
 bool DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                               const host::GradAOptions<T>& after, const verify::RunOptions& options,
                               PassTimes& times) {
+  const DefaultFloatMode mode;
   State& state = *state_;
   state.check_operand("grad_a", "q_grad", q_grad, state.outputs, q_grad.cols);
   state.check_operand("grad_a", "s_grad", s_grad, state.inputs, q_grad.cols);
@@ -360,6 +362,7 @@ template <class T>
 bool DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                               std::span<float> gradients, host::Accumulate accumulate,
                               const verify::RunOptions& options, PassTimes& times) {
+  const DefaultFloatMode mode;
   State& state = *state_;
   state.check_operand("grad_w", "q_grad", q_grad, state.outputs, s.cols);
   state.check_operand("grad_w", "s", s, state.inputs, s.cols);

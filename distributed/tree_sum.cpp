@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "tessera/base/float_mode.hpp"
+
 namespace tessera::distributed {
 namespace {
 
@@ -65,6 +67,7 @@ void TreeSum::push(std::vector<Subtree>& subtrees, Subtree next, Pool& pool) {
 }
 
 void TreeSum::add(std::span<const float> leaf) {
+  const DefaultFloatMode mode;
   check_length(leaf.size());
   if (next_ == own_.end)
     throw Error(ErrorCode::InvalidArgument,
@@ -116,6 +119,7 @@ void TreeSum::add_parts(std::span<const Part> parts, std::span<float> sum) {
 }
 
 void TreeSum::finish(std::span<float> sum) {
+  const DefaultFloatMode mode;
   check_length(sum.size());
   if (next_ != own_.end)
     throw Error(ErrorCode::InvalidArgument,

@@ -1,7 +1,12 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
@@ -124,6 +129,65 @@ HostRates measure_host_rates() {
   measure_kernels<Half>(rates);
   measure_dense<float>(rates);
   measure_dense<Half>(rates);
+  return rates;
+}
+
+namespace {
+
+// Calls use(name, figure) for every figure of which more is better.
+template <class Rates, class Use>
+void each_rate(Rates& rates, const Use& use) {
+  use("the peak", rates.peak_flops);
+  use("reads of L1", rates.l1_bytes_per_second);
+  use("reads of L2", rates.l2_bytes_per_second);
+  use("reads of memory", rates.memory_bytes_per_second);
+  for (auto& k : rates.kernels)
+    use(fmt::format("{}, {}, {}x{} blocks, batch {}", to_string(k.pass), tessera::to_string(k.type),
+                    k.block, k.block, k.z),
+        k.flops);
+  for (auto& d : rates.dense)
+    use(fmt::format("{}, {}, dense, batch {}", to_string(d.pass), tessera::to_string(d.type), d.z),
+        d.flops);
+}
+
+// The best and the second best figure of a rate so far.
+struct BestOfRounds {
+  std::string name;
+  double first = 0, second = 0;
+
+  bool is_settled() const {
+    constexpr double kSpread = 0.2;
+    return first > 0 && first - second <= kSpread * first;
+  }
+};
+
+}  // namespace
+
+HostRates measure_settled_rates(const std::function<HostRates()>& measure, int most) {
+  std::vector<BestOfRounds> best;
+  HostRates rates;
+  auto unsettled = best.cend();
+  for (int round = 0; round < most; ++round) {
+    rates = measure();
+    std::size_t at = 0;
+    each_rate(rates, [&](const std::string& name, double figure) {
+      if (at == best.size()) best.push_back({name});
+      BestOfRounds& one = best[at++];
+      one.second = std::max(one.second, std::min(figure, one.first));
+      one.first = std::max(figure, one.first);
+    });
+    unsettled = std::ranges::find_if_not(best, &BestOfRounds::is_settled);
+    if (unsettled == best.cend()) break;
+  }
+  if (unsettled != best.cend())
+    throw Error(
+        ErrorCode::CheckFailed,
+        fmt::format("the rate of {} did not settle in {} rounds: the best are {:.3g} and "
+                    "{:.3g} a second, more than 20 % apart; other programs use this computer: "
+                    "end them and run again",
+                    unsettled->name, most, unsettled->first, unsettled->second));
+  std::size_t at = 0;
+  each_rate(rates, [&](const std::string&, double& figure) { figure = best[at++].first; });
   return rates;
 }
 

@@ -108,10 +108,13 @@ void check_complete(const HostRates& rates, const std::string& name) {
     }
 }
 
-FoundRates measured_again(const std::string& path, HostRates rates, const std::string& why) {
-  FoundRates found{std::move(rates), fmt::format("{}: {}; measured again", path, why),
-                   RatesOrigin::Measured};
+// Keeps rates that were measured because of `why`.
+FoundRates measured_now(const std::string& path, HostRates rates, const std::string& why) {
+  FoundRates found{std::move(rates), fmt::format("{}: {}", path, why), RatesOrigin::Measured};
   try {
+    const auto folder = std::filesystem::path(path).parent_path();
+    std::error_code ignored;
+    if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
     write_file(path, to_json(found.rates));
   } catch (const CannotWrite& error) {
     found.note += fmt::format(", and not stored: {}", error.what());
@@ -216,28 +219,35 @@ std::string to_string(RatesOrigin origin) {
   return "?";
 }
 
-FoundRates find_host_rates(const std::string& path, const std::function<HostRates()>& measure) {
-  const std::string model = host::host_cpu_model();
+FoundRates find_host_rates(const std::string& path, const std::function<HostRates()>& measure,
+                           const std::string& model) {
+  const HostRates& usual = default_host_rates();
   std::error_code ignored;
-  if (path.empty() || !std::filesystem::exists(path, ignored))
-    return {
-        default_host_rates(),
-        fmt::format(
-            "using default rates for {}; run tessera machine calibrate to measure this computer",
-            default_host_rates().cpu_model),
-        RatesOrigin::Default};
+  if (path.empty() || !std::filesystem::exists(path, ignored)) {
+    if (path.empty() || usual.cpu_model == model)
+      return {
+          usual,
+          fmt::format("using default rates for {}; run tessera machine calibrate to measure this "
+                      "computer",
+                      usual.cpu_model),
+          RatesOrigin::Default};
+    return measured_now(path, measure(), "measured now, at the first forecast on this computer");
+  }
   HostRates rates;
   try {
     rates = host_rates_from_json(read_file(path), path);
   } catch (const Error&) {
-    return measured_again(path, measure(), "the file is damaged or has another version");
+    return measured_now(path, measure(),
+                        "the file is damaged or has another version; measured again");
   }
   if (rates.cpu_model != model)
-    return measured_again(path, measure(),
-                          fmt::format("measured on another processor, {}", rates.cpu_model));
+    return measured_now(
+        path, measure(),
+        fmt::format("measured on another processor, {}; measured again", rates.cpu_model));
   if (rates.dense_kernel != dense_kernel_name())
-    return measured_again(
-        path, measure(), fmt::format("measured with another dense kernel, {}", rates.dense_kernel));
+    return measured_now(
+        path, measure(),
+        fmt::format("measured with another dense kernel, {}; measured again", rates.dense_kernel));
   return {rates, "", RatesOrigin::File};
 }
 

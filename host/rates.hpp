@@ -8,6 +8,7 @@
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/host/cpu.hpp"
 
 namespace tessera::host {
 
@@ -73,6 +74,12 @@ HostRates host_rates_from_json(std::string_view text, std::string_view where);
 // on a busy computer.
 HostRates measure_host_rates();
 
+// Measures this computer 2 to `most` times, until the two best figures of every rate differ by at
+// most 20 %, and returns the best figure of each. Throws Error{CheckFailed}, which names the rate,
+// if one does not settle: other programs use the computer.
+HostRates measure_settled_rates(const std::function<HostRates()>& measure = measure_host_rates,
+                                int most = 6);
+
 // The origin of rates.
 enum class RatesOrigin {
   Default,  // measured on the computer they name, not on this one
@@ -90,11 +97,13 @@ struct FoundRates {
   RatesOrigin origin = RatesOrigin::Default;
 };
 
-// Reads rates from a file. Without a path or without the file it returns the default rates. If the
-// file is damaged, or of another processor, version or dense kernel, it measures new rates and
-// replaces the file; a file that cannot be written is left, and the note says so. The note tells
-// the user why the rates are not those of the file; it is empty if they are.
+// Reads rates from a file. Without the file it returns the default rates if those are of this
+// processor, or if there is no path to keep others at. Else, and if the file is damaged or of
+// another processor, version or dense kernel, it measures new rates once and replaces the file; a
+// file that cannot be written is left, and the note says so. The note tells the user why the rates
+// are not those of the file; it is empty if they are. `model` is the processor's name.
 FoundRates find_host_rates(const std::string& path,
-                           const std::function<HostRates()>& measure = measure_host_rates);
+                           const std::function<HostRates()>& measure = measure_host_rates,
+                           const std::string& model = host_cpu_model());
 
 }  // namespace tessera::host

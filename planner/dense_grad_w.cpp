@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
 
@@ -70,6 +71,7 @@ DenseGradWPlan plan_of(const internal::DenseCase& c, const internal::DenseChoice
 
 DenseGradWResult plan_dense_grad_w(const Problem& problem, const device::Machine& machine,
                                    const DenseGradWOptions& options) {
+  const DefaultFloatMode mode;
   check_search(problem, machine, options);
   const internal::DenseCase c{
       .product = dense_product(problem, Pass::GradW),

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
@@ -126,6 +127,7 @@ const DensePassPlan* DensePlan::find(Pass pass) const {
 
 DensePlanResult plan_dense(const Problem& problem, const device::Machine& machine,
                            const DenseOptions& options) {
+  const DefaultFloatMode mode;
   return internal::plan_dense_below(problem, machine, options, internal::kUnbounded);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/nearest.hpp"
@@ -396,6 +397,7 @@ Explanation explain_dense(const Asked& asked, const Plan& plan) {
 
 Explanation explain(const Problem& problem, const device::Machine& machine, const Options& options,
                     const PatternStats* stats, const Plan& plan) {
+  const DefaultFloatMode mode;
   const Asked asked{problem, machine, options, stats};
   if (!plan.backward.empty()) return explain_two(asked, plan);
   if (plan.dense) return explain_dense(asked, plan);

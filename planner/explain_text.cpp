@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
 
@@ -152,6 +153,7 @@ std::string to_string(LiftedLimit limit) {
 }
 
 std::string to_text(const Explanation& e) {
+  const DefaultFloatMode mode;
   std::string text = fmt::format("plan for {}\nwinner     {} at {}: {} cycles, best of {}\n",
                                  e.request, to_string(e.methods), to_string(e.plan.partition),
                                  e.plan.cost.cycles.value, e.partitions);
@@ -168,6 +170,7 @@ std::string to_text(const Explanation& e) {
 }
 
 std::string to_json(const Explanation& e) {
+  const DefaultFloatMode mode;
   Json json = {{"request", e.request},
                {"methods", to_string(e.methods)},
                {"partition", json_of(e.plan.partition)},

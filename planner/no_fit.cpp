@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
@@ -78,6 +79,7 @@ std::optional<Relaxation> cheapest_own_change(Relaxer& relaxer, Bytes least_temp
 
 NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, const Options& options,
                      const PatternStats* stats) {
+  const DefaultFloatMode mode;
   const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
   const Asked asked{problem, machine, options, stats};
   const Survey survey = survey_of(asked, set.cases);
@@ -110,6 +112,7 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, con
 
 BestEffort plan_best_effort(const Problem& problem, const device::Machine& machine,
                             const Options& options, const PatternStats* stats) {
+  const DefaultFloatMode mode;
   BestEffort effort{plan(problem, machine, options, stats), {}, problem, options};
   if (effort.result.status != PlanStatus::NoPlan) return effort;
   const Asked asked{problem, machine, options, stats};

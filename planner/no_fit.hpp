@@ -149,8 +149,6 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine,
 // Returns the tightest need, the limit of every method and every relaxation, one line each.
 std::string to_text(const NoFit& no_fit);
 
-// Returns the same as JSON: an object with the fields of NoFit in camelCase.
-std::string to_json(const NoFit& no_fit);
 std::ostream& operator<<(std::ostream& out, const NoFit& no_fit);
 
 // The plan of a request or of its cheapest relaxation.

@@ -3,14 +3,10 @@
 #include <ostream>
 
 #include "tessera/base/error.hpp"
-#include "tessera/planner/internal/json_archive.hpp"
 #include "tessera/planner/no_fit.hpp"
 
 namespace tessera::planner {
 namespace {
-
-using internal::Json;
-using internal::json_of;
 
 std::string change_of(const Relaxation& r) {
   switch (r.kind) {
@@ -36,36 +32,6 @@ std::string change_of(const Relaxation& r) {
   assertion_failed("every relaxation has a text", __FILE__, __LINE__);
 }
 
-Json json_of(const TileNeed& t) {
-  return {{"bucketValues", t.values.value}, {"bucketMetaInfo", t.meta_info.value},
-          {"operands", t.operands.value},   {"pass", to_string(t.pass)},
-          {"step", to_string(t.step_term)}, {"stepBytes", t.step.value}};
-}
-
-Json json_of(const Obstacle& o) {
-  Json json = {{"methods", to_string(o.methods)},
-               {"limit", to_string(o.limit)},
-               {"what", o.what},
-               {"needed", o.needed},
-               {"available", o.available}};
-  if (o.limit == LimitKind::Partition) return json;
-  json["partition"] = json_of(o.partition);
-  json["tile"] = json_of(o.tile);
-  return json;
-}
-
-Json json_of(const Relaxation& r) {
-  return {{"kind", to_string(r.kind)},
-          {"tiles", r.tiles},
-          {"batch", r.batch},
-          {"runs", r.runs},
-          {"availableMemoryProportion", r.memory_proportion},
-          {"block", json::List{r.block.rows, r.block.cols}},
-          {"density", r.density},
-          {"cycles", r.cycles.value},
-          {"totalCycles", r.total_cycles.value}};
-}
-
 std::string breakdown(const TileNeed& t) {
   return fmt::format(
       "  on a tile: {} bytes bucket values, {} meta-information, {} operands, {} in {}, {}; {} in "
@@ -75,20 +41,6 @@ std::string breakdown(const TileNeed& t) {
 }
 
 }  // namespace
-
-std::string to_string(LimitKind kind) {
-  switch (kind) {
-    case LimitKind::Partition:
-      return "partition";
-    case LimitKind::Words:
-      return "words";
-    case LimitKind::TemporaryMemory:
-      return "temporary memory";
-    case LimitKind::TileMemory:
-      return "tile memory";
-  }
-  assertion_failed("every limit has a name", __FILE__, __LINE__);
-}
 
 std::string to_string(RelaxationKind kind) {
   switch (kind) {
@@ -160,17 +112,6 @@ std::string to_text(const NoFit& n) {
   for (const RelaxationKind kind : n.no_help)
     text += fmt::format("  {}: no value was found that fits\n", to_string(kind));
   return text;
-}
-
-std::string to_json(const NoFit& n) {
-  Json json = {{"request", n.request}, {"tightest", json_of(n.tightest)}};
-  for (const char* list : {"methods", "relaxations", "noHelp"}) json[list] = json::List();
-  for (const Obstacle& o : n.methods) json["methods"].push_back(json_of(o));
-  for (const Relaxation& r : n.relaxations) json["relaxations"].push_back(json_of(r));
-  for (const RelaxationKind kind : n.no_help) json["noHelp"].push_back(to_string(kind));
-  json["cheapest"] = n.cheapest ? Json(*n.cheapest) : Json(nullptr);
-  json["plansMade"] = n.plans_made;
-  return json.dump(2);
 }
 
 std::ostream& operator<<(std::ostream& out, const NoFit& n) { return out << to_text(n); }

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kMostSearch = std::int64_t{1} << 62;
 constexpr double kMostOversize = 1000;
+constexpr std::int64_t kMostPatterns = 2147483647;
 
 [[noreturn]] void throw_range(const char* key, const std::string& value, const char* range) {
   throw Error(ErrorCode::InvalidArgument,
@@ -33,6 +34,8 @@ void check_options(const Options& options) {
     throw_range("metaInfoBucketOversizeProportion", fmt::format("{}", oversize), "0..1000");
   if (!(options.bucket_confidence >= 0 && options.bucket_confidence < 1))
     throw_range("bucketConfidence", fmt::format("{}", options.bucket_confidence), "[0, 1)");
+  if (options.pattern_count < 1 || options.pattern_count > kMostPatterns)
+    throw_range("patternCount", fmt::format("{}", options.pattern_count), "1..2147483647");
   if (options.search_limit < 1 || options.search_limit > kMostSearch)
     throw_range("searchLimit", fmt::format("{}", options.search_limit), "1..2^62");
   if (!options.enable_structured_rearrangements && options.poplibs_parity)

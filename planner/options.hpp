@@ -15,10 +15,10 @@ struct PlanConstraints {
 
   // False: R is sparse. True: all of R is multiplied, without buckets (Plan::dense); in large
   // blocks if another pin, Options::poplibs_parity or another placement than an even spread asks
-  // for buckets, or if R without buckets does not fit. Open: R is sparse, in large blocks or
-  // without buckets, whichever costs fewer cycles; without buckets in all passes or in none, and
-  // not if buckets are asked for as above or by Options::partitioner_force_bucket_spills. With
-  // poplibs_parity, R is sparse.
+  // for buckets, or if R without buckets costs more cycles or does not fit. Open: R is sparse, in
+  // large blocks or without buckets, whichever costs fewer cycles; without buckets in all passes or
+  // in none, and not if buckets are asked for as above or by
+  // Options::partitioner_force_bucket_spills. With poplibs_parity, R is sparse.
   std::optional<bool> use_dense;
 
   friend bool operator==(const PlanConstraints&, const PlanConstraints&) = default;
@@ -40,6 +40,12 @@ struct Options {
   // PopSparse; an option text that sets the proportion but not the confidence means 0. A spilled
   // block costs every tile a barrier and a visit; capacity costs a few bytes to move.
   double bucket_confidence = 0.999;
+
+  // The number of random patterns, 1 to 2^31 - 1, of which each has tiles like these and all run at
+  // the same time, as the parts of R do on the devices of a pod. Costs are those of the slowest of
+  // all tiles, and buckets have the capacity for the fullest of all cells. Has no effect on a plan
+  // that knows its pattern, nor with poplibs_parity.
+  std::int64_t pattern_count = 1;
 
   // GradA of element-wise layers. True: it reads the forward meta-information transposed. False: it
   // has separate meta-information, which is faster and takes more memory. Open: the cheaper of the
@@ -84,14 +90,14 @@ Options sparse_options();
 // Parses options from JSON text; keys that it lacks keep their values in `base`. `where` names the
 // text in messages.
 // Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, bucketConfidence,
-// sharedBuckets, perPassPlans, enableStructuredRearrangements, operandPlacement ("even-spread",
-// "as-left", "at-home"), partitioner.forceBucketSpills, searchLimit, planConstraints {partition {x,
-// y, z}, exchange {gradWExchangeBuckets}, useDense}, popLibsParity. doGradAPass, doGradWPass and
-// partialsType belong to the problem and are refused here by name. partitioner.optimiseForSpeed
-// must be true and partitioner.useActualWorkerSplitCosts false: that is what the partitioner does,
-// and PopSparse's default. Numbers and switches may also be strings holding them, as PopSparse's
-// own options are. Error{InvalidArgument} names an unknown key, a wrong type, or a value and its
-// legal range.
+// patternCount, sharedBuckets, perPassPlans, enableStructuredRearrangements, operandPlacement
+// ("even-spread", "as-left", "at-home"), partitioner.forceBucketSpills, searchLimit,
+// planConstraints {partition {x, y, z}, exchange {gradWExchangeBuckets}, useDense}, popLibsParity.
+// doGradAPass, doGradWPass and partialsType belong to the problem and are refused here by name.
+// partitioner.optimiseForSpeed must be true and partitioner.useActualWorkerSplitCosts false: that
+// is what the partitioner does, and PopSparse's default. Numbers and switches may also be strings
+// holding them, as PopSparse's own options are. Error{InvalidArgument} names an unknown key, a
+// wrong type, or a value and its legal range.
 Options parse_options(std::string_view json, std::string_view where, const Options& base = {});
 
 // Parses a planConstraints object alone, as the tools take it. Throws Error{InvalidArgument} as

@@ -157,6 +157,7 @@ const OptionKey kOptionKeys[] = {
     {"metaInfoBucketOversizeProportion",
      [](const Entry& e, Options& o) { o.meta_info_bucket_oversize_proportion = read_number(e); }},
     {"bucketConfidence", [](const Entry& e, Options& o) { o.bucket_confidence = read_number(e); }},
+    {"patternCount", [](const Entry& e, Options& o) { o.pattern_count = read_count(e); }},
     {"sharedBuckets", [](const Entry& e, Options& o) { o.shared_buckets = read_bool(e); }},
     {"perPassPlans", read_flag<&Options::per_pass_plans>},
     {"enableStructuredRearrangements", read_flag<&Options::enable_structured_rearrangements>},

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/lower_bound.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
@@ -149,6 +150,7 @@ PlanResult plan_below(const Problem& problem, const device::Machine& machine, Cy
 
 PlanFloor plan_floor(const Problem& problem, const device::Machine& machine, const Options& options,
                      std::int64_t boxes) {
+  const DefaultFloatMode mode;
   refuse_parity(options);
   if (boxes < 1)
     throw Error(ErrorCode::InvalidArgument,

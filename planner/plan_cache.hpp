@@ -16,7 +16,7 @@ namespace tessera::planner {
 // The version of the planner in the keys of stored plans. It is raised with every change after
 // which plan() answers some request differently, so that plans which an older planner stored on
 // disk are not used.
-inline constexpr std::int64_t kPlannerVersion = 6;
+inline constexpr std::int64_t kPlannerVersion = 7;
 
 // The number of requests answered so far, by the source of the answer.
 struct PlanCacheCounts {

@@ -1,5 +1,7 @@
 #include "tessera/planner/plan_cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tessera::planner {
@@ -19,6 +21,15 @@ Bytes PassCost::temp() const {
 const PassCost* PlanCost::find(Pass pass) const {
   const auto it = std::ranges::find(passes, pass, &PassCost::pass);
   return it == passes.end() ? nullptr : &*it;
+}
+
+std::string to_csv(const PlanCost& cost) {
+  std::string text = "pass,term,cycles,temporary_bytes\n";
+  for (const PassCost& pass : cost.passes)
+    for (const CostTerm& term : pass.terms)
+      text += fmt::format("{},{},{},{}\n", to_string(pass.pass), to_string(term.name),
+                          term.cycles.value, term.temp.value);
+  return text;
 }
 
 }  // namespace tessera::planner

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tessera/base/pass.hpp"
@@ -44,5 +45,8 @@ struct PlanCost {
   // Returns the cost of the pass, or nullptr if it was not planned.
   const PassCost* find(Pass pass) const;
 };
+
+// Returns the terms as CSV with the heading pass,term,cycles,temporary_bytes.
+std::string to_csv(const PlanCost& cost);
 
 }  // namespace tessera::planner

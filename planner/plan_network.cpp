@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/candidate_chain.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/planner.hpp"
@@ -89,11 +91,13 @@ std::size_t first_equal(const NetworkSpec& spec, const std::vector<Problem>& pro
 Plan dense_layer_plan(const Problem& problem, const device::Machine& machine, Options options) {
   options.constraints = {.use_dense = true};
   options.operand_placement = Placement::EvenSpread;
-  Plan plan = plan_or_throw(problem, machine, options);
-  if (!plan.dense)
+  if (!internal::wants_no_buckets(options))
     throw Error(ErrorCode::InvalidArgument,
                 "dense layers of a network have no buckets; leave poplibsParity and "
                 "partitioner.forceBucketSpills out");
+  PlanResult result = internal::plan_without_buckets(problem, machine, options, nullptr);
+  if (!result.has_plan) throw Error(ErrorCode::NoSolution, result.reason);
+  Plan plan = std::move(result.plan);
   for (const DensePassPlan& pass : plan.dense->passes)
     if (pass.rounds.product() != 1)
       throw Error(ErrorCode::NoSolution,
@@ -196,6 +200,7 @@ double NetworkPlan::gain() const {
 
 LayerCandidates layer_candidates(const Problem& problem, const device::Machine& machine,
                                  const Options& given, std::size_t most) {
+  const DefaultFloatMode mode;
   const Options options = in_network(given);
   LayerCandidates candidates{plan_or_throw(problem, machine, options)};
   // Half of the others may have two layouts: they cost about as much and differ in their homes.
@@ -210,6 +215,7 @@ LayerCandidates layer_candidates(const Problem& problem, const device::Machine& 
 
 NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
                          const device::Machine& machine) {
+  const DefaultFloatMode mode;
   check(spec);
   TESSERA_ASSERT(candidates.size() == spec.layers.size());
   const internal::PricedCandidates all(spec, candidates, machine);
@@ -225,6 +231,7 @@ NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandida
 
 NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine,
                          const Options& options) {
+  const DefaultFloatMode mode;
   check(spec);
   const std::vector<Problem> problems = problems_of(spec);
   std::vector<LayerCandidates> candidates;

@@ -264,14 +264,28 @@ PlanResult plan_with_buckets(const Asked& asked, std::int64_t fewer_than) {
   return result;
 }
 
+namespace {
+
+// Returns the cheaper plan for useDense, without buckets or with R in large blocks. Large blocks
+// are rarely cheaper, but a pinned count asks for them, and a request without that pin must cost no
+// more.
+PlanResult plan_dense_either_way(const Asked& asked, std::int64_t fewer_than) {
+  const auto& [problem, machine, options, stats] = asked;
+  PlanResult dense = plan_without_buckets(problem, machine, options, stats, fewer_than);
+  const std::int64_t to_beat = dense.has_plan ? dense.plan.cost.cycles.value : fewer_than;
+  PlanResult blocks = find_with_buckets(asked, to_beat);
+  if (!blocks.has_plan && !dense.has_plan) explain(asked, fewer_than, blocks);
+  PlanResult& best = blocks.has_plan || !dense.has_plan ? blocks : dense;
+  best.evaluations = dense.evaluations + blocks.evaluations;
+  return std::move(best);
+}
+
+}  // namespace
+
 PlanResult plan_fewer(const Asked& asked, std::int64_t fewer_than) {
   const DefaultFloatMode mode;
   const auto& [problem, machine, options, stats] = asked;
-  if (wants_no_buckets(options)) {
-    // Otherwise large blocks may still fit, because their buckets hold what the pattern has.
-    PlanResult result = plan_without_buckets(problem, machine, options, stats, fewer_than);
-    if (result.has_plan) return result;
-  }
+  if (wants_no_buckets(options)) return plan_dense_either_way(asked, fewer_than);
   PlanResult buckets = find_with_buckets(asked, fewer_than);
   const bool is_open = !options.constraints.use_dense && may_have_no_buckets(options);
   const bool is_empty = problem.density == 0 && buckets.has_plan;  // there is nothing to multiply

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "tessera/base/float_mode.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/layouts.hpp"
@@ -75,12 +76,14 @@ Cycles cycles_like(const Plan& plan, const Asked& asked) {
 std::optional<Plan> sparse_plan_below(Cycles cycles, const Problem& problem,
                                       const device::Machine& machine, const Options& options,
                                       const PatternStats* stats) {
+  const DefaultFloatMode mode;
   return plan_below(cycles.value, {problem, machine, options, stats});
 }
 
 std::int64_t highest_step_like(const Plan& like, Cycles cycles, const Problem& problem,
                                const device::Machine& machine, const Options& options,
                                std::int64_t from) {
+  const DefaultFloatMode mode;
   if (like.dense) return from;
   Asked asked{problem, machine, options, nullptr};
   // More blocks never cost less under the same plan.

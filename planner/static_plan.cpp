@@ -14,9 +14,7 @@
 #include "tessera/base/float_mode.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/planner/internal/static_counted_search.hpp"
-#include "tessera/planner/internal/static_moves.hpp"
 #include "tessera/planner/internal/static_search.hpp"
-#include "tessera/planner/internal/static_searcher.hpp"
 #include "tessera/planner/internal/terms_text.hpp"
 
 namespace tessera::planner {
@@ -159,12 +157,12 @@ std::optional<StaticPlan> popsparse_plan(const StaticCase& c, const BlockPattern
   return fits ? std::optional(std::move(plan)) : std::nullopt;
 }
 
-// A pattern with rows and columns exchanged, and the searches of its cuts.
+// A transposed pattern and the searches of its cuts.
 struct TransposedSearcher {
   explicit TransposedSearcher(const BlockPattern& given)
       : pattern(internal::transposed(given)), searcher(pattern.view()) {}
 
-  internal::DerivedPattern pattern;
+  internal::TransposedPattern pattern;
   internal::StaticSearcher searcher;
 };
 
@@ -188,19 +186,6 @@ internal::StaticLimits without(internal::StaticLimits limits, Bytes resident) {
   return limits;
 }
 
-// Returns the plan of the cut that was found in an order of similar rows, if it keeps the limits.
-// Its cost is counted again, because kernels of elements deal rows to workers in the pattern's
-// order.
-std::optional<StaticPlan> plan_in_similar_rows(const StaticCase& c,
-                                               internal::StaticSearcher& searcher,
-                                               const internal::FoundCut& found,
-                                               const internal::StaticLimits& limits) {
-  StaticPlan plan = internal::plan_of(c, searcher.assignment_of(c, found));
-  plan.cost =
-      internal::plan_cost_of(c, internal::counted_parts(c, plan, searcher.counts().pattern()));
-  return limits.hold(plan.cost) ? std::optional(std::move(plan)) : std::nullopt;
-}
-
 // Searches the cuts of GradA in the memory that those of the other passes leave. Returns the plan
 // in which GradA has tiles of its own, if it keeps the limits, and adds the cuts that were counted.
 std::optional<StaticPlan> plan_apart(const StaticCase& c, internal::StaticSearcher& searcher,
@@ -208,17 +193,18 @@ std::optional<StaticPlan> plan_apart(const StaticCase& c, internal::StaticSearch
                                      const internal::StaticLimits& limits, std::int64_t& counted) {
   const Problem forward_problem = without_grad_a(c.problem);
   const StaticCase forward{forward_problem, c.machine, c.counts};
-  const internal::FoundCut of_forward = searcher.search(forward, limits);
-  counted += of_forward.cuts_counted();
-  if (!of_forward.counted.best) return {};
+  const internal::CountedSearch of_forward = searcher.search(forward, limits);
+  counted += of_forward.counted;
+  if (!of_forward.best) return {};
   const StaticCase alone{c.problem, c.machine, transposed.searcher.counts().counts(), true};
-  const internal::FoundCut of_grad_a =
-      transposed.searcher.search(alone, without(limits, of_forward.counted.cost.resident));
-  counted += of_grad_a.cuts_counted();
-  if (!of_grad_a.counted.best) return {};
+  const internal::CountedSearch of_grad_a =
+      transposed.searcher.search(alone, without(limits, of_forward.cost.resident));
+  counted += of_grad_a.counted;
+  if (!of_grad_a.best) return {};
   const BlockPattern& pattern = searcher.counts().pattern();
-  StaticPlan plan = internal::plan_of(forward, searcher.assignment_of(forward, of_forward));
-  plan.grad_a = transposed.searcher.assignment_of(alone, of_grad_a);
+  StaticPlan plan =
+      internal::plan_of(forward, internal::assignment_of(forward, pattern, *of_forward.best));
+  plan.grad_a = internal::assignment_of(alone, transposed.pattern.view(), *of_grad_a.best);
   for (StaticLayout& layout : plan.grad_a->layouts) {
     layout.tile_of = internal::tiles_in_given_order(layout.tile_of, transposed.pattern);
     for (StaticTile& tile : layout.tiles) std::swap(tile.rows, tile.columns);
@@ -293,32 +279,30 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
   const StaticCase c{problem, machine, searcher.counts().counts()};
   if (c.counts.blocks == 0) return {empty_plan(c), "", 0, {}};
   const internal::StaticLimits limits = limits_of(machine, options);
-  const internal::FoundCut found = searcher.search(c, limits);
+  const internal::CountedSearch found = searcher.search(c, limits);
   std::optional<StaticPlan> plan;
-  if (found.counted.best) {
-    plan = internal::plan_of(c, searcher.assignment_of(c, found, /*similar=*/false));
+  if (found.best) {
+    plan = internal::plan_of(c, internal::assignment_of(c, pattern, *found.best));
     // Cuts are counted with the columns of the largest part; a smaller last one may add more sums.
-    plan->cost = c.columns() % found.counted.best->share == 0
-                     ? found.counted.cost
+    plan->cost = c.columns() % found.best->share == 0
+                     ? found.cost
                      : internal::plan_cost_of(c, internal::counted_parts(c, *plan, pattern));
     if (!limits.hold(plan->cost)) plan.reset();
   }
-  std::int64_t counted = found.cuts_counted();
+  std::int64_t counted = found.counted;
   bool is_first = plan.has_value();
   const auto take_cheaper = [&](std::optional<StaticPlan> other) {
     if (!other || (plan && other->cost.cycles >= plan->cost.cycles)) return;
     plan = std::move(other);
     is_first = false;
   };
-  if (found.in_similar_rows) take_cheaper(plan_in_similar_rows(c, searcher, found, limits));
   // PopLibs' cut takes a third of the time of a later plan and is rarely the best.
   if (state_->is_first_plan(problem) || !plan) take_cheaper(popsparse_plan(c, pattern, limits));
   if (may_part(problem, machine, options))
     take_cheaper(plan_apart(c, searcher, state_->of_transpose(), limits, counted));
-  if (!plan) return {std::nullopt, no_counted_plan(limits, found.counted.obstacle), counted, {}};
-  if (internal::move_blocks(c, pattern, limits, *plan) > 0) is_first = false;
+  if (!plan) return {std::nullopt, no_counted_plan(limits, found.obstacle), counted, {}};
   constexpr std::size_t kRunnerUps = 5;
-  return {std::move(plan), "", counted, internal::runner_ups(found.counted, is_first, kRunnerUps)};
+  return {std::move(plan), "", counted, internal::runner_ups(found, is_first, kRunnerUps)};
 }
 
 StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device::Machine& machine,
@@ -361,6 +345,7 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
 
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
                            const BlockPattern& pattern, const device::Machine& machine) {
+  const DefaultFloatMode mode;
   check(problem, pattern, machine, {});
   check_layouts(plan.layouts, pattern);
   if (plan.grad_a) check_layouts(plan.grad_a->layouts, pattern);
@@ -370,11 +355,13 @@ PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
 
 StaticBounds static_bounds(const Problem& problem, const BlockPattern& pattern,
                            const device::Machine& machine) {
+  const DefaultFloatMode mode;
   check(problem, pattern, machine, {});
   return internal::bounds_of({problem, machine, internal::count_blocks(pattern)});
 }
 
 Cycles static_floor(const Problem& problem, const device::Machine& machine, std::int64_t blocks) {
+  const DefaultFloatMode mode;
   check_layer(problem, machine);
   if (blocks < 0) refuse(fmt::format("{} blocks; the number cannot be negative", blocks));
   internal::StaticCounts counts;

@@ -77,7 +77,8 @@ class PodSearch {
 
   planner::PlanFloor floor_of_device(const Candidate& c, std::int64_t boxes) const {
     const Dims share = internal::largest_share(problem_, families_[c.family].parts, c.serial_parts);
-    return planner::plan_floor(device_problem(problem_, share), pod_.machine, options_, boxes);
+    return planner::plan_floor(device_problem(problem_, share), pod_.machine, options_for(c),
+                               boxes);
   }
 
   double floor_of(const Candidate& c, const planner::PlanFloor& device) const {
@@ -125,7 +126,7 @@ class PodSearch {
     PodPlan plan{problem_, pod_, options_, c.layout.grid, c.serial_parts, {}, {}, {}};
     plan.shapes = internal::shapes_of(problem_, plan.grid.parts(), c.serial_parts);
     for (DeviceShape& shape : plan.shapes) {
-      planner::PlanResult found = plan_device(device_problem(problem_, shape.size), cycles_left(c));
+      planner::PlanResult found = plan_device(c, shape.size);
       if (!found.has_plan) return;
       shape.plan = std::move(found.plan);
     }
@@ -146,10 +147,16 @@ class PodSearch {
     return std::max(1.0, std::ceil(left / double(c.serial_parts)) + 1);
   }
 
-  planner::PlanResult plan_device(const Problem& problem, double limit) {
+  planner::Options options_for(const Candidate& c) const {
+    return device_options(options_, families_[c.family].parts);
+  }
+
+  planner::PlanResult plan_device(const Candidate& c, const Dims& size) {
     ++result_.device_plans;
-    if (limit == kNever) return cache_.plan(problem, pod_.machine, options_);
-    return planner::plan_below(problem, pod_.machine, Cycles(std::int64_t(limit)), options_);
+    const Problem device = device_problem(problem_, size);
+    const double limit = cycles_left(c);
+    if (limit == kNever) return cache_.plan(device, pod_.machine, options_for(c));
+    return planner::plan_below(device, pod_.machine, Cycles(std::int64_t(limit)), options_for(c));
   }
 
   std::string no_plan() const {

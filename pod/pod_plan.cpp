@@ -103,6 +103,11 @@ Problem device_problem(const Problem& problem, const Dims& size) {
   return of_device;
 }
 
+planner::Options device_options(planner::Options options, const Dims& parts) {
+  options.pattern_count *= parts.g * parts.x * parts.y;
+  return options;
+}
+
 std::string to_string(const PodPlan& plan) {
   std::string text =
       fmt::format("layer      {}\npod        {}: {} devices of {} tiles\n", to_string(plan.problem),

@@ -71,7 +71,7 @@ struct DeviceShape {
 struct PodPlan {
   Problem problem;
   device::Pod pod;
-  planner::Options options;  // of the plans of devices
+  planner::Options options;  // of the plans of devices, see device_options()
   PodGrid grid;
   std::int64_t serial_parts = 1;    // of the batch, one after the other
   std::vector<DeviceShape> shapes;  // the largest first
@@ -94,6 +94,10 @@ const DeviceShape& shape_at(const PodPlan& plan, const Dims& at);
 
 // Returns the problem of a device with a part of this size.
 Problem device_problem(const Problem& problem, const Dims& size);
+
+// Returns the options of the plan of a device: those of the pod's plan, with the patterns of all
+// parts of R that the devices of a grid with these parts have.
+planner::Options device_options(planner::Options options, const Dims& parts);
 
 // Returns the plan as text: the grid, the shapes, then every pass with its device step and its
 // collectives, one line each.

@@ -134,6 +134,19 @@ void check_as_input(std::string_view where, Check&& check) {
   }
 }
 
+// Returns the options of the pod's plan, from those of a device of a grid with these parts.
+planner::Options options_of_pod(planner::Options device, const Dims& parts,
+                                std::string_view where) {
+  const std::int64_t patterns = parts.g * parts.x * parts.y;
+  if (device.pattern_count % patterns != 0)
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: options.patternCount is {}; it must be a multiple of {}, the "
+                            "parts of R that the grid has",
+                            where, device.pattern_count, patterns));
+  device.pattern_count /= patterns;
+  return device;
+}
+
 // The plans of all devices must be for the parts that the grid has.
 void read_shapes(const json::List& list, std::string_view where, PodPlan& plan) {
   plan.shapes = internal::shapes_of(plan.problem, plan.grid.parts(), plan.serial_parts);
@@ -148,8 +161,8 @@ void read_shapes(const json::List& list, std::string_view where, PodPlan& plan) 
       planner::check_plan_is_for(layer, device_problem(plan.problem, plan.shapes[i].size),
                                  plan.pod.machine, name);
     });
-    if (i == 0) plan.options = layer.options;
-    if (!(plan.options == layer.options))
+    if (i == 0) plan.options = options_of_pod(layer.options, plan.grid.parts(), name);
+    if (!(device_options(plan.options, plan.grid.parts()) == layer.options))
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: its options differ from those of shapes[0]", name));
     plan.shapes[i].plan = std::move(layer.plan);
@@ -170,9 +183,10 @@ std::string pod_plan_to_json(const PodPlan& plan) {
   document["serial_parts"] = plan.serial_parts;
   document["cost"] = cost_json(plan);
   document["shapes"] = json::List();
+  const planner::Options options = device_options(plan.options, plan.grid.parts());
   for (const DeviceShape& shape : plan.shapes)
     document["shapes"].push_back(json::parse_own(planner::plan_to_json(
-        {device_problem(plan.problem, shape.size), plan.pod.machine, plan.options, shape.plan})));
+        {device_problem(plan.problem, shape.size), plan.pod.machine, options, shape.plan})));
   return document.dump(2) + "\n";
 }
 

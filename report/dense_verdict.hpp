@@ -158,4 +158,11 @@ std::string verdict_text(const DenseComparison& comparison);
 // Returns the comparison as a JSON object, the "verdict" of docs/report.schema.json.
 std::string to_json(const DenseComparison& comparison);
 
+// Returns the line "verdict    ..." with these words.
+std::string verdict_line(const DenseComparison& comparison);
+
+// Returns a note if the plan is dense: that R has no buckets and, if the options left it open, how
+// to keep R sparse. An empty text if R has the blocks of the layer.
+std::string dense_note(const planner::Plan& plan, const planner::Options& options);
+
 }  // namespace tessera::report

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
@@ -158,6 +160,48 @@ std::string to_json(const HostPlan& plan) {
       {"ways", std::move(ways)},
       {"fastest", plan.fastest().name()}};
   return document.dump(2) + "\n";
+}
+
+std::string to_csv(const HostPlan& plan) {
+  std::string text = "form,pass,seconds\n";
+  for (const HostWay& way : plan.ways)
+    for (const auto& [pass, forecast] : way.passes)
+      text += fmt::format("{},{},{}\n", way.name(), to_string(pass), forecast.seconds());
+  return text;
+}
+
+std::string rates_text(const host::HostRates& rates) {
+  std::string text = fmt::format(
+      "computer      {}\npeak          {:.1f} float GFLOP/s a thread\n"
+      "read          L1 {:.0f}, L2 {:.0f}, memory {:.1f} GB/s a thread\n"
+      "dense         {}\n\n{:<7}{:<7}{:>7}{:>8}{:>16}{:>12}{:>12}\n",
+      rates.cpu_model, rates.peak_flops * 1e-9, rates.l1_bytes_per_second * 1e-9,
+      rates.l2_bytes_per_second * 1e-9, rates.memory_bytes_per_second * 1e-9, rates.dense_kernel,
+      "pass", "type", "block", "batch", "blocks in a row", "GFLOP/s", "of peak");
+  const auto line = [&](Pass pass, DataType type, const std::string& block, std::int64_t z,
+                        const std::string& row, double flops) {
+    text += fmt::format("{:<7}{:<7}{:>7}{:>8}{:>16}{:>12.2f}{:>12.3f}\n", to_string(pass),
+                        tessera::to_string(type), block, z, row, flops * 1e-9,
+                        flops / rates.peak_flops);
+  };
+  for (const host::KernelRate& k : rates.kernels)
+    line(k.pass, k.type, std::to_string(k.block), k.z, fmt::format("{:.2f}", k.row_blocks),
+         k.flops);
+  for (const host::DenseRate& d : rates.dense) line(d.pass, d.type, "dense", d.z, "", d.flops);
+  return text;
+}
+
+std::string host_rates_path() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache != nullptr && *cache != '\0')
+    folder = cache;
+  else if (home != nullptr && *home != '\0')
+    folder = std::filesystem::path(home) / ".cache";
+  else
+    return {};
+  return (folder / "tessera" / "host_rates.json").string();
 }
 
 }  // namespace tessera::report

@@ -68,4 +68,14 @@ std::string to_text(const HostPlan& plan);
 // Thread-safe.
 std::string to_json(const HostPlan& plan);
 
+// Returns the forecasts as CSV with the heading form,pass,seconds.
+std::string to_csv(const HostPlan& plan);
+
+// Returns a table of rates for people.
+std::string rates_text(const host::HostRates& rates);
+
+// Returns the path of the file with the rates of this computer: "tessera/host_rates.json" in
+// $XDG_CACHE_HOME, else in $HOME/.cache; an empty path if neither variable is set.
+std::string host_rates_path();
+
 }  // namespace tessera::report

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/base/commit.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::report::internal {
@@ -33,14 +34,16 @@ Json opening(const std::string& source, const std::string& status, const ReportC
   Json configuration = json::Object();
   for (const auto& [option, value] : context.configuration)
     configuration[option] = value_of_option(value);
-  return {{"schema_version", kReportSchemaVersion},
-          {"tool", {{"name", context.tool}, {"version", context.version}}},
-          {"status", status},
-          {"seed", context.seed},
-          {"configuration", std::move(configuration)},
-          {"notes", context.notes},
-          {"source", source},
-          {"weight_scale", context.weight_scale}};
+  return {
+      {"schema_version", kReportSchemaVersion},
+      {"tool",
+       {{"name", context.tool}, {"version", context.version}, {"commit", std::string(commit())}}},
+      {"status", status},
+      {"seed", context.seed},
+      {"configuration", std::move(configuration)},
+      {"notes", context.notes},
+      {"source", source},
+      {"weight_scale", context.weight_scale}};
 }
 
 Json verdict_json(const std::optional<verify::Verdict>& verdict) {

@@ -1,9 +1,11 @@
 #include "tessera/report/tile_report.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::report {
 
@@ -48,6 +50,28 @@ TileReport tile_report(const device::Ledger& ledger, const device::TileLedger& k
   report.buffers = program.buffers;
   report.liveness = liveness(program);
   return report;
+}
+
+std::string tiles_json(std::span<const partitioner::Buckets* const> groups, bool is_transposed) {
+  const partitioner::TileGrid& grid = groups.front()->grid;
+  const runtime::TileMap map({std::ssize(groups), grid.splits.x, grid.splits.y, grid.splits.z},
+                             runtime::TileOrder::Yzx);
+  auto tiles = nlohmann::ordered_json::array();
+  for (const TileId tile : map.all()) {
+    const runtime::Cell cell = map.cell(tile);
+    const auto first = groups[std::size_t(cell.g)]->source.begin() +
+                       grid.bucket_index(cell.x, cell.y, cell.z) * grid.blocks;
+    const std::int64_t held =
+        std::count_if(first, first + grid.blocks, [](std::int32_t block) { return block >= 0; });
+    tiles.push_back({{"tile", tile.value},
+                     {"g", cell.g},
+                     {"x", is_transposed ? cell.y : cell.x},
+                     {"y", is_transposed ? cell.x : cell.y},
+                     {"z", cell.z},
+                     {"values", held * grid.block.area()},
+                     {"fill", double(held) / double(std::max<std::int64_t>(grid.blocks, 1))}});
+  }
+  return tiles.dump();
 }
 
 }  // namespace tessera::report

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tessera/device/ledger.hpp"
 #include "tessera/device/memory.hpp"
+#include "tessera/partitioner/buckets.hpp"
 #include "tessera/runtime/program.hpp"
 
 namespace tessera::report {
@@ -39,5 +41,11 @@ struct TileReport {
 // different numbers of steps. O(steps * tiles).
 TileReport tile_report(const device::Ledger& ledger, const device::TileLedger& kept,
                        device::MemoryUse memory, const runtime::Program& program);
+
+// Returns, as JSON, the number of values in each tile's bucket and the share of its capacity that
+// they fill, for the buckets of every group. They may be those of transpose(R); x and y are always
+// axes of R.
+std::string tiles_json(std::span<const partitioner::Buckets* const> groups,
+                       bool is_transposed = false);
 
 }  // namespace tessera::report

@@ -253,7 +253,6 @@ Cycles BlockAttention::planned_backward() const {
 const planner::Plan& BlockAttention::plan() const { return state_->plan; }
 const FullyConnected& BlockAttention::layer() const { return state_->layer; }
 const BlockSoftmax& BlockAttention::softmax() const { return *state_->softmax; }
-std::span<const float> BlockAttention::probabilities() const { return state_->p_values; }
 Bytes BlockAttention::high_water() const {
   return std::max(state_->layer.high_water(), state_->softmax->high_water());
 }

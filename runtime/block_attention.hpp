@@ -102,9 +102,6 @@ class BlockAttention {
   const FullyConnected& layer() const;
   const BlockSoftmax& softmax() const;
 
-  // Returns the values of P of the last forward(), in the order of the masks.
-  std::span<const float> probabilities() const;
-
   // Returns the most memory that any tile needs in any program.
   Bytes high_water() const;
 

@@ -400,8 +400,6 @@ device::Ledger Embedding::embedding_update_add(std::span<const std::int64_t> ids
 }
 
 EmbeddingOptions Embedding::sizes() const { return {state_->sizes.ids, state_->sizes.slots}; }
-const Program& Embedding::slice_program() const { return state_->slice.program(); }
-const Program& Embedding::update_program() const { return state_->update.program(); }
 Bytes Embedding::high_water() const {
   return std::max(state_->slice.high_water(), state_->update.high_water());
 }

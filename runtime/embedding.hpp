@@ -10,7 +10,6 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
 
 namespace tessera::runtime {
@@ -89,10 +88,6 @@ class Embedding {
 
   // Returns the sizes for which the programs were built.
   EmbeddingOptions sizes() const;
-
-  // Return the programs of one run.
-  const Program& slice_program() const;
-  const Program& update_program() const;
 
   // Returns the most memory that any tile needs in either program.
   Bytes high_water() const;

@@ -224,9 +224,6 @@ device::Ledger MaskProduct::multiply(MatrixView<const T> a, MatrixView<const T> 
 
 std::int64_t MaskProduct::values() const { return state_->layer.values(); }
 const FullyConnected& MaskProduct::layer() const { return state_->layer; }
-const Program* MaskProduct::keep_program() const {
-  return state_->keep ? &state_->keep->program() : nullptr;
-}
 
 #define TESSERA_MASK_PRODUCT(T)                                                                   \
   template device::Ledger MaskProduct::multiply(MatrixView<const T>, MatrixView<const T>,         \

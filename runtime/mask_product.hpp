@@ -13,7 +13,6 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -81,9 +80,6 @@ class MaskProduct {
 
   // Returns the layer, for its buckets, programs and figures.
   const FullyConnected& layer() const;
-
-  // Returns the program that sets elements to 0; null if no mask has zeros inside its blocks.
-  const Program* keep_program() const;
 
  private:
   struct State;

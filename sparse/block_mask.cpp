@@ -128,17 +128,6 @@ Csr<float> causal_mask(std::int64_t size, BlockShape block) {
   return block_mask(size, size, block, [](std::int64_t r, std::int64_t c) { return c <= r; });
 }
 
-Csr<float> banded_mask(std::int64_t size, BlockShape block, std::int64_t below,
-                       std::int64_t above) {
-  if (below < 0 || above < 0)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("a band of {} below and {} above; both must be 0 or more", below, above));
-  return block_mask(size, size, block, [=](std::int64_t r, std::int64_t c) {
-    return r - c <= below && c - r <= above;
-  });
-}
-
 Csr<float> window_mask(std::int64_t size, BlockShape block, std::int64_t global,
                        std::int64_t window) {
   if (global < 0 || window < 0)
@@ -155,11 +144,6 @@ Csr<float> random_mask(std::int64_t rows, std::int64_t cols, BlockShape block, d
   Csr<float> mask = random_pattern(rows, cols, block, density, seed);
   std::fill(mask.values.begin(), mask.values.end(), 1.0f);
   return mask;
-}
-
-Csr<float> given_mask(MatrixView<const float> kept, BlockShape block) {
-  return block_mask(kept.rows, kept.cols, block,
-                    [&](std::int64_t r, std::int64_t c) { return kept(r, c) != 0; });
 }
 
 Csr<float> keep_triangle(const Csr<float>& mask, Triangle triangle) {

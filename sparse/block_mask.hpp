@@ -6,7 +6,6 @@
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/executor.hpp"
-#include "tessera/base/matrix.hpp"
 #include "tessera/sparse/formats.hpp"
 
 // Masks of attention, and the softmax over the rows of a matrix in blocks. A mask is a Csr whose
@@ -24,9 +23,6 @@ Csr<float> block_mask(std::int64_t rows, std::int64_t cols, BlockShape block,
 // Returns the mask of a square matrix that keeps columns up to the row.
 Csr<float> causal_mask(std::int64_t size, BlockShape block);
 
-// Returns the mask that keeps columns row - below .. row + above.
-Csr<float> banded_mask(std::int64_t size, BlockShape block, std::int64_t below, std::int64_t above);
-
 // Returns the mask that keeps the first `global` rows and columns, and columns that are at most
 // `window` from the row.
 Csr<float> window_mask(std::int64_t size, BlockShape block, std::int64_t global,
@@ -35,9 +31,6 @@ Csr<float> window_mask(std::int64_t size, BlockShape block, std::int64_t global,
 // Returns a mask of whole random blocks, as random_pattern() places them.
 Csr<float> random_mask(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                        std::uint64_t seed);
-
-// Returns the mask of the elements of a matrix that are not 0.
-Csr<float> given_mask(MatrixView<const float> kept, BlockShape block);
 
 // The triangle of a mask that is kept.
 enum class Triangle { Lower, Upper };

@@ -101,7 +101,7 @@ void for_each_layer(Advice& advice, const std::string& tensor,
   }
 }
 
-LayerAdvice advise_layer(const AdvisedMachine& machine, Problem asked, const FileLayer& layer,
+LayerAdvice advise_layer(const Target& target, Problem asked, const FileLayer& layer,
                          bool in_words) {
   LayerAdvice advice{
       .outputs = layer.ones.rows, .inputs = layer.ones.cols, .non_zeros = layer.ones.blocks()};
@@ -109,7 +109,7 @@ LayerAdvice advise_layer(const AdvisedMachine& machine, Problem asked, const Fil
     asked.size.x = layer.ones.rows;
     asked.size.y = layer.ones.cols;
     asked.block = {1, 1};
-    advice = advise(*machine.model(asked), layer.ones, in_words);
+    advice = advise(*target.expected(asked), layer.ones, in_words);
   }
   advice.name = layer.name;
   advice.fault = layer.fault;
@@ -178,20 +178,20 @@ LayerAdvice advise(CostModel& model, const sparse::Csr<double>& ones, bool in_wo
 }
 
 Advice advise(const std::string& file, const std::string& tensor, const Problem& asked,
-              const std::vector<AdvisedMachine>& machines,
+              const std::vector<Target>& targets,
               const std::function<bool(const std::string&, const std::string&)>& begins,
               const std::function<void(const Advice&)>& after_each) {
   Advice advice{.file = file, .asked = asked};
-  for (const AdvisedMachine& machine : machines)
-    advice.machines.push_back({machine.name, machine.origin, machine.note, {}});
+  for (const Target& target : targets)
+    advice.machines.push_back({target.name, target.origin(), target.note(), {}});
   const bool in_words = !tensor.empty() || !file.ends_with(".safetensors");
   bool goes_on = true;
   for_each_layer(advice, tensor, [&](const FileLayer& layer) {
     if (in_words && layer.fault.empty()) advice.pattern = pattern_text(layer.ones);
-    for (std::size_t m = 0; m < machines.size(); ++m) {
-      goes_on = begins(layer.name, machines[m].name);
+    for (std::size_t m = 0; m < targets.size(); ++m) {
+      goes_on = begins(layer.name, targets[m].name);
       if (!goes_on) return false;
-      advice.machines[m].layers.push_back(advise_layer(machines[m], asked, layer, in_words));
+      advice.machines[m].layers.push_back(advise_layer(targets[m], asked, layer, in_words));
       after_each(advice);
     }
     return true;

@@ -11,6 +11,7 @@
 #include "tessera/report/dense_verdict.hpp"
 #include "tessera/study/cost_model.hpp"
 #include "tessera/study/tables.hpp"
+#include "tessera/study/target.hpp"
 
 namespace tessera::study {
 
@@ -36,14 +37,6 @@ struct LayerAdvice {
 // verdict that names what would win, which takes some times as long.
 LayerAdvice advise(CostModel& model, const sparse::Csr<double>& ones, bool in_words = false);
 
-// A machine that a file of weights is advised on.
-struct AdvisedMachine {
-  std::string name;
-  Origin origin = Origin::Planned;
-  std::string note;  // about the rates behind forecasts; empty: none
-  std::function<std::unique_ptr<CostModel>(const Problem&)> model;
-};
-
 // The advice for all layers of a file on one machine.
 struct MachineAdvice {
   std::string machine;
@@ -66,13 +59,13 @@ struct Advice {
 };
 
 // Returns the advice for every matrix of floating-point numbers in a .safetensors file, or for the
-// one matrix of any other file, on each of the machines. `tensor` names the only tensor to look at;
+// one matrix of any other file, on each of the targets. `tensor` names the only tensor to look at;
 // empty: all. A single matrix is shown in all forms. A layer that cannot be read or planned keeps
 // the reason. `begins` is called with a layer and a machine before each of them, and ends the
 // advice if it returns false; `after_each` is called with the advice so far. Throws Error{BadInput}
 // for a file that cannot be read or has no such tensor.
 Advice advise(const std::string& file, const std::string& tensor, const Problem& asked,
-              const std::vector<AdvisedMachine>& machines,
+              const std::vector<Target>& targets,
               const std::function<bool(const std::string&, const std::string&)>& begins,
               const std::function<void(const Advice&)>& after_each);
 

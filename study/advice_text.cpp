@@ -5,6 +5,7 @@
 
 #include "tessera/base/printable.hpp"
 #include "tessera/base/wrapped.hpp"
+#include "tessera/report/document.hpp"
 #include "tessera/study/advice.hpp"
 
 namespace tessera::study {
@@ -319,18 +320,15 @@ std::string to_json(const Advice& advice) {
   }
   Json passes = Json::array();
   for (const Pass pass : passes_of(advice.asked)) passes.push_back(to_string(pass));
-  return Json{{"schema_version", 1},
-              {"study", "advise"},
-              {"status", advice.is_complete ? "complete" : "partial"},
-              {"file", advice.file},
-              {"batch_size", advice.asked.size.z},
-              {"data_type", to_string(advice.asked.data_type)},
-              {"passes", std::move(passes)},
-              {"left_out", advice.left_out},
-              {"machines", std::move(machines)},
-              {"verdict", verdict_of(advice)}}
-             .dump(2, ' ', false, Json::error_handler_t::replace) +
-         "\n";
+  Json json = Json::parse(report::document_head("advise", advice.is_complete));
+  json.update(Json{{"file", advice.file},
+                   {"batch_size", advice.asked.size.z},
+                   {"data_type", to_string(advice.asked.data_type)},
+                   {"passes", std::move(passes)},
+                   {"left_out", advice.left_out},
+                   {"machines", std::move(machines)},
+                   {"verdict", verdict_of(advice)}});
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tessera::study

@@ -9,8 +9,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
 #include "tessera/planner/planner.hpp"
+#include "tessera/report/plan_notes.hpp"
 #include "tessera/report/report_json.hpp"
-#include "tessera/study/plan_notes.hpp"
 
 namespace tessera::study {
 namespace {
@@ -102,7 +102,7 @@ void read_report(const Json& report, ComparedFile& file) {
     add_host_facts(report.at("host"), file);
   } else {
     read_run(report, file);
-    file.plan.push_back(planner::plan_from_json(without_notes(report.at("planned").dump()),
+    file.plan.push_back(planner::plan_from_json(report::without_notes(report.at("planned").dump()),
                                                 file.name + ": planned"));
     add_plan_facts(file);
   }
@@ -184,7 +184,7 @@ ComparedFile read_compared(const std::string& name, const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_object() && json.contains("plan") && json.contains("problem")) {
     file.is_plan = true;
-    file.plan.push_back(planner::plan_from_json(without_notes(text), name));
+    file.plan.push_back(planner::plan_from_json(report::without_notes(text), name));
     add_plan_facts(file);
     return file;
   }

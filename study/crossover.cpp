@@ -33,11 +33,11 @@ std::string time_text(const Cost& form) {
 
 }  // namespace
 
-Crossover::Crossover(CrossoverRequest request, std::unique_ptr<CostModel> model,
-                     std::unique_ptr<CostModel> fixed)
+Crossover::Crossover(CrossoverRequest request, const Problem& layer, Target target)
     : request_(std::move(request)),
-      model_(std::move(model)),
-      fixed_(std::move(fixed)),
+      target_(std::move(target)),
+      model_(target_.seen(layer, 1.0 / kMeasuredSteps)),
+      fixed_(target_.fixed(layer)),
       dense_(model_->dense()) {}
 
 const BlockShape* Crossover::next() const {
@@ -52,7 +52,7 @@ void Crossover::add() {
   if (request_.pattern)
     crossing.pattern = model_->sparse({.block = block, .pattern = &*request_.pattern});
   if (fixed_) add_fixed(block, dense, crossing);
-  if (request_.is_stopped()) return;
+  if (target_.is_stopped()) return;
   crossing.block = block;
   crossings_.push_back(std::move(crossing));
 }
@@ -65,7 +65,7 @@ bool Crossover::has_cost() const {
 
 Crossover::Crossing Crossover::measured_crossing(BlockShape block, double dense) {
   Crossing crossing;
-  DensityGrid grid{.steps = kMeasuredSteps, .halves = true, .is_stopped = request_.is_stopped};
+  DensityGrid grid{.steps = kMeasuredSteps, .halves = true, .is_stopped = target_.is_stopped};
   grid.seen = [&](double density, const Cost& cost) { crossing.curve.emplace_back(density, cost); };
   crossing.density = break_even(*model_, {.block = block}, dense, grid);
   for (const auto& [density, cost] : crossing.curve)
@@ -80,7 +80,7 @@ Crossover::Crossing Crossover::planned_crossing(BlockShape block, double dense) 
   const auto cost_at = [&](double density) {
     return model_->cheapest({.block = block, .density = density});
   };
-  crossing.density = break_even(*model_, form, dense, {.is_stopped = request_.is_stopped});
+  crossing.density = break_even(*model_, form, dense, {.is_stopped = target_.is_stopped});
   if (crossing.density > 0) {
     crossing.there = cost_at(crossing.density);
   } else if (Cost lowest = model_->sparse({.block = block, .density = kDensities[0]});
@@ -98,9 +98,9 @@ void Crossover::add_fixed(BlockShape block, double dense, Crossing& crossing) {
   if (request_.pattern)
     crossing.fixed_pattern = fixed_->sparse({.block = block, .pattern = &*request_.pattern});
   if (!codelets::has_static_kernel(block)) return;
-  DensityGrid grid{.guess = crossing.density, .is_stopped = request_.is_stopped};
+  DensityGrid grid{.guess = crossing.density, .is_stopped = target_.is_stopped};
   for (const double density : kDensities) {
-    if (!request_.with_curve || request_.is_stopped()) break;
+    if (!request_.with_curve || target_.is_stopped()) break;
     crossing.fixed_curve.emplace_back(density,
                                       fixed_->sparse({.block = block, .density = density}));
     grid.known.emplace_back(density, crossing.fixed_curve.back().second.value);
@@ -124,10 +124,10 @@ Report Crossover::report() const {
 
   Report report{.name = "crossover",
                 .title = "Sparse against dense",
-                .subtitle = layer_words(problem) + "; " + request_.machine_words,
+                .subtitle = layer_words(problem) + "; " + target_.words(),
                 .is_complete = crossings_.size() == request_.blocks.size(),
                 .facts = {{"layer", layer_words(problem)},
-                          {"machine", request_.machine_name},
+                          {"machine", target_.name},
                           {"how", how(is_measured())},
                           {is_measured() ? "dense_seconds" : "dense_cycles", cost_cell(dense_)},
                           {"dense", is_measured() || !dense_.value ? dense_.kernel

@@ -9,6 +9,7 @@
 
 #include "tessera/study/cost_model.hpp"
 #include "tessera/study/tables.hpp"
+#include "tessera/study/target.hpp"
 
 namespace tessera::study {
 
@@ -16,18 +17,13 @@ namespace tessera::study {
 struct CrossoverRequest {
   std::vector<BlockShape> blocks;
   std::optional<sparse::Csr<double>> pattern;  // of a file, with values 1; empty: none was given
-  std::string machine_name;                    // as it was asked for
-  std::string machine_words;                   // for people
   bool with_curve = false;                     // the curve of modelled costs is wanted, too
-  std::function<bool()> is_stopped = [] { return false; };
 };
 
 // The densities up to which a sparse layer costs less than the dense one, by block shape.
 class Crossover {
  public:
-  // `fixed` has the costs of patterns that stay, or is null.
-  Crossover(CrossoverRequest request, std::unique_ptr<CostModel> model,
-            std::unique_ptr<CostModel> fixed);
+  Crossover(CrossoverRequest request, const Problem& layer, Target target);
 
   // Adds the crossover of the next block shape, or nothing if the study is stopped meanwhile.
   void add();
@@ -60,7 +56,7 @@ class Crossover {
     std::string name() const { return Cost{.block = block}.name(); }
   };
 
-  bool is_measured() const { return model_->origin() == Origin::Measured; }
+  bool is_measured() const { return target_.is_host(); }
   Crossing measured_crossing(BlockShape block, double dense);
   Crossing planned_crossing(BlockShape block, double dense);
   void add_fixed(BlockShape block, double dense, Crossing& crossing);
@@ -77,6 +73,7 @@ class Crossover {
   std::string verdict() const;
 
   CrossoverRequest request_;
+  Target target_;
   std::unique_ptr<CostModel> model_, fixed_;
   Cost dense_;
   std::vector<Crossing> crossings_;

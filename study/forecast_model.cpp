@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
 #include "tessera/host/cpu.hpp"
 
@@ -67,19 +65,6 @@ double blocks_as(const Problem& layer, const Form& own, BlockShape block) {
   if (own.pattern != nullptr || block == own.block) return blocks_of(layer, form);
   const double parts = double(block.area()) / double(own.block.area());
   return places_of(layer, block) * (1 - std::pow(1 - own.density, parts));
-}
-
-std::string host_rates_path() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (cache != nullptr && *cache != '\0')
-    folder = cache;
-  else if (home != nullptr && *home != '\0')
-    folder = std::filesystem::path(home) / ".cache";
-  else
-    return {};
-  return (folder / "tessera" / "host_rates.json").string();
 }
 
 }  // namespace tessera::study

@@ -37,8 +37,4 @@ report::HostPlan plan_on_host(const Problem& layer, const Form& own, const host:
 // expected for a uniform random pattern of the form's blocks.
 double blocks_as(const Problem& layer, const Form& own, BlockShape block);
 
-// Returns the path of the file with the rates of this computer: "tessera/host_rates.json" in
-// $XDG_CACHE_HOME, else in $HOME/.cache; an empty path if neither variable is set.
-std::string host_rates_path();
-
 }  // namespace tessera::study

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -143,6 +145,14 @@ Table table_of(const std::vector<std::vector<Cell>>& rows) {
 }
 
 }  // namespace
+
+void check_devices(const device::Machine& machine, const std::vector<std::int64_t>& devices) {
+  for (const std::int64_t count : devices) device::pod_of(machine, count);
+  if (std::ranges::adjacent_find(devices, std::greater_equal()) != devices.end())
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "sweep: every number of devices must be greater than the one before it, as in 1,4,16");
+}
 
 Report sweep_devices(const PodSweep& sweep, planner::PlanCache& cache,
                      const std::function<bool(std::int64_t, std::int64_t)>& begins) {

@@ -22,6 +22,10 @@ struct PodSweep {
   std::vector<std::int64_t> devices;  // of each pod
 };
 
+// Throws Error{InvalidArgument} for a number of devices that cannot be joined to a pod, and unless
+// every number is greater than the one before it: efficiency is compared with the first pod.
+void check_devices(const device::Machine& machine, const std::vector<std::int64_t>& devices);
+
 // Plans the layer for every pod: with its own batch (strong scaling), and with its batch times the
 // number of devices (weak scaling). The table has the time of devices and of each collective, the
 // efficiency and the grid. Nothing is run. `begins` is called with the number of devices and of the

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tessera/base/error.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/planner/plan_json.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
@@ -53,6 +57,52 @@ std::string dynamic_comparison(Cycles cycles, const Problem& problem,
   const Cycles other = dynamic.plan.cost.cycles;
   return fmt::format("a plan for patterns that may change takes {} cycles, {:.2f} times as many",
                      other.value, double(other.value) / double(cycles.value));
+}
+
+StaticAnswer plan_static_layer(Problem problem, const sparse::Csr<double>& elements,
+                               const device::Machine& machine,
+                               const planner::StaticOptions& options, bool explain) {
+  const sparse::Csr<double> given = in_whole_blocks(elements, problem.block);
+  const auto matrix = in_kernel_blocks(sparse::checked(given), elements.rows, elements.cols);
+  StaticAnswer answer{.machine = machine};
+  if (const std::string note = kernel_block_note(problem.block); !note.empty())
+    answer.notes.push_back(note);
+  problem.size.x = elements.rows;
+  problem.size.y = elements.cols;
+  problem.block = matrix->block;
+  problem.density = double(matrix->blocks()) / places_of(problem, problem.block);
+  answer.problem = with_static_sums(problem);
+  const planner::BlockPattern pattern = block_pattern(*matrix);
+  answer.result = plan_static_or_throw(answer.problem, pattern, machine, options);
+  if (!options.poplibs_parity && matrix->blocks() > 0)
+    answer.notes.push_back(dynamic_comparison(answer.result.plan->cost.cycles, answer.problem,
+                                              machine, sparse::pattern_stats(*matrix)));
+  if (explain)
+    answer.explanation = planner::explain_static(answer.problem, pattern, machine, options);
+  return answer;
+}
+
+std::string to_text(const StaticAnswer& answer) {
+  std::string text;
+  for (const std::string& note : answer.notes) text += fmt::format("note       {}\n", note);
+  text +=
+      fmt::format("layer      {}\nmachine    {}: {} tiles of {} bytes\n{}",
+                  to_string(answer.problem), printable(answer.machine.name), answer.machine.tiles,
+                  answer.machine.tile_memory.value, to_string(*answer.result.plan));
+  if (answer.explanation) text += "\n" + planner::to_text(*answer.explanation, answer.result);
+  return text;
+}
+
+std::string to_json(const StaticAnswer& answer) {
+  using Json = nlohmann::ordered_json;
+  const Json layer = Json::parse(planner::plan_to_json({answer.problem, answer.machine, {}, {}}));
+  Json document{{"problem", layer["problem"]},
+                {"machine", layer["machine"]},
+                {"notes", answer.notes},
+                {"plan", Json::parse(planner::to_json(*answer.result.plan))}};
+  if (answer.explanation)
+    document["explanation"] = Json::parse(planner::to_json(*answer.explanation, answer.result));
+  return document.dump(2) + "\n";
 }
 
 }  // namespace tessera::study

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tessera/base/pattern_stats.hpp"
+#include "tessera/device/machine.hpp"
 #include "tessera/planner/options.hpp"
+#include "tessera/planner/static_explain.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -36,6 +40,26 @@ planner::StaticPlanResult plan_static_or_throw(const Problem& problem,
                                                const planner::BlockPattern& pattern,
                                                const device::Machine& machine,
                                                const planner::StaticOptions& options);
+
+// A layer whose pattern stays, with its plan and what it is compared with.
+struct StaticAnswer {
+  Problem problem;
+  device::Machine machine;
+  std::vector<std::string> notes;
+  planner::StaticPlanResult result;                       // which has a plan
+  std::optional<planner::StaticExplanation> explanation;  // if it was asked for
+};
+
+// Plans the layer of a pattern of elements in the blocks of the problem, whose sizes and density
+// are those of the pattern. Throws Error{NoSolution} if no plan fits.
+StaticAnswer plan_static_layer(Problem problem, const sparse::Csr<double>& elements,
+                               const device::Machine& machine,
+                               const planner::StaticOptions& options, bool explain);
+
+// Returns the plan and its explanation, as text or as JSON with the members problem, machine,
+// notes, plan and explanation. `plan` is what planner::static_plan_from_json() reads.
+std::string to_text(const StaticAnswer& answer);
+std::string to_json(const StaticAnswer& answer);
 
 // Returns the comparison of cycles with a plan for patterns that may change, as a sentence without
 // an end. `stats` has the pattern.

@@ -9,15 +9,17 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/wrapped.hpp"
 #include "tessera/study/verdict.hpp"
 
 namespace tessera::study {
 namespace {
 
+constexpr double kSpread = 0.03;  // of measured times
+
 constexpr const char* kNote =
     "Ratio is the cost of the dense layer divided by that of the sparse one; flops of the sparse "
-    "layer "
-    "are those of its non-zeros. Static is the sparse layer with a pattern that is known and "
+    "layer are those of its non-zeros. Static is the sparse layer with a pattern that is known and "
     "stays.";
 
 // Neighbours in the grid share what does not depend on the pattern.
@@ -34,20 +36,29 @@ Cell number_cell(double value) {
 
 }  // namespace
 
-Sweep::Sweep(SweepRequest request) : request_(std::move(request)), grid_(grid_of(request_.axes)) {
+Sweep::Sweep(const Problem& layer, std::vector<SweepAxis> axes, Target target)
+    : layer_(layer), axes_(std::move(axes)), target_(std::move(target)) {
+  check_axes(axes_);
+  for (const SweepAxis& axis : axes_)
+    if (is_measured() && is_of_machine(axis.figure))
+      throw Error(
+          ErrorCode::InvalidArgument,
+          "sweep: " + axis.figure + " belongs to modelled machines, and this computer is measured");
+  grid_ = grid_of(axes_);
+  const device::Machine machine =
+      is_measured() ? device::machine_preset("gc200") : *target_.machine;
   for (const std::vector<double>& values : grid_) {
-    SweepPoint point = request_.layer;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      set_figure(request_.axes[i].figure, values[i], point);
-    points_.push_back(point);
+    SweepPoint& point = points_.emplace_back(SweepPoint{layer_, machine});
+    for (std::size_t i = 0; i < values.size(); ++i) set_figure(axes_[i].figure, values[i], point);
   }
 }
 
 void Sweep::use_models_of(const SweepPoint& point) {
   const SweepPoint layer = without_pattern(point);
   if (model_ && layer.problem == modelled_.problem && layer.machine == modelled_.machine) return;
-  model_ = request_.model(layer);
-  if (request_.static_model) static_model_ = request_.static_model(layer);
+  if (!is_measured()) target_.machine = layer.machine;
+  model_ = target_.seen(layer.problem, kSpread);
+  static_model_ = target_.fixed(layer.problem);
   modelled_ = layer;
 }
 
@@ -134,7 +145,7 @@ void Sweep::count(const Costs& costs) {
 std::vector<Column> Sweep::columns() const {
   constexpr int kAxisWidth = 10;
   std::vector<Column> columns;
-  for (const SweepAxis& axis : request_.axes)
+  for (const SweepAxis& axis : axes_)
     columns.push_back({.key = axis.figure,
                        .title = axis.figure,
                        .width = std::max(kAxisWidth, int(axis.figure.size()) + 2)});
@@ -167,12 +178,12 @@ Table Sweep::table() const {
               .columns = columns(),
               .rows = rows_};
   std::vector<std::string> series;
-  for (std::size_t i = 1; i < request_.axes.size(); ++i) series.push_back(request_.axes[i].figure);
+  for (std::size_t i = 1; i < axes_.size(); ++i) series.push_back(axes_[i].figure);
   const std::string cost = is_measured() ? "seconds" : "cycles";
   table.chart = {
-      .kind = request_.axes.size() == 1 ? Chart::Kind::Bars : Chart::Kind::Lines,
+      .kind = axes_.size() == 1 ? Chart::Kind::Bars : Chart::Kind::Lines,
       .label = fmt::format("{} by {}", is_measured() ? "Milliseconds" : "Cycles", axis_names()),
-      .x = request_.axes.front().figure,
+      .x = axes_.front().figure,
       .y = is_measured() ? std::vector{cost, "dense_" + cost}
                          : std::vector{cost, "static_" + cost, "dense_" + cost},
       .series = series};
@@ -182,10 +193,10 @@ Table Sweep::table() const {
 Report Sweep::report() const {
   return {.name = "sweep",
           .title = "Sweep over " + axis_names(),
-          .subtitle = layer_words(request_.layer.problem) + "; " + request_.machine_words,
+          .subtitle = layer_words(layer_) + "; " + target_.words(),
           .is_complete = rows_.size() == points_.size(),
-          .facts = {{"layer", layer_words(request_.layer.problem)},
-                    {"machine", request_.machine_name},
+          .facts = {{"layer", layer_words(layer_)},
+                    {"machine", target_.name},
                     {"how", is_measured() ? "measured" : "modelled"}},
           .tables = {table()},
           .verdict = verdict()};
@@ -193,15 +204,14 @@ Report Sweep::report() const {
 
 std::string Sweep::axis_names() const {
   std::string names;
-  for (const SweepAxis& axis : request_.axes) names += (names.empty() ? "" : ", ") + axis.figure;
+  for (const SweepAxis& axis : axes_) names += (names.empty() ? "" : ", ") + axis.figure;
   return names;
 }
 
 std::string Sweep::point_words(std::size_t at) const {
   std::string words;
-  for (std::size_t i = 0; i < request_.axes.size(); ++i)
-    words +=
-        fmt::format("{}{} {}", words.empty() ? "" : ", ", request_.axes[i].figure, grid_[at][i]);
+  for (std::size_t i = 0; i < axes_.size(); ++i)
+    words += fmt::format("{}{} {}", words.empty() ? "" : ", ", axes_[i].figure, grid_[at][i]);
   return words;
 }
 
@@ -216,6 +226,15 @@ std::string Sweep::verdict() const {
         point_words(best_), best_ratio_, equal, how);
   return fmt::format("sparse pays at {} of {} points, most at {}: {:.1f}x faster than dense{} ({})",
                      paying_, compared_, point_words(best_), best_ratio_, equal, how);
+}
+
+std::string sweep_text(const Report& report, bool is_measured) {
+  std::string notes;
+  if (report.name == "sweep")
+    notes = std::string("ratio: dense / sparse; flops of non-zeros only") +
+            (is_measured ? "" : kDenseSums) + "\n";
+  return table_text(report.tables.front()) +
+         wrapped(notes + "verdict    " + report.verdict + "\n", /*indented=*/4, /*flush=*/11);
 }
 
 }  // namespace tessera::study

@@ -8,26 +8,17 @@
 #include "tessera/study/cost_model.hpp"
 #include "tessera/study/sweep_grid.hpp"
 #include "tessera/study/tables.hpp"
+#include "tessera/study/target.hpp"
 
 namespace tessera::study {
 
-using ModelAt = std::function<std::unique_ptr<CostModel>(const SweepPoint&)>;
-
-// A layer and the figures of it or of its machine that vary.
-struct SweepRequest {
-  SweepPoint layer;
-  std::vector<SweepAxis> axes;
-  std::string machine_name;   // as it was asked for
-  std::string machine_words;  // for people
-  ModelAt model;
-  ModelAt static_model;  // of patterns that stay; empty: they are not looked at
-};
-
-// Compares a layer with the dense one at all points of a grid.
+// Compares a layer with the dense one at all points of a grid: plans of patterns that may change
+// and of patterns that stay, or runs on this computer.
 class Sweep {
  public:
-  // Throws Error{InvalidArgument} for a figure that is not legal.
-  explicit Sweep(SweepRequest request);
+  // Throws Error{InvalidArgument} for a figure that is unknown, given twice or not legal, for one
+  // of a machine on this computer, and for too many points.
+  Sweep(const Problem& layer, std::vector<SweepAxis> axes, Target target);
 
   std::int64_t points() const { return std::ssize(points_); }
   bool has_cost() const { return has_cost_; }
@@ -50,14 +41,16 @@ class Sweep {
   void use_models_of(const SweepPoint& point);
   std::vector<Cell> row_of(std::size_t at, const Costs& costs) const;
   void count(const Costs& costs);
-  bool is_measured() const { return !request_.static_model; }
+  bool is_measured() const { return target_.is_host(); }
   std::vector<Column> columns() const;
   Table table() const;
   std::string axis_names() const;
   std::string point_words(std::size_t at) const;
   std::string verdict() const;
 
-  SweepRequest request_;
+  Problem layer_;
+  std::vector<SweepAxis> axes_;
+  Target target_;
   std::vector<std::vector<double>> grid_;
   std::vector<SweepPoint> points_;
   std::vector<std::vector<Cell>> rows_;
@@ -68,5 +61,8 @@ class Sweep {
   double best_ratio_ = 0;
   std::size_t best_ = 0;
 };
+
+// Returns the report of a sweep, over figures or over devices, as text.
+std::string sweep_text(const Report& report, bool is_measured);
 
 }  // namespace tessera::study

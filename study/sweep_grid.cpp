@@ -24,7 +24,7 @@ constexpr std::pair<const char*, const char*> kShortNames[] = {
     {"memory", "tile_memory"}, {"exchange", "exchange_bytes_per_cycle"}};
 
 [[noreturn]] void throw_invalid(const std::string& message) {
-  throw Error(ErrorCode::InvalidArgument, "--over: " + message);
+  throw Error(ErrorCode::InvalidArgument, "sweep: " + message);
 }
 
 const Json& machine_keys() {
@@ -128,7 +128,7 @@ void check_points(const std::vector<SweepAxis>& axes) {
   std::int64_t points = 1;
   for (const SweepAxis& axis : axes) {
     if (axis.values.empty())
-      throw_invalid(axis.figure + " has no values; give --values, or " + axis.figure + "=...");
+      throw_invalid(axis.figure + " has no values; give some, as in " + axis.figure + "=1,2");
     points = std::min(points * std::ssize(axis.values), kMostPoints + 1);
   }
   if (points > kMostPoints)
@@ -164,7 +164,7 @@ std::vector<SweepAxis> parse_axes(const std::string& text, const std::vector<dou
   const bool takes_values = axes.size() == 1 && axes.front().values.empty();
   if (takes_values) axes.front().values = values;
   if (!takes_values && !values.empty())
-    throw_invalid("--values is for one figure without values; omit it");
+    throw_invalid("values beside the figures are for one figure without values; omit them");
   check_points(axes);
   return axes;
 }
@@ -187,7 +187,7 @@ void set_figure(const std::string& figure, double value, SweepPoint& point) {
   else
     member = whole(figure, value, 0);
   try {
-    point.machine = device::machine_from_json(machine.dump(), "--over");
+    point.machine = device::machine_from_json(machine.dump(), "sweep");
   } catch (const Error& error) {
     throw Error(ErrorCode::InvalidArgument, error.what());
   }

@@ -1,15 +1,13 @@
 #include "tessera/study/tables.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/printable.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/base/wrapped.hpp"
-#include "tessera/host/cpu.hpp"
+#include "tessera/report/document.hpp"
 #include "tessera/report/report_json.hpp"
 
 namespace tessera::study {
@@ -17,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kStudySchemaVersion = 1;
 constexpr const char* kNoteKey = "note";
 
 Json cell_json(const Cell& cell) {
@@ -60,12 +57,7 @@ Json rows_json(const Table& table) {
 }
 
 Json study_document(const Report& study) {
-  Json json = {{"schema_version", kStudySchemaVersion},
-               {"study", study.name},
-               {"status", study.is_complete ? "complete" : "partial"},
-               {"version", TESSERA_VERSION},
-               {"host", host::host_cpu_model()},
-               {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))}};
+  Json json = Json::parse(report::document_head(study.name, study.is_complete));
   for (const auto& [key, value] : study.facts) json[key] = cell_json(value);
   for (const Table& table : study.tables) json[table.key] = rows_json(table);
   json["verdict"] = study.verdict.empty() ? Json() : Json(study.verdict);
@@ -125,6 +117,12 @@ std::string table_csv(const Table& table) {
     }
     text += line + "\n";
   }
+  return text;
+}
+
+std::string to_csv(const Report& study) {
+  std::string text;
+  for (const Table& table : study.tables) text += (text.empty() ? "" : "\n") + table_csv(table);
   return text;
 }
 

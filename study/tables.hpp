@@ -73,6 +73,9 @@ struct Report {
 std::string table_text(const Table& table);
 std::string table_csv(const Table& table);
 
+// Returns the tables of a study as CSV, with an empty line between two of them.
+std::string to_csv(const Report& study);
+
 // Returns a study as JSON: schema_version, study, status, the facts, an array of objects for each
 // table, and the verdict.
 std::string to_json(const Report& study);

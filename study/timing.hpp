@@ -28,25 +28,6 @@ inline MedianTimes median_of(std::vector<host::HostTimes> times) {
   return {middle, std::ssize(times), middle.seconds > 0 ? range / 2 / middle.seconds : 0};
 }
 
-// Observes the load of this computer from the moment when it is made.
-class LoadMeter {
- public:
-  LoadMeter();
-
-  // Returns the processor time of this process as a share of that of `threads` threads.
-  double busy(int threads) const;
-
-  // Returns the programs that wanted to run in the last minute, on average; 0 if the system does
-  // not say.
-  static double load();
-
-  // Returns the share of the time that a hypervisor gave to others.
-  double stolen() const;
-
- private:
-  double wall_ = 0, processor_ = 0, stolen_ = 0, all_ = 0;
-};
-
 // Measures run(), which returns HostTimes: one run allocates memory and warms the caches, then 3 to
 // 25 runs are measured, until they have taken at least a tenth of a second together. If the spread
 // is then above `spread`, up to 75 more runs in a quarter of a second follow. After `is_stopped`

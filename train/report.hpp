@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tessera/train/activity.hpp"
@@ -35,5 +36,12 @@ struct TrainReport {
   ActivitySeconds seconds;  // of all steps, rewires and evaluations
   friend bool operator==(const TrainReport&, const TrainReport&) = default;
 };
+
+// Returns the figures as a JSON object.
+std::string to_json(const TrainReport& report);
+
+// Returns one row of CSV for each epoch, with the name of the run in front, and their heading.
+std::string to_csv(const TrainReport& report, const std::string& name);
+std::string csv_heading();
 
 }  // namespace tessera::train

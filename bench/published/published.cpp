@@ -9,13 +9,13 @@
 #include "tessera/base/error.hpp"
 #include "tessera/bench/published/measured_pattern.hpp"
 #include "tessera/bench/published/nested_loops.hpp"
+#include "tessera/io/table.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/spmm_pass.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/tools/options/table.hpp"
 
 namespace tessera::bench {
 
@@ -34,8 +34,8 @@ std::vector<PublishedPoint> published_points() {
 
 namespace {
 
-DataType type_of(const tools::RowReader& row, std::size_t column) {
-  if (column == tools::Table::kAbsent || row.cell(column) == "half") return DataType::Half;
+DataType type_of(const io::RowReader& row, std::size_t column) {
+  if (column == io::Table::kAbsent || row.cell(column) == "half") return DataType::Half;
   if (row.cell(column) != "float") row.refuse(column, "half or float");
   return DataType::Float;
 }
@@ -43,14 +43,14 @@ DataType type_of(const tools::RowReader& row, std::size_t column) {
 }  // namespace
 
 std::vector<PublishedPoint> read_published(std::string_view text, std::string_view name) {
-  const tools::Table table = tools::read_table(text, name);
+  const io::Table table = io::read_table(text, name);
   const std::size_t side = table.need("m_eq_k"), block = table.need("block"),
                     density = table.need("density"), teraflops = table.need("tflops"),
                     type = table.find("type");
   constexpr std::int64_t kLargestSide = 1 << 16, kLargestBlock = 1024;
   std::vector<PublishedPoint> points;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const tools::RowReader row(table, i);
+    const io::RowReader row(table, i);
     PublishedPoint p;
     p.side = row.count(side, kLargestSide);
     p.block.rows = p.block.cols = row.count(block, kLargestBlock);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tessera/tools/options/table.hpp"
+#include "tessera/io/table.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -42,18 +42,18 @@ double percent_of(const planner::PassCost& cost, std::initializer_list<planner::
 }
 
 bool is_dense_table(std::string_view text, std::string_view name) {
-  const tools::Table table = tools::read_table(text, name);
-  return table.find("n") != tools::Table::kAbsent && table.find("block") == tools::Table::kAbsent;
+  const io::Table table = io::read_table(text, name);
+  return table.find("n") != io::Table::kAbsent && table.find("block") == io::Table::kAbsent;
 }
 
 std::vector<DensePoint> read_dense_points(std::string_view text, std::string_view name) {
-  const tools::Table table = tools::read_table(text, name);
+  const io::Table table = io::read_table(text, name);
   const std::size_t type = table.need("dtype"), side = table.need("m_eq_k"),
                     batch = table.need("n"), teraflops = table.need("tflops");
   constexpr std::int64_t kLargest = 1 << 20;
   std::vector<DensePoint> points;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const tools::RowReader row(table, i);
+    const io::RowReader row(table, i);
     DensePoint p;
     if (row.cell(type) == kFloatName)
       p.type = DataType::Float;

@@ -8,7 +8,7 @@
 
 #include "tessera/bench/published/measured_pattern.hpp"
 #include "tessera/bench/published/published_dense.hpp"
-#include "tessera/tools/options/table.hpp"
+#include "tessera/io/table.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -72,19 +72,19 @@ double StaticPoint::cycles(double clock_hz) const {
 }
 
 bool is_static_table(std::string_view text, std::string_view name) {
-  const tools::Table table = tools::read_table(text, name);
-  return table.find("n") != tools::Table::kAbsent && table.find("block") != tools::Table::kAbsent;
+  const io::Table table = io::read_table(text, name);
+  return table.find("n") != io::Table::kAbsent && table.find("block") != io::Table::kAbsent;
 }
 
 std::vector<StaticPoint> read_static_points(std::string_view text, std::string_view name) {
-  const tools::Table table = tools::read_table(text, name);
+  const io::Table table = io::read_table(text, name);
   const std::size_t side = table.need("m_eq_k"), batch = table.need("n"),
                     block = table.need("block"), density = table.need("density"),
                     teraflops = table.need("tflops");
   constexpr std::int64_t kLargest = 1 << 20;
   std::vector<StaticPoint> points;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const tools::RowReader row(table, i);
+    const io::RowReader row(table, i);
     StaticPoint p;
     p.side = row.count(side, kLargest);
     p.batch = row.count(batch, kLargest);

@@ -87,9 +87,8 @@ class HostGroup {
                             std::span<float> gradients, Accumulate accumulate, PassControl& control,
                             HostTimes& times);
 
-  // Return the cells and values that Fwd or GradA reads, or null if the pass has another form.
+  // Returns the cells and values that Fwd reads, or null if the pass has another form.
   const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }
-  const HostProduct<T>* grad_a_cells() const { return std::get_if<HostProduct<T>>(&grad_a_); }
 
   // Computes Fwd or GradA as product() of the form that the pass has, with other scratch memory and
   // another executor. Thread-safe if both differ. The pass must not be dense.

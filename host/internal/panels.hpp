@@ -36,7 +36,6 @@ class HostPanels {
   // storage of copies is kept.
   void set_rows(std::int64_t rows) { rows_ = rows; }
 
-  std::int64_t columns_of_all() const { return from_.cols; }
   std::int64_t count() const { return ceil_div(from_.cols, cut_.width); }
   Range columns(std::int64_t panel) const {
     return {panel * cut_.width, std::min((panel + 1) * cut_.width, from_.cols)};

@@ -143,8 +143,4 @@ DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits) {
   return is_answer ? found : search(c, limits, /*bounded=*/false);
 }
 
-DenseSearch search_dense_exhaustively(const DenseCase& c, const DenseLimits& limits) {
-  return search(c, limits, /*bounded=*/false);
-}
-
 }  // namespace tessera::planner::internal

@@ -36,10 +36,8 @@ struct DenseSearch {
 // Looks at all partitions, orders and roles, first in one round and, while none keeps the limits of
 // memory, in twice as many rounds, up to 256. Of equally cheap cuts, the first one with the least
 // temporary memory is found. Cuts whose lower bound is above the best cost are not priced. If no
-// cut costs fewer cycles than `fewer_than`, none is found, and `least_bytes` has no meaning.
+// cut costs fewer cycles than `fewer_than`, none is found, and `least_bytes` has no meaning. Tests
+// compare it with a search that prices every cut.
 DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits);
-
-// Finds the same answer by pricing every cut. Tests and benchmarks compare search_dense() with it.
-DenseSearch search_dense_exhaustively(const DenseCase& c, const DenseLimits& limits);
 
 }  // namespace tessera::planner::internal

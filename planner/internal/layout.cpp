@@ -144,7 +144,7 @@ Scatter scatter_of(const Case& c, Dims share, double density, std::int64_t cells
   const Dims together{1, std::min(c.clump.x, share.x), std::min(c.clump.y, share.y), 1};
   return {.places = ceil_div(share.x, together.x) * ceil_div(share.y, together.y),
           .density = density,
-          .cells = cells,
+          .cells = cells * (c.pattern == nullptr ? c.options.pattern_count : 1),
           .confidence = c.options.bucket_confidence,
           .size = together.x * together.y,
           .most = share.x * share.y};
@@ -187,14 +187,19 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   if (c.problem.grad_a) size.cell_swapped = uniform_counts(cut.share.y, cut.share.x, density);
   const bool exact = rule == SizeRule::Exact;
   const bool mapped = exact && c.has_map();
-  const Scatter scatter = exact ? cell_scatter(c, cut) : Scatter{};
+  Scatter scatter = exact ? cell_scatter(c, cut) : Scatter{};
   const CellFill fill = mapped ? mapped_fill(c, cut) : random_fill(c, scatter);
   const std::int64_t room = fill.room;
   size.blocks = bucket_blocks(c, cut, room);
   // PopLibs prices the average tile, and spills at nothing.
   if (exact && !c.parity()) {
+    if (mapped) scatter.density = fill.fullest / static_cast<double>(cut.share.x * cut.share.y);
     size.fullest = cell_load(cut.share, fill.fullest, scatter);
-    if (!mapped) size.scatter = scatter;
+    if (mapped)
+      size.fullest.mean =
+          static_cast<double>(c.pattern->blocks) / static_cast<double>(cut.parts.x * cut.parts.y);
+    else
+      size.scatter = scatter;
     const std::int64_t capacity = size.blocks * cut.parts.z;
     size.spill_chance = mapped ? static_cast<double>(capacity) < fill.fullest
                                : chance_of_more_than(scatter, capacity);

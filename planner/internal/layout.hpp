@@ -96,7 +96,8 @@ struct Cut {
 };
 inline Cut make_cut(const Case& c, Dims parts) { return {parts, ceil_div(c.grains, parts)}; }
 
-// Returns the distribution of random blocks over `cells` cells of a share.
+// Returns the distribution of random blocks over `cells` cells of a share, in each of the patterns
+// that run at the same time.
 Scatter scatter_of(const Case& c, Dims share, double density, std::int64_t cells);
 
 // The rule for a bucket's size. With LowerBound, no number in the result exceeds that of any cut

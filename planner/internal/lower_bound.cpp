@@ -250,9 +250,12 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
   v.most_z = ceil_div(c.grains.z, box.lo.z);
   v.counts = bucket.cell;
   if (!c.parity()) {
-    // Fewer cells than anywhere in the box, as small as anywhere: not fuller than any cut's.
-    const Scatter scatter =
-        scatter_of(c, v.share, c.problem.density, box.lo.g * box.lo.x * box.lo.y);
+    // Fewer cells than anywhere in the box, as small as anywhere: not fuller than any cut's. If the
+    // map says what cells hold, the fullest holds no less than the mean of the most cells.
+    Scatter scatter = scatter_of(c, v.share, c.problem.density, box.lo.g * box.lo.x * box.lo.y);
+    if (c.has_map())
+      scatter.density = (1 - 1e-9) * static_cast<double>(c.pattern->blocks) /
+                        static_cast<double>(box.hi.x * box.hi.y * v.share.x * v.share.y);
     const TileLoad load = cell_load(v.share, c.has_map() ? 0 : mean_of_fullest(scatter), scatter);
     v.counts = {static_cast<std::int64_t>(load.rows), 0, static_cast<std::int64_t>(load.nonzeros)};
   }

@@ -15,6 +15,7 @@ PatternMap::PatternMap(const PatternStats& stats, BlockShape used)
       bin_{stats.bin.rows * (stats.block.rows / used.rows),
            stats.bin.cols * (stats.block.cols / used.cols)},
       together_(static_cast<double>(stats.block.area() / used.area())),
+      bins_are_blocks_(stats.bin == BlockShape{1, 1}),
       bin_cols_(stats.bin_cols()) {
   if (known()) unevenness_ = std::max(1.0, unevenness());
 }
@@ -97,7 +98,8 @@ FullestCell PatternMap::fullest(std::int64_t x_parts, std::int64_t y_parts) {
   }
   // A block of a bin that is cut is either in the cell or not, so its variance is at most a
   // quarter.
-  const double doubtful = std::min(1.0, rows.uncertain + cols.uncertain) * most;
+  const double doubtful =
+      bins_are_blocks_ ? 0 : std::min(1.0, rows.uncertain + cols.uncertain) * most;
   cell = {most * together_, together_ * std::sqrt(doubtful * unevenness_ / 4),
           together_ * static_cast<double>(most_in_bins(rows, cols))};
   return cell;

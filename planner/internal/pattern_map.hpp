@@ -12,8 +12,9 @@ namespace tessera::planner::internal {
 // within the bins of the statistics.
 struct FullestCell {
   double blocks = 0;
-  double spread = 0;  // standard deviation of the blocks in bins that edges of cells cut
-  double most = 0;    // upper bound: all blocks of every bin that the cell touches
+  double spread = 0;  // standard deviation of the blocks in bins that edges of cells cut; 0 if a
+                      // bin is one block of the statistics, whose parts are known
+  double most = 0;  // upper bound: all blocks of every bin that the cell touches
 };
 
 // Finds the fullest cell of any cut from the map in pattern statistics. An object keeps its
@@ -45,6 +46,7 @@ class PatternMap {
   std::int64_t rows_, cols_;          // of blocks used
   BlockShape bin_;                    // in blocks used
   double together_;                   // used blocks in one block of the statistics
+  bool bins_are_blocks_;              // each bin is one block of the statistics
   double unevenness_ = 1;             // variance / mean of a bin's blocks; 1 for a random pattern
   std::int64_t bin_cols_;
   std::unordered_map<std::int64_t, FullestCell> kept_;  // by x_parts * (cols + 1) + y_parts

@@ -98,11 +98,12 @@ void describe(auto& fields, MaybeConst<PlanConstraints> auto& pins) {
 
 // The keys of option text, so that this part of a file may be given as options again.
 void describe(auto& fields, MaybeConst<Options> auto& options) {
-  auto& [memory, oversize, confidence, shared, per_pass, rearrangements, placement, force_spills,
-         search_limit, constraints, parity] = options;
+  auto& [memory, oversize, confidence, pattern_count, shared, per_pass, rearrangements, placement,
+         force_spills, search_limit, constraints, parity] = options;
   fields("availableMemoryProportion", memory);
   fields("metaInfoBucketOversizeProportion", oversize);
   fields("bucketConfidence", confidence);
+  fields("patternCount", pattern_count, kAnyWhole);
   fields("sharedBuckets", shared);
   fields("perPassPlans", per_pass);
   fields("enableStructuredRearrangements", rearrangements);

@@ -1,7 +1,5 @@
 #include "tessera/planner/internal/search.hpp"
 
-#include <algorithm>
-
 #include "tessera/base/int_math.hpp"
 
 namespace tessera::planner::internal {
@@ -17,22 +15,6 @@ bool is_batch_count(const Case& c, std::int64_t z) {
 
 bool obeys(const std::optional<std::int64_t>& pin, std::int64_t value) {
   return !pin || *pin == value;
-}
-
-// Calls visit(parts) for every legal partition until it returns false.
-template <class Visit>
-void for_each_partition(const Case& c, Visit&& visit) {
-  const std::int64_t g = c.grains.g, tiles = c.machine.tiles;
-  for (std::int64_t x = 1; g * x <= tiles && x <= c.grains.x; ++x) {
-    if (!is_minimal_divisor(c.grains.x, x) || !obeys(c.options.constraints.x, x)) continue;
-    for (std::int64_t y = 1; g * x * y <= tiles && y <= c.grains.y; ++y) {
-      if (!is_minimal_divisor(c.grains.y, y) || !obeys(c.options.constraints.y, y)) continue;
-      for (std::int64_t z = 1; g * x * y * z <= tiles && z <= c.grains.z; ++z) {
-        if (!is_batch_count(c, z) || !obeys(c.options.constraints.z, z)) continue;
-        if (!visit(Dims{g, x, y, z})) return;
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -59,35 +41,16 @@ bool is_better(const PricedParts& a, std::int64_t cycles, std::int64_t temp) {
   return a.cycles < cycles || (a.cycles == cycles && a.temp < temp);
 }
 
-SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds) {
-  SearchOutcome best;
-  std::vector<PricedParts>& found = best.found;
-  for_each_partition(c, [&](Dims parts) {
-    if (best.examined == bounds.examined) {
-      best.limit_reached = true;
-      return false;
-    }
-    ++best.evaluations;
-    ++best.examined;
-    const PartsCost cost = cost_of(c, parts);
-    const PricedParts priced{parts, cost.cycles, cost.temp};
-    if (!cost.legal || cost.temp > bounds.temp) return true;
-    if (!is_better(priced, bounds.cycles, bounds.best_temp)) return true;
-    const auto worse = std::ranges::find_if(found, [&](const PricedParts& other) {
-      return is_better(priced, other.cycles, other.temp);
-    });
-    found.insert(worse, priced);
-    if (std::ssize(found) > bounds.count) found.pop_back();
-    return !bounds.any;
-  });
-  return best;
-}
-
 void visit_partitions(const Case& c, const std::function<void(Dims)>& visit) {
-  for_each_partition(c, [&](Dims parts) {
-    visit(parts);
-    return true;
-  });
+  const std::int64_t g = c.grains.g, tiles = c.machine.tiles;
+  for (std::int64_t x = 1; g * x <= tiles && x <= c.grains.x; ++x) {
+    if (!is_minimal_divisor(c.grains.x, x) || !obeys(c.options.constraints.x, x)) continue;
+    for (std::int64_t y = 1; g * x * y <= tiles && y <= c.grains.y; ++y) {
+      if (!is_minimal_divisor(c.grains.y, y) || !obeys(c.options.constraints.y, y)) continue;
+      for (std::int64_t z = 1; g * x * y * z <= tiles && z <= c.grains.z; ++z)
+        if (is_batch_count(c, z) && obeys(c.options.constraints.z, z)) visit(Dims{g, x, y, z});
+    }
+  }
 }
 
 }  // namespace tessera::planner::internal

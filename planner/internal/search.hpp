@@ -53,11 +53,9 @@ PartsCost cost_of(const Case& c, Dims parts);
 // Options::poplibs_parity the count of z also divides the grains of the batch.
 bool partition_is_legal(const Case& c, Dims parts);
 
-// Searches every legal partition in ascending order of x, y, z, and keeps the cheapest ones within
-// the bounds; of equal ones, the first. Tests compare the other search with this one.
-SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds);
-
-// Finds the same answer with the constraint solver and lower bounds.
+// Finds the cheapest legal partitions within the bounds; of equal ones, the first in ascending
+// order of x, y, z. Uses the constraint solver and lower bounds. Tests compare it with a search of
+// every partition.
 SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds);
 
 // Calls visit(parts) for every legal partition, in ascending order of x, y, z.

@@ -218,19 +218,6 @@ CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, const Part
   return cost;
 }
 
-std::size_t slowest_tile(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part) {
-  RowShares shares(c, load, part.columns);
-  std::size_t slowest = 0;
-  std::int64_t most = -1;
-  for (std::size_t tile = 0; tile < load.tiles.size(); ++tile) {
-    const CountedCost cost = cost_of_tile(c, load, tile, part, Pass::Fwd, shares.next_tile());
-    const std::int64_t cycles =
-        cost.receive + cost.receive_values + cost.multiply + cost.receive_sums + cost.reduce;
-    if (cycles > std::exchange(most, std::max(most, cycles))) slowest = tile;
-  }
-  return slowest;
-}
-
 bool CountedPasses::fits_words() const {
   constexpr std::int64_t kMostOfWord = 65535;
   return largest_word() <= kMostOfWord;

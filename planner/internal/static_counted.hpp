@@ -56,9 +56,6 @@ struct PartOfBatch {
 CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part,
                          Pass pass = Pass::Fwd);
 
-// Returns the tile that takes longest in all steps of Fwd together, the first of equals.
-std::size_t slowest_tile(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part);
-
 // Returns what all passes of the problem need if the batch has `parts` parts of this layout, with
 // `columns` columns each. GradA needs the transposed counts. If GradA is alone, only its cost is
 // set, and `loads.load` has the counts of the transposed pattern.

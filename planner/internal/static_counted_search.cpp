@@ -247,23 +247,16 @@ double Corrections::distance(const CountedCut& a, const CountedCut& b) {
   return steps(a.parts, b.parts) + steps(a.bands, b.bands) + (a.runs == b.runs ? 0 : kOtherRuns);
 }
 
-CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits,
-                               Corrections& corrections, const std::optional<CountedCut>& first) {
+CountedSearch StaticSearcher::search(const StaticCase& c, const StaticLimits& limits) {
   // Limits so that a pattern of a million elements takes about a quarter of a second and a small
   // one less than a twentieth.
   constexpr std::int64_t kLooks = std::int64_t{1} << 25, kFewest = 24, kMost = 640;
-  // Fewer cuts are counted where an earlier search has corrected the estimates, and where the cut
-  // to begin with is known.
-  constexpr std::int64_t kFewerAgain = 8, kFewerAround = 24;
+  constexpr std::int64_t kFewerAgain = 8;  // where an earlier search has corrected the estimates
+  Corrections& corrections = corrections_[{c.problem.grad_a, c.problem.grad_w, c.grad_a_alone}];
   const bool again = !corrections.is_empty();
   const std::int64_t most = cuts_for(c, kLooks, kFewest, kMost);
-  CutCounter counter(c, counts, limits);
-  if (first) counter.try_cut(*first);
-  count_promising(c, limits,
-                  first   ? most / kFewerAround
-                  : again ? most / kFewerAgain
-                          : most,
-                  corrections, counter);
+  CutCounter counter(c, counts_, limits);
+  count_promising(c, limits, again ? most / kFewerAgain : most, corrections, counter);
   if (counter.result().best) improve(c, again ? &corrections : nullptr, counter);
   return counter.result();
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -64,14 +66,26 @@ class Corrections {
   std::vector<std::pair<CountedCut, double>> counted_;
 };
 
-// Searches the cuts. All are estimated, as if blocks were spread at random; the most promising ones
-// are counted, and then the neighbours of the best until none is better, also with fewer tiles. A
-// cut whose kernel, values and fixed steps alone exceed the best is not counted. Corrections of an
-// earlier search of the same passes make a search count fewer cuts; those of this one are added.
-// The cut `first` is counted before all others. Deterministic.
-CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits,
-                               Corrections& corrections,
-                               const std::optional<CountedCut>& first = {});
+// Searches the cuts of one pattern, and keeps what it learns. One thread at a time may use it.
+class StaticSearcher {
+ public:
+  // The arrays of `pattern` must outlive the object.
+  explicit StaticSearcher(const BlockPattern& pattern) : counts_(pattern) {}
+
+  CutCounts& counts() { return counts_; }
+
+  // Returns the cheapest cut that was counted. All cuts are estimated, as if blocks were spread at
+  // random; the most promising ones are counted, and then the neighbours of the best until none is
+  // better, also with fewer tiles. A cut whose kernel, values and fixed steps alone exceed the best
+  // is not counted. Corrections of an earlier search of the same passes make a search count fewer
+  // cuts. The counts of `c` must be those of counts(). Deterministic.
+  CountedSearch search(const StaticCase& c, const StaticLimits& limits);
+
+ private:
+  CutCounts counts_;
+  // Corrections of earlier searches, by whether these have GradA, GradW, and GradA alone.
+  std::map<std::tuple<bool, bool, bool>, Corrections> corrections_;
+};
 
 // Searches like this, but counts 12 to 48 cuts, the fewer the more blocks there are: two thirds are
 // promising ones. Counts up to four times as many as long as none fits.

@@ -178,17 +178,17 @@ StaticLoad load_of(const StaticLayout& layout, const BlockPattern& pattern) {
   return load;
 }
 
-BlockPattern DerivedPattern::view() const {
+BlockPattern TransposedPattern::view() const {
   return {block, std::ssize(row_begin) - 1, block_cols, row_begin, col};
 }
 
-DerivedPattern transposed(const BlockPattern& pattern) {
+TransposedPattern transposed(const BlockPattern& pattern) {
   BlocksByColumn by_column = blocks_by_column(pattern);
-  DerivedPattern result{.block = {pattern.block.cols, pattern.block.rows},
-                        .block_cols = pattern.block_rows,
-                        .row_begin = std::move(by_column.begin),
-                        .col = std::vector<std::int32_t>(pattern.col.size()),
-                        .place = std::move(by_column.block)};
+  TransposedPattern result{.block = {pattern.block.cols, pattern.block.rows},
+                           .block_cols = pattern.block_rows,
+                           .row_begin = std::move(by_column.begin),
+                           .col = std::vector<std::int32_t>(pattern.col.size()),
+                           .place = std::move(by_column.block)};
   std::vector<std::int32_t> row_of(pattern.col.size());
   for_each_block(pattern, [&](std::int64_t row, std::size_t i) { row_of[i] = std::int32_t(row); });
   for (std::size_t i = 0; i < row_of.size(); ++i)
@@ -197,15 +197,15 @@ DerivedPattern transposed(const BlockPattern& pattern) {
 }
 
 std::vector<std::int32_t> tiles_in_given_order(const std::vector<std::int32_t>& tile_of,
-                                               const DerivedPattern& derived) {
+                                               const TransposedPattern& transposed) {
   std::vector<std::int32_t> result(tile_of.size());
   for (std::size_t i = 0; i < tile_of.size(); ++i)
-    result[std::size_t(derived.place[i])] = tile_of[i];
+    result[std::size_t(transposed.place[i])] = tile_of[i];
   return result;
 }
 
 StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pattern) {
-  const DerivedPattern other = transposed(pattern);
+  const TransposedPattern other = transposed(pattern);
   StaticLayout turned{.tile_of = std::vector<std::int32_t>(pattern.col.size()),
                       .tiles = layout.tiles};
   for (std::size_t i = 0; i < other.place.size(); ++i)

@@ -42,8 +42,8 @@ struct BlocksByColumn {
 
 BlocksByColumn blocks_by_column(const BlockPattern& pattern);
 
-// A pattern with the blocks of another one at other places.
-struct DerivedPattern {
+// A pattern with rows and columns exchanged.
+struct TransposedPattern {
   BlockShape block;
   std::int64_t block_cols = 0;
   std::vector<std::int64_t> row_begin;
@@ -54,12 +54,12 @@ struct DerivedPattern {
   BlockPattern view() const;
 };
 
-// Returns the pattern with rows and columns exchanged.
-DerivedPattern transposed(const BlockPattern& pattern);
+TransposedPattern transposed(const BlockPattern& pattern);
 
-// Returns the tiles of the blocks of the pattern that was given, from those of the derived one.
+// Returns the tiles of the blocks of the pattern that was given, from the tiles of the transposed
+// one.
 std::vector<std::int32_t> tiles_in_given_order(const std::vector<std::int32_t>& tile_of,
-                                               const DerivedPattern& derived);
+                                               const TransposedPattern& transposed);
 
 // Returns what load_of_transpose() returns for the layout of `load`, whose tiles of blocks are
 // `tile_of`. One pass over the blocks.

@@ -155,7 +155,6 @@ class Model {
     return functions_[static_cast<std::size_t>(c.function)];
   }
   GroupId group(VarId v) const;
-  std::size_t group_count() const { return group_names_.size(); }
 
   // Returns the name that was given, or else "group" and the group's number, such as "group 3".
   std::string group_name(GroupId group) const;

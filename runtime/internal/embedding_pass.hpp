@@ -103,7 +103,6 @@ class EmbeddingSlice : private EmbeddingPass {
                  device::ExchangeMode mode, Executor& executor);
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
            const RunOptions& options, device::Ledger& ledger);
-  const Program& program() const { return bound.program(); }
   const device::Damage& damage() const { return bound.damage(); }
   Bytes high_water() const { return engine.high_water(); }
 
@@ -141,7 +140,6 @@ class EmbeddingUpdate : private EmbeddingPass {
                   device::ExchangeMode mode, Executor& executor);
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, const std::byte* slices,
            float scale, std::byte* values, const RunOptions& options, device::Ledger& ledger);
-  const Program& program() const { return bound.program(); }
   const device::Damage& damage() const { return bound.damage(); }
   Bytes high_water() const { return engine.high_water(); }
 

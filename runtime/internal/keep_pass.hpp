@@ -23,8 +23,6 @@ class KeepPass {
   // Changes values in the order of the masks.
   bool run(std::span<float> values, const RunOptions& options, device::Ledger& ledger);
 
-  const Program& program() const { return bound_.program(); }
-
  private:
   struct Share {
     std::vector<std::uint32_t> kept;  // a bit for each place

@@ -238,6 +238,67 @@ TEST_F(MpiRun, RanksThatWereGivenOtherFilesSaySoAndCallNoResultWrong) {
     }
 }
 
+// The exit code of the job is that of the rank that failed, whichever it is.
+TEST_F(MpiRun, AnOptionThatOneRankAloneCannotReadEndsTheJobAsAWrongCommandLine) {
+  for (const int wrong : {0, 1})
+    for (const std::vector<std::string>& option : {std::vector<std::string>{"--nonsense"},
+                                                   {"--single-phase", "sideways"},
+                                                   {"--threads", "many"}}) {
+      std::vector<std::string> command{kMpirun};
+      for (int rank = 0; rank < 2; ++rank) {
+        if (rank > 0) command.emplace_back(":");
+        for (const char* const word : {"-np", "1", kTool, "run", "--machine", "host"})
+          command.emplace_back(word);
+        command.insert(command.end(), kLayer.begin(), kLayer.end());
+        if (rank == wrong) command.insert(command.end(), option.begin(), option.end());
+      }
+      const test::Outcome outcome = test::run(command);
+      EXPECT_EQ(outcome.exit, 2) << outcome.out << outcome.err;
+      EXPECT_NE(outcome.err.find(option[0]), std::string::npos) << outcome.err;
+    }
+}
+
+TEST_F(MpiRun, FilesThatCannotBeReadEndTheJobAsBadInput) {
+  const test::TemporaryFolder folder;
+  const std::string broken = folder.write("broken.mtx", "%%MatrixMarket matrix\n");
+  std::string values = "1";
+  for (int i = 0; i < 1 << 20; ++i) values += ",1";
+  const std::string large =
+      folder.write("large.json", R"({"base": "bow", "tiles": [)" + values + "]}");
+  for (const std::vector<std::string>& files :
+       {std::vector<std::string>{"--machine", "host", "--matrix", folder / "none.mtx"},
+        {"--machine", "host", "--matrix", broken},
+        {"--devices", "2", "--machine", large, "--input-size", "64", "--output-size", "64",
+         "--density", "0.2"}}) {
+    std::vector<std::string> arguments{"run", "--batch-size", "8"};
+    arguments.insert(arguments.end(), files.begin(), files.end());
+    const test::Outcome outcome = run(2, arguments, {kTool});
+    EXPECT_EQ(outcome.exit, 3) << outcome.out << outcome.err;
+    EXPECT_NE(outcome.err.find(files[3]), std::string::npos) << outcome.err;
+  }
+}
+
+// Limits of the shell: on the size of files, and on the memory of one rank. Open MPI itself takes
+// about 200 MB of addresses.
+TEST_F(MpiRun, ALimitOfTheSystemEndsTheJobWithItsReason) {
+  const test::TemporaryFolder folder;
+  const std::string layer =
+      " run --machine host --threads 1 --density 0.3 --batch-size 256 --data-type float";
+  const std::string files = std::string("ulimit -f 10; exec ") + kTool + layer +
+                            " --input-size 256 --output-size 256 --output-dir " + (folder / "out");
+  const test::Outcome written = run(2, {}, {"sh", "-c", files});
+  EXPECT_EQ(written.exit, 6) << written.out << written.err;
+  EXPECT_NE(written.err.find("cannot be written"), std::string::npos) << written.err;
+
+  const std::string large = layer + " --input-size 8192 --output-size 8192";
+  const test::Outcome stored =
+      test::run({kMpirun, "-np", "1", "sh", "-c", std::string("exec ") + kTool + large, ":", "-np",
+                 "1", "sh", "-c", std::string("ulimit -v 500000; exec ") + kTool + large});
+  EXPECT_EQ(stored.exit, 6) << stored.out << stored.err;
+  EXPECT_NE(stored.err.find("rank 1: this computer does not have enough memory"), std::string::npos)
+      << stored.err;
+}
+
 TEST_F(MpiRun, TrainingIsRefused) {
   const test::Outcome outcome = run(2, {"train", "--epochs", "1"}, {kTool});
   EXPECT_EQ(outcome.exit, 2) << outcome.err;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
+#include "tessera/tests/support/other_float_mode.hpp"
 
 namespace tessera::distributed {
 namespace {
@@ -57,6 +59,28 @@ TEST(TreeSum, IsTheSumOfTheTreeForEveryNumberOfRanksAndLeaves) {
           }
         });
     }
+}
+
+// A caller may round up and take denormal numbers for 0.
+TEST(TreeSum, DoesNotDependOnTheFloatingPointModeOfTheCaller) {
+  auto leaves = random_leaves(6, 64);
+  for (auto& list : leaves)
+    for (std::size_t i = 0; i < list.size(); i += 2) list[i] *= 1e-42f;
+  const auto sum_in_mode = [&](bool other) {
+    std::vector<float> got(64);
+    run_ranks(2, [&](Communicator& all) {
+      const std::optional<test::OtherFloatMode> mode =
+          other ? std::optional<test::OtherFloatMode>(std::in_place) : std::nullopt;
+      TreeSum sum(all, 6, 64);
+      for (std::int64_t leaf = sum.leaves().begin; leaf < sum.leaves().end; ++leaf)
+        sum.add(leaves[std::size_t(leaf)]);
+      std::vector<float> own(64);
+      sum.finish(own);
+      if (all.rank() == 0) got = own;
+    });
+    return got;
+  };
+  EXPECT_EQ(sum_in_mode(true), sum_in_mode(false));
 }
 
 TEST(TreeSum, RefusesOtherLengthsAndOtherNumbersOfLeaves) {

@@ -1,9 +1,10 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "tessera/planner/network_json.hpp"
 #include "tessera/tests/fuzz/input_bytes.hpp"
 #include "tessera/tests/fuzz/targets.hpp"
-#include "tessera/tools/commands/network_file.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/layer_arguments.hpp"
 #include "tessera/tools/options/layer_keys.hpp"
@@ -44,14 +45,10 @@ bool names_a_file(const std::string& word) {
 }  // namespace
 
 void command_line(Input input) {
-  std::vector<const char*> argv;
   const std::vector<std::string> words = words_of(input);
-  for (const std::string& word : words) {
-    if (names_a_file(word)) return;
-    argv.push_back(word.c_str());
-  }
+  if (std::any_of(words.begin(), words.end(), names_a_file)) return;
   accepts([&] {
-    const tools::Parsed parsed = tools::parse_arguments(int(argv.size()), argv.data());
+    const tools::Parsed parsed = tools::parse_arguments(words);
     if (parsed.exit) {
       require(*parsed.exit == 0 || *parsed.exit == 2, "parsing ends with the exit code 0 or 2");
       return;
@@ -83,7 +80,7 @@ void layer_keys(Input input) {
 // A network that is read is one that can be planned: its parts fit together.
 void network_json(Input input) {
   accepts([&] {
-    const tools::NetworkFile file = tools::parse_network(InputBytes(input).rest(), "input");
+    const planner::NetworkFile file = planner::parse_network(InputBytes(input).rest(), "input");
     planner::check(file.spec);
     require(file.weights.size() == file.spec.layers.size(), "a file of weights for each layer");
   });

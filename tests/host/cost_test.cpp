@@ -165,11 +165,52 @@ TEST(HostRatesFile, RefusesDamageAndOtherVersionsAndNamesTheFile) {
 
 TEST(HostRatesFile, IsTheDefaultWithoutAFileAndSaysSo) {
   const test::TemporaryFolder folder;
+  const HostRates& usual = default_host_rates();
   for (const std::string& path : {std::string(), folder / "none.json"}) {
-    const FoundRates found = find_host_rates(path);
+    const FoundRates found = find_host_rates(path, measure_host_rates, usual.cpu_model);
     EXPECT_EQ(found.rates, default_host_rates());
     EXPECT_NE(found.note.find("tessera machine calibrate"), std::string::npos) << found.note;
     EXPECT_EQ(found.origin, RatesOrigin::Default);
+  }
+}
+
+TEST(HostRatesFile, IsMeasuredAtTheFirstForecastOnAnUnknownProcessor) {
+  const test::TemporaryFolder folder;
+  HostRates own = default_host_rates();
+  own.cpu_model = "abacus";
+  own.dense_kernel = dense_kernel_name();
+  const std::string path = folder / "cache/rates.json";
+  const FoundRates found = find_host_rates(path, [&] { return own; }, "abacus");
+  EXPECT_EQ(found.origin, RatesOrigin::Measured);
+  EXPECT_NE(found.note.find("measured now"), std::string::npos) << found.note;
+  const auto never = []() -> HostRates { throw Error(ErrorCode::Internal, "measured twice"); };
+  EXPECT_EQ(find_host_rates(path, never, "abacus").rates, own);
+}
+
+TEST(SettledRates, AreTheBestOfRoundsOfWhichTwoAgree) {
+  int round = 0;
+  const auto rates = measure_settled_rates([&] {
+    HostRates one = default_host_rates();
+    one.kernels[3].flops *= ++round == 1 ? 0.5 : 1.0;  // another program ran meanwhile
+    return one;
+  });
+  EXPECT_EQ(rates, default_host_rates());
+  EXPECT_EQ(round, 3);
+}
+
+TEST(SettledRates, AreRefusedWithTheNameOfTheRateThatDoesNotSettle) {
+  double factor = 1;
+  const auto unstable = [&] {
+    HostRates one = default_host_rates();
+    one.dense[0].flops *= factor *= 2;
+    return one;
+  };
+  try {
+    measure_settled_rates(unstable, 4);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::CheckFailed);
+    EXPECT_NE(std::string(error.what()).find("dense, batch "), std::string::npos) << error.what();
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/tests/planner/exhaustive_search.hpp"
 
 // The bounded search of dense plans against the one that prices every cut.
 namespace tessera::planner::internal {

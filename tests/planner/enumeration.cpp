@@ -10,6 +10,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/layouts.hpp"
+#include "tessera/tests/planner/exhaustive_search.hpp"
 
 namespace tessera::planner {
 namespace {

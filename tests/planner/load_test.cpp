@@ -88,6 +88,63 @@ TEST(BucketSize, HoldsTheFullestCellOfAKnownPattern) {
   EXPECT_EQ(exceeded, 0) << "of " << cuts;
 }
 
+// The bins of a small pattern are its blocks, so the map tells exactly what a cell holds, also
+// where edges of cells cut blocks into the squares that tiles work with.
+TEST(BucketSize, HasTheCountsOfTheFullestCellIfBinsAreBlocks) {
+  Problem problem;
+  problem.size = {1, 96, 96, 4};
+  problem.block = {16, 16};
+  problem.data_type = DataType::Float;
+  problem.density = 0.3;
+  Options options;
+  options.meta_info_bucket_oversize_proportion = 0;
+  const device::Machine machine = device::machine_preset("gc200");
+  const Candidate candidate = candidates(problem, machine, options).front();
+  ASSERT_EQ(candidate.block, (BlockShape{8, 8}));
+  Random random(6);
+  for (int round = 0; round < 20; ++round) {
+    const Drawing blocks = uneven_drawing(6, 6, random);
+    Drawing squares(12, std::vector<bool>(12));
+    std::int64_t count = 0;
+    for (std::size_t r = 0; r < 12; ++r)
+      for (std::size_t c = 0; c < 12; ++c) count += squares[r][c] = blocks[r / 2][c / 2];
+    PatternStats stats = stats_of(blocks, 1);
+    stats.block = problem.block;
+    const PatternSize pattern = pattern_size(stats, {8, 8});
+    const Case c = make_case(problem, machine, options, candidate, &pattern);
+    for (const Dims parts : {Dims{1, 1, 1, 1}, {1, 5, 1, 1}, {1, 3, 5, 1}, {1, 12, 12, 1}}) {
+      const BucketSize bucket = bucket_size(c, make_cut(c, parts));
+      EXPECT_EQ(bucket.fullest.nonzeros, double(fullest_cell(squares, parts)));
+      EXPECT_EQ(bucket.fullest.mean, double(count) / double(parts.product()));
+    }
+  }
+}
+
+// Two patterns of 16 cells have the fullest cell of one with 32 of the same size.
+TEST(BucketSize, OfSeveralPatternsIsThatOfTheFullestCellOfThemAll) {
+  Problem problem;
+  problem.size = {1, 64, 64, 4};
+  problem.density = 0.1;
+  const device::Machine machine = device::machine_preset("gc200");
+  const auto size_of = [&](std::int64_t x, std::int64_t patterns, const PatternSize* known) {
+    Problem wide = problem;
+    wide.size.x = 16 * x;
+    Options options;
+    options.pattern_count = patterns;
+    const Candidate candidate = candidates(wide, machine, options).front();
+    const Case c = make_case(wide, machine, options, candidate, known);
+    return bucket_size(c, make_cut(c, {1, x, 4, 1}));
+  };
+  const BucketSize one = size_of(4, 1, nullptr), two = size_of(4, 2, nullptr);
+  const BucketSize large = size_of(8, 1, nullptr);
+  EXPECT_GT(two.fullest.nonzeros, one.fullest.nonzeros);
+  EXPECT_EQ(two.fullest.nonzeros, large.fullest.nonzeros);
+  EXPECT_GE(size_of(4, 1000, nullptr).blocks, one.blocks + 4);
+  Random random(7);
+  const PatternSize known = pattern_size(stats_of(uneven_drawing(64, 64, random), 4), {1, 1});
+  EXPECT_EQ(size_of(4, 1000, &known).blocks, size_of(4, 1, &known).blocks);
+}
+
 // A z piece of a full cell fills total / columns rows, and may begin and end inside a row: it has
 // one row more. Words are linear in rows and blocks, so halving twice leaves that row alone.
 TEST(BucketSize, HasOneRowMoreThanAPieceFills) {

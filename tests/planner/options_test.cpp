@@ -36,7 +36,7 @@ TEST(ParseOptions, KeepsTheDefaultsOfAnEmptyObject) {
 TEST(ParseOptions, ReadsEveryKey) {
   const Options o = parse_options(
       R"({"availableMemoryProportion": 1, "metaInfoBucketOversizeProportion": 0.5,
-          "bucketConfidence": 0.75, "sharedBuckets": false, "enableStructuredRearrangements": false,
+          "bucketConfidence": 0.75, "patternCount": 12, "sharedBuckets": false, "enableStructuredRearrangements": false,
           "partitioner.optimiseForSpeed": true, "partitioner.forceBucketSpills": true,
           "partitioner.useActualWorkerSplitCosts": false, "searchLimit": 7,
           "planConstraints": {"partition": {"x": 6, "y": 4, "z": 2},
@@ -46,6 +46,7 @@ TEST(ParseOptions, ReadsEveryKey) {
   expected.available_memory_proportion = 1;
   expected.meta_info_bucket_oversize_proportion = 0.5;
   expected.bucket_confidence = 0.75;
+  expected.pattern_count = 12;
   expected.shared_buckets = false;
   expected.enable_structured_rearrangements = false;
   expected.partitioner_force_bucket_spills = true;
@@ -113,6 +114,7 @@ TEST(ParseOptions, NamesWhatIsWrong) {
   EXPECT_THAT(message_of(R"({"metaInfoBucketOversizeProportion": -0.1})"), HasSubstr("0..1000"));
   EXPECT_THAT(message_of(R"({"bucketConfidence": 1})"),
               HasSubstr("bucketConfidence is 1; it must be in [0, 1)"));
+  EXPECT_THAT(message_of(R"({"patternCount": 0})"), HasSubstr("patternCount is 0; it must be"));
   EXPECT_THAT(message_of(R"({"searchLimit": 0})"), HasSubstr("1..2^62"));
   EXPECT_THAT(message_of(R"({"planConstraints": {"partition": {"x": -1}}})"),
               HasSubstr("planConstraints.partition.x is -1"));

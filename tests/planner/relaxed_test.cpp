@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/planner/plan_network.hpp"
 #include "tessera/planner/planner.hpp"
 
 // A request with one constraint fewer has all plans of the other one, so its plan costs no more.
@@ -36,12 +37,12 @@ Asked draw(Random& random) {
   return asked;
 }
 
-// Adds constraints at random. A dense plan that is asked for is another product: with a pinned
-// count it is in large blocks, and without it has no buckets.
+// Adds constraints at random. useDense true asks for another product, whose other constraints can
+// be dropped.
 void constrain(Random& random, Options& options) {
   PlanConstraints& pins = options.constraints;
   const auto is_drawn = [&](std::int64_t one_in) { return random.below(one_in) == 0; };
-  if (is_drawn(2)) pins.use_dense = false;
+  if (is_drawn(2)) pins.use_dense = is_drawn(3);
   if (is_drawn(3)) pins.grad_w_exchange_buckets = is_drawn(2);
   if (is_drawn(6)) pins.z = 1 + random.below(2);
   if (is_drawn(6)) pins.x = 1;
@@ -112,6 +113,53 @@ TEST(RelaxedRequests, CostNoMoreIfDensePlansAreAllowedBesideTwoLayouts) {
                    .grad_w = true};
   const Cycles open = plan_or_throw(asked.problem, asked.machine).cost.cycles;
   EXPECT_LE(open, plan_or_throw(asked.problem, asked.machine, sparse_options()).cost.cycles);
+}
+
+// A network of two or three such layers, half of them training steps.
+NetworkSpec draw_network(Random& random) {
+  const BlockShape blocks[] = {{1, 1}, {4, 4}, {8, 8}, {16, 16}};
+  NetworkSpec spec{.batch = 1 + std::int64_t(random.below(40)),
+                   .update = {.kind = codelets::Update::Sgd}};
+  if (random.below(2) == 0) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
+  std::int64_t width = 16 * (1 + random.below(12));
+  for (std::int64_t layers = 2 + random.below(2); layers > 0; --layers) {
+    const std::int64_t next = 16 * (1 + random.below(12));
+    spec.layers.push_back({.outputs = next,
+                           .inputs = width,
+                           .block = blocks[random.below(4)],
+                           .density = 0.02 + 0.5 * random.unit() * random.unit()});
+    width = next;
+  }
+  return spec;
+}
+
+// The plans of a network are chosen among a few of each layer, and one constraint fewer may bring
+// others among these few. Of 1,490 relaxations 9 were dearer, the worst by 3 %, all of them by
+// travelling buckets or rearranged operands.
+TEST(RelaxedNetworks, RarelyCostMoreThanWithOneMoreConstraintAndLittleMore) {
+  Random random(15);
+  int compared = 0, dearer = 0;
+  for (int i = 0; i < 150; ++i) {
+    const NetworkSpec spec = draw_network(random);
+    device::Machine machine = device::machine_preset("gc200");
+    machine.tiles = std::int64_t{4} << random.below(5);
+    Options options;
+    constrain(random, options);
+    options.constraints.use_dense.reset();
+    try {
+      const auto kept = double(plan_network(spec, machine, options).cycles.value);
+      for (const Relaxation& relaxation : relaxations(options)) {
+        const auto relaxed = double(plan_network(spec, machine, relaxation.options).cycles.value);
+        ++compared;
+        dearer += relaxed > kept;
+        EXPECT_LE(relaxed, 1.05 * kept) << "network " << i << " without " << relaxation.name;
+      }
+    } catch (const Error& error) {  // a pinned count that no partition has, or no plan that fits
+      ASSERT_NE(error.code(), ErrorCode::BadInput) << error.what();
+    }
+  }
+  EXPECT_GE(compared, 150);
+  EXPECT_LE(dearer, compared / 50);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/planner/internal/lower_bound.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/tests/planner/exhaustive_search.hpp"
 
 // The solver's search and its bounds against plain enumeration.
 namespace tessera::planner::internal {

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/planner/internal/static_load.hpp"
-#include "tessera/planner/internal/static_row_order.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
 #include "tessera/tests/support/message_of.hpp"
@@ -152,52 +150,6 @@ TEST(StaticPlanner, IsNearTheBestOfAllAssignmentsOfSmallPatterns) {
     EXPECT_LE(double(plan.cost.cycles.value), kLargestRatio * double(least)) << patterns;
   }
   EXPECT_GE(optimal, 23);
-}
-
-// Rows of two kinds take turns; the rows of a kind have the same columns.
-TEST(StaticRowOrder, BringsRowsTogetherThatShareColumns) {
-  sparse::Csr<float> m;
-  m.rows = m.cols = 16 * 4;
-  m.block = {4, 4};
-  for (std::int32_t row = 0; row < 16; ++row) {
-    for (std::int32_t column = 0; column < 8; ++column) m.col.push_back(column + row % 2 * 8);
-    m.row_begin.push_back(m.blocks());
-  }
-  const auto order = internal::similar_rows(view_of(m));
-  ASSERT_EQ(order.size(), 16u);
-  auto sorted = order;
-  std::ranges::sort(sorted);
-  for (std::int64_t row = 0; row < 16; ++row) EXPECT_EQ(sorted[std::size_t(row)], row);
-  for (std::size_t n = 0; n < 16; ++n) EXPECT_EQ(order[n] % 2, n < 8 ? 0 : 1) << n;
-  const auto derived = internal::with_row_order(view_of(m), order);
-  for (std::size_t i = 0; i < derived.col.size(); ++i)
-    EXPECT_EQ(derived.col[i], m.col[std::size_t(derived.place[i])]);
-  // Rows that share nothing keep their order.
-  sparse::Csr<float> diagonal;
-  diagonal.rows = diagonal.cols = 12;
-  for (std::int32_t row = 0; row < 12; ++row) {
-    diagonal.col.push_back(row);
-    diagonal.row_begin.push_back(row + 1);
-  }
-  EXPECT_TRUE(internal::similar_rows(view_of(diagonal)).empty());
-}
-
-// A pattern whose similar rows are apart: with eight parts of the batch and two tiles for each, a
-// tile needs half of the columns if it has the rows of one kind.
-TEST(StaticPlanner, PutsSimilarRowsOnOneTile) {
-  sparse::Csr<float> m;
-  m.rows = m.cols = 64 * 8;
-  m.block = {8, 8};
-  for (std::int32_t row = 0; row < 64; ++row) {
-    for (std::int32_t column = 0; column < 16; ++column) m.col.push_back(column * 4 + row % 4);
-    m.row_begin.push_back(m.blocks());
-  }
-  const auto machine = small_machine(32);
-  const StaticPlan plan = planned(m, 64, machine);
-  std::int64_t most = 0;
-  for (const StaticTile& tile : plan.layouts.at(0).tiles) most = std::max(most, tile.columns);
-  EXPECT_LE(most, 16);
-  EXPECT_EQ(plan.cost, count_static_cost(plan, problem_of(m, 64), view_of(m), machine));
 }
 
 TEST(StaticPlanner, PlansAsPopLibsIfAsked) {

@@ -54,10 +54,13 @@ inline Drawn draw(std::uint64_t seed, std::int64_t inner = 3, std::int64_t outer
 // The least time of all grids, layouts, orders and serial parts, each planned without any limit.
 inline double least_seconds(const Drawn& drawn) {
   std::map<std::pair<std::int64_t, std::vector<std::int64_t>>, std::optional<planner::Plan>> plans;
-  const auto plan_of = [&](const Dims& size) -> std::optional<planner::Plan>& {
-    const auto [entry, is_new] = plans.try_emplace({size.g, {size.x, size.y, size.z}});
+  const auto plan_of = [&](const Dims& size, const Dims& parts) -> std::optional<planner::Plan>& {
+    const planner::Options options = device_options({}, parts);
+    const auto [entry, is_new] =
+        plans.try_emplace({size.g, {size.x, size.y, size.z, options.pattern_count}});
     if (is_new) {
-      const auto found = planner::plan(device_problem(drawn.problem, size), drawn.pod.machine);
+      const auto found =
+          planner::plan(device_problem(drawn.problem, size), drawn.pod.machine, options);
       if (found.has_plan) entry->second = found.plan;
     }
     return entry->second;
@@ -68,7 +71,7 @@ inline double least_seconds(const Drawn& drawn) {
     PodPlan plan{drawn.problem, drawn.pod, {}, grid, serial_parts, {}, {}, {}};
     plan.shapes = internal::shapes_of(drawn.problem, grid.parts(), serial_parts);
     for (DeviceShape& shape : plan.shapes) {
-      const auto& device = plan_of(shape.size);
+      const auto& device = plan_of(shape.size, grid.parts());
       if (!device) return;
       shape.plan = *device;
     }

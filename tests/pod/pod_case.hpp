@@ -49,8 +49,8 @@ inline PodPlan plan_of_grid(const Problem& problem, const device::Pod& pod, cons
   plan.options.constraints.use_dense = false;
   plan.shapes = internal::shapes_of(problem, grid.parts(), serial_parts);
   for (DeviceShape& shape : plan.shapes)
-    shape.plan =
-        planner::plan_or_throw(device_problem(problem, shape.size), pod.machine, plan.options);
+    shape.plan = planner::plan_or_throw(device_problem(problem, shape.size), pod.machine,
+                                        device_options(plan.options, grid.parts()));
   internal::LevelPrices prices(plan.pod);
   internal::add_costs(prices, plan);
   return plan;

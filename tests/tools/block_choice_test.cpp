@@ -36,7 +36,7 @@ const std::vector<std::string> kRandom{"--input-size=64", "--output-size=96", "-
 
 TEST(ChooseBlock, TakesTheBlockWithTheFewestPlannedCycles) {
   LayerArguments a = small_layer();
-  const auto model = planned_model(a, problem_of(a), make_machine(a));
+  const auto model = target_of(a).expected(problem_of(a));
   const std::vector<study::Cost> costs = study::in_square_blocks(*model, {.density = 0.1});
   const BlockShape best = study::cheapest_of(costs)->block;
   const std::string note = choose_block(a, {});
@@ -56,7 +56,7 @@ TEST(ChooseBlock, CountsTheBlocksOfAFile) {
   choose_block(a, {});
   LayerArguments sized = a;
   const auto file = load_pattern(sized);
-  const auto model = planned_model(sized, problem_of(sized), make_machine(sized));
+  const auto model = target_of(sized).expected(problem_of(sized));
   const auto costs = study::in_square_blocks(*model, {.pattern = &*file});
   EXPECT_EQ(study::cheapest_of(costs)->block, a.block);
 }
@@ -64,7 +64,7 @@ TEST(ChooseBlock, CountsTheBlocksOfAFile) {
 TEST(PlannedCosts, RefuseAConstraintThatAsksForDense) {
   LayerArguments a = small_layer();
   a.plan_constraints = R"({"useDense": true})";
-  EXPECT_THROW(planned_model(a, problem_of(a), make_machine(a)), Error);
+  EXPECT_THROW(target_of(a), Error);
 }
 
 TEST(ChooseBlock, LeavesABlockThatWasGiven) {

@@ -437,7 +437,7 @@ TEST(Commands, AnUnknownOneGetsTheNearestNameAndTheList) {
   const Outcome wrong = tessera({"pln"});
   EXPECT_EQ(wrong.exit, 2);
   EXPECT_THAT(wrong.err, HasSubstr("there is no command \"pln\"\nhint: did you mean plan?\n"));
-  EXPECT_THAT(wrong.err, HasSubstr("commands: plan, run, bench, "));
+  EXPECT_THAT(wrong.err, HasSubstr("commands: advise, crossover, sweep, run, "));
   const Outcome far = tessera({"xyzzyx"});
   EXPECT_THAT(far.err, Not(HasSubstr("hint: did")));
   EXPECT_THAT(far.err, HasSubstr("commands: "));

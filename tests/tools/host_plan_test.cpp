@@ -41,6 +41,8 @@ TEST(HostRates, AreTheDefaultUntilCalibratedAndThenThisComputersOwn) {
   };
   EXPECT_FALSE(reported()["host"].contains("thread_peak_flops_per_second"));
   const Outcome calibrated = with_cache(folder, "machine calibrate");
+  if (calibrated.err.find("did not settle") != std::string::npos)
+    GTEST_SKIP() << "other programs use this computer: " << calibrated.err;
   EXPECT_EQ(calibrated.exit, 0) << calibrated.err;
   EXPECT_THAT(calibrated.out, HasSubstr("float GFLOP/s a thread"));
   const json rates = json::parse(read_file(folder / "tessera/host_rates.json"));
@@ -155,7 +157,7 @@ TEST(HostPlan, EndsInAVerdictThatIsAForecast) {
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::ContainsRegex(
                                "\nverdict    1x1 blocks Fwd [0-9.]+ ms, [0-9.]+x faster "
-                               "than dense \\([0-9.]+, [^)]*half\\); whole step[ \n]+[0-9.]+x"));
+                               "than dense \\([0-9.]+, [^)]*float\\); whole step[ \n]+[0-9.]+x"));
 }
 
 TEST(HostCrossover, MeasuresADensityForEveryBlockAndType) {

@@ -181,7 +181,7 @@ TEST(HostRun, SaysWhichTypesThisComputerTakes) {
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("PASS"));
   }
-  const Outcome sums = run(on_host({"--partials-type=half", "--block-size=4"}));
+  const Outcome sums = run(on_host({"--partials-type=half", "--block-size=4", "--data-type=half"}));
   EXPECT_EQ(sums.exit, 2);
   EXPECT_THAT(sums.err, HasSubstr("partial sums of type half are not supported"));
 }

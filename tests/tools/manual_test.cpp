@@ -24,7 +24,7 @@ std::vector<std::string> options_of(const std::string& help) {
 
 TEST(GeneratedPages, NameEveryOptionThatHelpNames) {
   for (const char* program : kPrograms) {
-    const std::string help = run({program, "--help"}).out;
+    const std::string help = run({program, "--help-all"}).out;
     const auto names = options_of(help);
     EXPECT_GE(names.size(), 2u) << help;
     for (const char* kind : {"man", "bash", "zsh", "fish"}) {
@@ -44,7 +44,7 @@ TEST(GeneratedPages, NameTheOptionsOfSubCommandsToo) {
     for (const char* command : {"plan", "run", "bench", "convert", "compare", "report", "sweep",
                                 "crossover", "advise", "network", "machine", "doctor", "train"}) {
       EXPECT_THAT(page, HasSubstr(command));
-      for (const std::string& name : options_of(run({TESSERA_TOOL, command, "--help"}).out))
+      for (const std::string& name : options_of(run({TESSERA_TOOL, command, "--help-all"}).out))
         EXPECT_NE(page.find((std::string(kind) == "fish" ? "-l " : "--") + name), page.npos)
             << kind << " " << command << " " << name;
     }

@@ -12,7 +12,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/commands/network_file.hpp"
+#include "tessera/tools/commands/network_weights.hpp"
 
 namespace tessera::test {
 namespace {
@@ -238,7 +238,7 @@ TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
   text["layers"][0].erase("density");
   text["layers"][0]["weights"] = "first.smtx";
   const std::string path = folder.write("net.json", text.dump());
-  const tools::NetworkFile file = tools::load_network(path);
+  const planner::NetworkFile file = tools::load_network(path);
   EXPECT_DOUBLE_EQ(file.spec.layers[0].density, 0.1);
   EXPECT_EQ(tools::weights_of(file, 0, 1).blocks(), 256);
   text["layers"][0]["inputs"] = 41;
@@ -270,7 +270,7 @@ TEST(NetworkCommand, DrawsTheValuesOfAPattern) {
   json text = json::parse(kNetwork);
   text["layers"][0].erase("density");
   text["layers"][0]["weights"] = "a.smtx";
-  const tools::NetworkFile file = tools::load_network(folder.write("net.json", text.dump()));
+  const planner::NetworkFile file = tools::load_network(folder.write("net.json", text.dump()));
   const std::vector<float> values = tools::weights_of(file, 0, 1).values;  // 12 of each output
   EXPECT_EQ(values.size(), 768);
   const auto [least, most] = std::minmax_element(values.begin(), values.end());

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/planner/plan_json.hpp"
-#include "tessera/study/plan_notes.hpp"
+#include "tessera/report/plan_notes.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::test {
@@ -80,7 +80,7 @@ TEST(OddSizes, ArePlannedAsTheyAre) {
                                "--matrix=" + folder.write("corners.mtx", kCorners)});
   ASSERT_EQ(of_file.exit, 0) << of_file.err;
   const Problem problem =
-      planner::plan_from_json(study::without_notes(of_file.out), "stdout").problem;
+      planner::plan_from_json(report::without_notes(of_file.out), "stdout").problem;
   EXPECT_EQ(problem.size, (Dims{1, 5, 7, 1}));
   EXPECT_EQ(problem.density, 0.5) << "two of the four blocks that cover it";
   const Outcome of_sizes = run({TESSERA_TOOL, "plan", "--input-size=50", "--output-size=33",

@@ -11,15 +11,10 @@ namespace tessera::tools {
 namespace {
 
 Arguments demo() {
-  const char* const words[] = {"sparse_fc_layer",
-                               "--matrix",
-                               TESSERA_SOURCE_DIR "/data/face_conv2d_24.mtx",
-                               "--batch-size",
-                               "64",
-                               "--quiet",
-                               "--plan-constraints",
-                               R"({"useDense": false})"};
-  return parse_arguments(8, words).arguments;
+  return parse_arguments({"sparse_fc_layer", "--matrix",
+                          TESSERA_SOURCE_DIR "/data/face_conv2d_24.mtx", "--batch-size", "64",
+                          "--quiet", "--plan-constraints", R"({"useDense": false})"})
+      .arguments;
 }
 
 // A Csr<float> of this many elements has two arrays of this many bytes.

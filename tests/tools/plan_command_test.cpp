@@ -7,7 +7,7 @@
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/planner/planner.hpp"
-#include "tessera/study/plan_notes.hpp"
+#include "tessera/report/plan_notes.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::test {
@@ -109,7 +109,7 @@ TEST(TesseraPlan, ExplainsWithThePlanOfTheDenseBaseline) {
 
 TEST(TesseraPlan, PrintsJsonThatIsThatPlan) {
   const Outcome outcome = tessera_plan(small({"--json"}));
-  EXPECT_EQ(planner::plan_from_json(study::without_notes(outcome.out), "stdout"), small_layer());
+  EXPECT_EQ(planner::plan_from_json(report::without_notes(outcome.out), "stdout"), small_layer());
 }
 
 TEST(TesseraPlan, TakesEveryOptionIntoTheProblemAndTheOptions) {
@@ -121,7 +121,7 @@ TEST(TesseraPlan, TakesEveryOptionIntoTheProblemAndTheOptions) {
        "--plan-constraints={\"partition\": {\"x\": 2}}"});
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
   const planner::PlannedLayer layer =
-      planner::plan_from_json(study::without_notes(outcome.out), "stdout");
+      planner::plan_from_json(report::without_notes(outcome.out), "stdout");
   Problem problem{.size = {2, 96, 64, 16},
                   .block = {4, 8},
                   .density = 0.5,
@@ -145,7 +145,7 @@ TEST(TesseraPlan, TakesTheLayersKeysOutOfPopSparsesOptions) {
         tessera_plan({"--input-size=64", "--output-size=64", "--density=0.5", "--block-size=8",
                       "--json", std::string("--matmul-options=") + options});
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
-    return planner::plan_from_json(study::without_notes(outcome.out), "stdout");
+    return planner::plan_from_json(report::without_notes(outcome.out), "stdout");
   };
   const planner::PlannedLayer typed = planned(
       R"({"doGradAPass": true, "doGradWPass": false, "partialsType": "half", "searchLimit": 1000})");
@@ -204,7 +204,7 @@ TEST(TesseraPlan, GivesThePatternOfAMatrixToThePlanner) {
                            "--plan-constraints={\"partition\": {\"x\": 4, \"y\": 1, \"z\": 1}}"});
     const Outcome outcome = tessera_plan(all);
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
-    return planner::plan_from_json(study::without_notes(outcome.out), "stdout");
+    return planner::plan_from_json(report::without_notes(outcome.out), "stdout");
   };
   const planner::PlannedLayer of_file = plan({skewed});
   const planner::PlannedLayer of_sizes =
@@ -250,7 +250,7 @@ TEST(TesseraPlan, UsageErrorsNameTheOptionTheValueAndTheRange) {
 
 TEST(TesseraPlan, HelpNamesTheCommandAndItsOptions) {
   EXPECT_THAT(run({TESSERA_TOOL, "--help"}).out, HasSubstr("plan"));
-  const Outcome help = tessera_plan({"--help"});
+  const Outcome help = tessera_plan({"--help-all"});
   EXPECT_EQ(help.exit, 0);
   for (const char* word :
        {"--table", "--cost-model", "--json", "--output", "--plan", "--plan-cache", "--on-no-fit",

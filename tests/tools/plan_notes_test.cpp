@@ -1,4 +1,4 @@
-#include "tessera/study/plan_notes.hpp"
+#include "tessera/report/plan_notes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,23 +45,23 @@ test::Outcome plan_small(std::vector<std::string> more) {
 TEST(PlanNotes, ComeOffAsTheyWentOn) {
   const planner::PlannedLayer layer = small_layer();
   const std::string plain = planner::plan_to_json(layer);
-  EXPECT_EQ(study::with_notes(plain, {}), plain);
-  for (const study::PlanNotes& notes :
-       {study::PlanNotes{"in words", ""}, study::PlanNotes{"", R"({"terms": []})"},
-        study::PlanNotes{"in words", R"({"terms": []})"},
-        study::PlanNotes{.relaxation = "", .verdict = R"({"text": "pays"})"}}) {
-    const std::string noted = study::with_notes(plain, notes);
+  EXPECT_EQ(report::with_notes(plain, {}), plain);
+  for (const report::PlanNotes& notes :
+       {report::PlanNotes{"in words", ""}, report::PlanNotes{"", R"({"terms": []})"},
+        report::PlanNotes{"in words", R"({"terms": []})"},
+        report::PlanNotes{.relaxation = "", .verdict = R"({"text": "pays"})"}}) {
+    const std::string noted = report::with_notes(plain, notes);
     EXPECT_THAT(noted, HasSubstr(notes.relaxation));
     EXPECT_NE(noted, plain);
     EXPECT_THROW(planner::plan_from_json(noted, "noted"), Error) << "the library knows no notes";
-    EXPECT_EQ(planner::plan_from_json(study::without_notes(noted), "noted"), layer);
+    EXPECT_EQ(planner::plan_from_json(report::without_notes(noted), "noted"), layer);
   }
 }
 
 TEST(PlanNotes, LeaveATextWithoutThemAlone) {
   for (const char* text : {"", "{", "[1]", "{\"a\":  1}", "{\"plan\": {\"explanation\": 1}}"})
-    EXPECT_EQ(study::without_notes(text), text);
-  EXPECT_EQ(study::without_notes(R"({"a": 1, "explanation": {"b": 2}})"), R"({"a":1})");
+    EXPECT_EQ(report::without_notes(text), text);
+  EXPECT_EQ(report::without_notes(R"({"a": 1, "explanation": {"b": 2}})"), R"({"a":1})");
 }
 
 TEST(PlanExplanation, FollowsThePlan) {
@@ -100,7 +100,7 @@ TEST(PlanExplanation, IsAMemberOfTheJsonThatReadersSkip) {
   EXPECT_EQ(written.exit, 0) << written.err;
   const std::string text = test::read_file(file);
   EXPECT_THAT(text, HasSubstr("\"explanation\": {"));
-  EXPECT_EQ(planner::plan_from_json(study::without_notes(text), file), small_layer());
+  EXPECT_EQ(planner::plan_from_json(report::without_notes(text), file), small_layer());
   EXPECT_EQ(test::run({TESSERA_TOOL, "plan", "--plan=" + file}).out, plan_small({}).out);
   EXPECT_EQ(test::run({TESSERA_TOOL, "plan", "--plan=" + file, "--explain"}).out,
             plan_small({"--explain"}).out);

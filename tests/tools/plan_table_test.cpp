@@ -6,8 +6,8 @@
 #include <regex>
 
 #include "tessera/base/error.hpp"
+#include "tessera/io/table.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/options/table.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -27,7 +27,7 @@ std::string recorded_table() {
 }
 
 void expect_recorded_figures(const std::string& text) {
-  const Table table = read_table(text, "planned");
+  const io::Table table = io::read_table(text, "planned");
   ASSERT_EQ(table.rows.size(), 400u);
   const std::pair<const char*, const char*> equal[] = {{"X", "our_X"},
                                                        {"Y", "our_Y"},
@@ -36,7 +36,7 @@ void expect_recorded_figures(const std::string& text) {
                                                        {"temp_bytes", "our_temp"},
                                                        {"nz_bucket", "our_nz"},
                                                        {"mi_fwd", "our_mi"}};
-  for (const TableLine& row : table.rows)
+  for (const io::TableLine& row : table.rows)
     for (const auto& [theirs, ours] : equal)
       EXPECT_EQ(row.cells[table.need(ours)], row.cells[table.need(theirs)])
           << row.cells[0] << " " << theirs;
@@ -52,7 +52,7 @@ TEST(PlanTable, KeepsEveryLineAsItWasAndAddsTheColumns) {
   planner::Options quick;
   quick.poplibs_parity = true;
   const std::string text = recorded_table(), result = planned(text, quick);
-  const Table before = read_table(text, "before"), after = read_table(result, "after");
+  const io::Table before = io::read_table(text, "before"), after = io::read_table(result, "after");
   ASSERT_EQ(after.rows.size(), before.rows.size());
   EXPECT_EQ(after.header.text,
             std::string(before.header.text) +
@@ -86,7 +86,7 @@ const std::string kRow = "64\t48\t8\t4\t0.25\tfloat\tall";
 TEST(PlanTable, GivesARowTheTilesOfItsColumn) {
   const std::string result =
       planned(kHeader + "\ttiles\n" + kRow + "\t1\n" + kRow + "\t6\n" + kRow + "\t\n");
-  const Table table = read_table(result, "result");
+  const io::Table table = io::read_table(result, "result");
   const auto tiles = [&](std::size_t row) {
     std::int64_t product = 1;
     for (const char* column : {"our_X", "our_Y", "our_Z"})
@@ -135,7 +135,7 @@ TEST(PlanTable, PlansSizesThatAreNoMultipleOfTheBlock) {
   problem.grad_a = problem.grad_w = true;
   const planner::Plan plan = planner::plan_or_throw(problem, device::machine_preset("gc200"));
   const std::string result = planned(kHeader + "\n64\t47\t8\t5\t0.25\tfloat\tall\n");
-  const Table table = read_table(result, "planned");
+  const io::Table table = io::read_table(result, "planned");
   EXPECT_EQ(table.rows[0].cells[table.need("our_cycles")], std::to_string(plan.cost.cycles.value));
 }
 

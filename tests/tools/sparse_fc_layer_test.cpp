@@ -35,7 +35,7 @@ void expect_usage_error(const std::vector<std::string>& arguments, const std::st
 }
 
 TEST(SparseFcLayer, HelpNamesEveryOptionAndExitCode) {
-  const Outcome outcome = tool({"--help"});
+  const Outcome outcome = tool({"--help-all"});
   EXPECT_EQ(outcome.exit, 0);
   EXPECT_EQ(outcome.err, "");
   for (const char* word :

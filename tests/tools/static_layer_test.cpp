@@ -264,8 +264,23 @@ TEST(StaticSparseMatMul, WritesTheMaskThatItRead) {
                  "--m=7"})
                 .exit,
             2);
-  EXPECT_EQ(
-      run({TESSERA_STATIC_SPARSE_MATMUL, "--m=10", "--k=8", "--n=4", "--block-length=4"}).exit, 2);
+  EXPECT_EQ(run({TESSERA_TOOL, "run", "--mask-file", folder / "mask"}).exit, 2)
+      << "a mask of blocks is for --static";
+}
+
+TEST(StaticSparseMatMul, IsRunStaticWithOtherNames) {
+  const Outcome theirs =
+      run({TESSERA_STATIC_SPARSE_MATMUL, "--m=32", "--k", "16", "--n=4", "--block-length", "4",
+           "--sparsity-factor=0.5", "--available-memory-proportion", "0.45", "--verbose",
+           "--device-type=IpuModel", "--tiles-per-ipu=4"});
+  const Outcome ours =
+      run({TESSERA_TOOL, "run", "--static", "--single-phase=fwd", "--output-size=32",
+           "--input-size=16", "--batch-size=4", "--block-size=4", "--sparsity-factor=0.5",
+           R"(--matmul-options={"availableMemoryProportion": 0.45})", "--report-plan",
+           "--machine=mk1", "--tiles-per-ipu=4"});
+  EXPECT_EQ(theirs.exit, 0) << theirs.err;
+  EXPECT_EQ(theirs.out, ours.out);
+  EXPECT_THAT(theirs.err, HasSubstr("--device-type means --machine mk1 here"));
 }
 
 }  // namespace

@@ -15,9 +15,9 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tests/train/training_case.hpp"
-#include "tessera/tools/commands/pattern_update.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/page/report_page.hpp"
+#include "tessera/train/pattern_update.hpp"
 
 namespace tessera::test {
 namespace {
@@ -185,7 +185,7 @@ TEST_F(TrainCommand, RunsOnAModelledMachineWithTheSameBitsForAnyThreads) {
   for (const char* part : {"upload_seconds", "download_seconds", "host_seconds", "machine_seconds"})
     seconds += double(rewire[part]);
   EXPECT_EQ(rewire["steps_for_5_percent"],
-            tools::steps_for_share(seconds, step["seconds"], tools::kShareOfRewires));
+            train::steps_for_share(seconds, step["seconds"], train::kShareOfRewires));
   EXPECT_EQ(here.count("step_on_machine"), 0U);
 }
 
@@ -228,16 +228,16 @@ TEST_F(TrainCommand, PricesRewiresByTheLinkOfTheMachineFile) {
 
 TEST(PatternUpdate, TheIntervalIsTheLeastWithWhichRewiresAreRareEnough) {
   const double rewire = 3.14e-3, step = 1.1e-4;
-  const std::int64_t n = tools::steps_for_share(rewire, step, 0.05);
+  const std::int64_t n = train::steps_for_share(rewire, step, 0.05);
   const auto share = [&](std::int64_t steps) { return rewire / (rewire + double(steps) * step); };
   EXPECT_LT(share(n), 0.05);
   EXPECT_GE(share(n - 1), 0.05);
   const double dense = 1.5e-4;
-  const auto beats = tools::steps_to_beat(rewire, step, dense);
+  const auto beats = train::steps_to_beat(rewire, step, dense);
   ASSERT_TRUE(beats);
   EXPECT_LT(rewire + double(*beats) * step, double(*beats) * dense);
   EXPECT_GE(rewire + double(*beats - 1) * step, double(*beats - 1) * dense * (1 - 1e-12));
-  EXPECT_FALSE(tools::steps_to_beat(rewire, step, step));
+  EXPECT_FALSE(train::steps_to_beat(rewire, step, step));
 }
 
 TEST_F(TrainCommand, UsesTheFirstImagesOnly) {

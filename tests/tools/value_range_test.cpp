@@ -1,5 +1,3 @@
-#include "tessera/tools/run/value_range.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +13,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/io/array.hpp"
+#include "tessera/sparse/fit_range.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tools/run/run.hpp"
 
@@ -35,7 +34,7 @@ sparse::Csr<double> row(const std::vector<double>& values) {
 }
 
 int exponent(const std::vector<double>& values, DataType type) {
-  return fit_range(row(values), type, "here").exponent;
+  return sparse::fit_range(row(values), type, "here").exponent;
 }
 
 TEST(FitRange, LeavesWhatFitsAlone) {
@@ -64,7 +63,7 @@ TEST(FitRange, HoldsValuesAtBothEndsOfDouble) {
   const double largest = std::numeric_limits<double>::max();
   for (const DataType type : {DataType::Float, DataType::Half})
     for (const double v : {largest, 1e308, 1e9, 1.0, 1e-9, 1e-300, 0x1p-1074}) {
-      const RangeFit fit = fit_range(row({v, -v, v}), type, "here");
+      const sparse::RangeFit fit = sparse::fit_range(row({v, -v, v}), type, "here");
       const bool is_lost = type == DataType::Half && v < 0x1p-1060;  // beyond the largest scale
       EXPECT_EQ(fit.lost, is_lost ? 3 : 0) << v;
       for (std::size_t i = 0; !is_lost && i < 3; ++i)
@@ -74,15 +73,16 @@ TEST(FitRange, HoldsValuesAtBothEndsOfDouble) {
 }
 
 TEST(FitRange, CountsWhatRoundsToZero) {
-  const RangeFit fit = fit_range(row({1, 0, 0x1p-24, 0x1p-25, -1e-9}), DataType::Half, "here");
+  const sparse::RangeFit fit =
+      sparse::fit_range(row({1, 0, 0x1p-24, 0x1p-25, -1e-9}), DataType::Half, "here");
   EXPECT_EQ(fit.nonzeros, 4);
   EXPECT_EQ(fit.lost, 2);
-  EXPECT_EQ(fit_range(row({1, 1e-9}), DataType::Float, "here").lost, 0);
+  EXPECT_EQ(sparse::fit_range(row({1, 1e-9}), DataType::Float, "here").lost, 0);
 }
 
 TEST(FitRange, RefusesWhatIsNotFiniteAndNamesThePlace) {
   for (const double v : {std::nan(""), std::numeric_limits<double>::infinity()}) try {
-      fit_range(row({1, v}), DataType::Half, "weights.mtx");
+      sparse::fit_range(row({1, v}), DataType::Half, "weights.mtx");
       ADD_FAILURE() << v;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::BadInput);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "tessera/planner/options.hpp"
 #include "tessera/study/advice.hpp"
-#include "tessera/study/forecast_model.hpp"
 #include "tessera/tools/commands/commands.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/host_options.hpp"
@@ -25,36 +25,29 @@ struct AdviseArguments : LayerArguments {
 };
 
 // Throws for a wrong machine or option, before the file is read.
-study::AdvisedMachine machine_of(LayerArguments a, const std::string& name) {
+study::Target advised_on(LayerArguments a, const std::string& name) {
   a.machine = name;
-  if (is_host(a)) {
-    const host::FoundRates found = rates_of_this_computer();
-    return {name, study::Origin::Forecast, found.note, [found](const Problem& layer) {
-              return std::make_unique<study::ForecastModel>(layer, found);
-            }};
-  }
-  const auto model = [a, machine = make_machine(a)](const Problem& layer) {
-    return planned_model(a, layer, machine);
-  };
-  static_cast<void>(model(problem_of(a)));
-  return {name, study::Origin::Planned, "", model};
+  study::Target target = target_of(a);
+  if (!target.is_host()) planner::check_options(target.options);
+  return target;
 }
 
 int advise_on(const AdviseArguments& given) {
   catch_interrupts();
   const LayerArguments a = with_layer_keys(given);
-  std::vector<study::AdvisedMachine> machines;
-  for (const std::string& name : given.machines) machines.push_back(machine_of(a, name));
+  std::vector<study::Target> targets;
+  for (const std::string& name : given.machines) targets.push_back(advised_on(a, name));
   Progress progress(false);
   progress.set("reading " + given.file);
   const study::Advice advice = study::advise(
-      given.file, given.tensor, problem_of(a), machines,
+      given.file, given.tensor, problem_of(a), targets,
       [&](const std::string& layer, const std::string& machine) {
         progress.set(fmt::format("planning {} for {}", layer, machine));
         return !is_interrupted();
       },
       [&](const study::Advice& so_far) {
-        set_results_so_far(given.output.json ? to_json(so_far) : to_text(so_far));
+        set_results_so_far(
+            in_form(given.output, to_report(so_far), to_text(so_far), to_json(so_far)));
       });
   progress.hide();
   const int exit = write_study(given.output, to_report(advice), to_text(advice), to_json(advice));
@@ -96,6 +89,8 @@ void add_advise_command(CLI::App& app, std::function<int()>& run) {
     const auto modelled = std::ranges::find_if(
         a->machines, [](const std::string& name) { return name != device::kHostMachine; });
     a->machine = modelled == a->machines.end() ? device::kHostMachine : *modelled;
+    take_host_defaults(*command, *a);
+    if (is_host(*a) && command->count("--single-phase") == 0) a->phase = PhaseChoice::Fwd;
     refuse_tile_options(*command, *a,
                         {"--tiles-per-ipu", "--plan-constraints", "--plan-cache", "--on-no-fit"});
     run = [a] { return advise_on(*a); };

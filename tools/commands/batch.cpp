@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -250,10 +252,9 @@ std::vector<std::vector<std::string>> read_batch(const std::string& path) {
 std::string repro_line(const std::vector<std::string>& words) {
   std::string line = "sparse_fc_layer";
   for (const std::string& word : words) {
-    const bool is_plain =
-        !word.empty() && word.find_first_not_of(
-                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                             "-_=./:,@+%") == std::string::npos;
+    const bool is_plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+      return std::isalnum(c) || std::strchr("-_=./:,@+%", c) != nullptr;
+    });
     std::string quoted;
     for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
     line += is_plain ? " " + word : " '" + quoted + "'";

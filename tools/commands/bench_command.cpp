@@ -6,7 +6,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/commands/batch.hpp"
 #include "tessera/tools/commands/commands.hpp"
-#include "tessera/tools/commands/peers.hpp"
 #include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/exit_code.hpp"
@@ -28,8 +27,6 @@ struct BenchArguments {
   double limit_milliseconds = 0;
   double timeout_seconds = 300;
   bool quiet = false;
-  bool peers = false, json = false;
-  Arguments layer;  // of --peers
 };
 
 // Reads "i/n" with 1 <= i <= n.
@@ -42,47 +39,10 @@ std::pair<std::int64_t, std::int64_t> shard_of(std::string text) {
   return *pair;
 }
 
-// The options that describe the layer of --peers.
-constexpr const char* kPeerOptions[] = {
-    "--matrix",          "--input-size", "--output-size", "--density",      "--sparsity",
-    "--sparsity-factor", "--batch-size", "--block-size",  "--single-phase", "--data-type",
-    "--partials-type",   "--machine",    "--threads",     "--json"};
-
-int bench_peers(const BenchArguments& a) {
-  catch_interrupts();
-  Progress progress(a.quiet);
-  const PeerRun run = run_peers(a.layer, a.mode != BatchMode::Performance, progress);
-  const EndsByItself reporting;
-  a.json ? print_results(to_json_lines(run)) : print_text(to_text(run));
-  if (is_interrupted()) return interrupted_exit_code();
-  return run.has_wrong_result() ? kCheckFailed : kOk;
-}
-
-void check_peers(const CLI::App& app, const BenchArguments& a) {
-  if (a.peers) {
-    for (const char* option : {"--shard", "--start", "--output", "--max-ms-per-prb"})
-      if (app.count(option) > 0)
-        throw CLI::ValidationError(option, "is for batches of problems; omit it with --peers");
-    if (!a.files.empty() || !a.problem.empty())
-      throw CLI::ValidationError("--peers", "measures one layer; omit --batch and problems");
-    if (a.mode != BatchMode::Correctness && a.mode != BatchMode::Performance)
-      throw CLI::ValidationError("--mode", "with --peers it is correctness or performance");
-    if (!is_host(a.layer))
-      throw CLI::ValidationError("--peers", "libraries run on this computer; give --machine host");
-    return require_weights(app, a.layer);
-  }
-  for (const char* option : kPeerOptions)
-    if (app.count(option) > 0)
-      throw CLI::ValidationError(option, "needs --peers; options of a problem follow after --");
-  if (a.files.empty() && a.problem.empty())
-    throw CLI::ValidationError("bench", "give --batch FILE, a problem after --, or --peers");
-}
-
 int bench(const BenchArguments& a) {
-  if (ranks() != nullptr && (a.peers || !a.output.empty()))
+  if (ranks() != nullptr && !a.output.empty())
     throw Error(ErrorCode::InvalidArgument,
-                "--peers and --output are for one process; start the program without mpirun");
-  if (a.peers) return bench_peers(a);
+                "--output is for one process; start the program without mpirun");
   std::vector<std::vector<std::string>> problems;
   for (const std::string& file : a.files)
     for (auto& words : read_batch(file)) problems.push_back(std::move(words));
@@ -129,9 +89,7 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
       "apply to all problems after it, until the next --reset.");
   command->footer(std::string(kExitCodes) +
                   "\nExamples: tessera bench --mode plan --batch problems.txt --shard 1/4\n"
-                  "          tessera bench --batch problems.txt --output results.jsonl\n"
-                  "          tessera bench --machine host --peers --matrix layer.smtx "
-                  "--batch-size 256");
+                  "          tessera bench --batch problems.txt --output results.jsonl");
   const auto a = std::make_shared<BenchArguments>();
   command->add_option("--batch", a->files, "file of problems; may be given more than once")
       ->type_name("FILE");
@@ -171,23 +129,10 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
       ->capture_default_str();
   command->add_flag("-q,--quiet", a->quiet, "print only failures and the summary");
   command->add_option("problem", a->problem, "options of one more problem, after --");
-  command->add_flag("--peers", a->peers,
-                    "measure one layer on this computer beside the dense product, Eigen and SciPy; "
-                    "the options below describe the layer");
-  command->add_flag("--json", a->json, "with --peers, print a line of JSON per pass and library");
-  add_weights_options(*command, a->layer);
-  add_layer_options(*command, a->layer);
-  a->layer.data_type = DataType::Float;  // the type of the other libraries
-  command->get_option("--data-type")->default_str("float");
-  command->add_option("--machine", a->layer.machine, "with --peers: host, which is this computer")
-      ->type_name("MACHINE");
-  require_whole(command->add_option("--threads", a->layer.threads,
-                                    "with --peers, number of threads; 0 uses all"),
-                0, kMostThreads)
-      ->capture_default_str();
   add_rank_options(*command, a->timeout_seconds);
   command->callback([command, a, &run] {
-    check_peers(*command, *a);
+    if (a->files.empty() && a->problem.empty())
+      throw CLI::ValidationError("bench", "give --batch FILE, or a problem after --");
     check_rank_options(*command);
     run = [a] {
       return with_ranks("tessera bench", a->timeout_seconds, [&] { return bench(*a); });

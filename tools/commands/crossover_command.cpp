@@ -25,18 +25,12 @@ struct CrossoverArguments : LayerArguments {
 
 study::Crossover study_of(const CrossoverArguments& given) {
   LayerArguments a = with_layer_keys(given);
-  study::CrossoverRequest request{.pattern = load_pattern(a), .machine_name = a.machine};
+  study::CrossoverRequest request{.pattern = load_pattern(a),
+                                  .with_curve = given.output.wants_data()};
   if (given.block_given) request.blocks = {a.block};
   for (const std::int64_t side : study::kBlockSides)
     if (!given.block_given) request.blocks.push_back({side, side});
-  request.machine_words = is_host(a) ? host::host_cpu_model() : a.machine;
-  request.with_curve = given.output.wants_data();
-  request.is_stopped = is_interrupted;
-  constexpr double kSpread = 1.0 / 32;  // the densities are multiples of it
-  if (is_host(a)) return {std::move(request), measured_model(problem_of(a), kSpread), nullptr};
-  const device::Machine machine = make_machine(a);
-  return {std::move(request), planned_model(a, problem_of(a), machine),
-          static_model(a, problem_of(a), machine, std::make_shared<study::DrawnPatterns>())};
+  return {std::move(request), problem_of(a), target_of(a)};
 }
 
 int crossover(const CrossoverArguments& a) {
@@ -50,7 +44,7 @@ int crossover(const CrossoverArguments& a) {
                              block->cols),
                  study.done());
     study.add();
-    set_results_so_far(a.output.json ? to_json(study.report()) : study.text());
+    set_results_so_far(in_form(a.output, study.report(), study.text()));
   }
   progress.hide();
   const int exit = write_study(a.output, study.report(), study.text());
@@ -77,6 +71,7 @@ void check_together(const CLI::App& app, CrossoverArguments& a) {
   a.block_given = app.count("--block-size") > 0;
   if (a.matrix.empty() && (a.input_size == 0 || a.output_size == 0))
     throw CLI::ValidationError("size", "give --matrix FILE, or --input-size and --output-size");
+  take_host_defaults(app, a);
   refuse_tile_options(app, a,
                       {"--tiles-per-ipu", "--plan-constraints", "--plan-cache", "--on-no-fit"});
 }

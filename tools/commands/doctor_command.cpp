@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "tessera/base/commit.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/instruction_sets.hpp"
@@ -15,8 +16,8 @@
 #include "tessera/host/rates.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/planner/plan_json.hpp"
+#include "tessera/report/host_plan.hpp"
 #include "tessera/report/report_json.hpp"
-#include "tessera/study/forecast_model.hpp"
 #include "tessera/tools/commands/commands.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/inputs.hpp"
@@ -52,7 +53,7 @@ std::string loops() {
 // Returns whether forecasts for this computer use rates that were measured on it.
 std::string calibration() {
   constexpr const char* kRemedy = "run tessera machine calibrate";
-  const std::string path = study::host_rates_path();
+  const std::string path = report::host_rates_path();
   if (path.empty()) return "no: set XDG_CACHE_HOME or HOME, then " + std::string(kRemedy);
   std::error_code unknown;
   if (!std::filesystem::exists(path, unknown))
@@ -73,7 +74,8 @@ int doctor() {
   const std::string folder = std::filesystem::temp_directory_path(no_folder).string();
   constexpr std::size_t kFindings = 18;
   print_text(wrapped(
-      line("tessera", TESSERA_VERSION) + line("compiler", __VERSION__) +
+      line("tessera", std::string(TESSERA_VERSION) + ", commit " + commit()) +
+          line("compiler", __VERSION__) +
           line("report schema", std::to_string(report::kReportSchemaVersion)) +
           line("plan schema", std::to_string(planner::kPlanSchemaVersion)) +
           line("machines", fmt::format("{}", fmt::join(device::machine_names(), ", "))) +

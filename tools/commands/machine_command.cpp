@@ -12,6 +12,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/rates.hpp"
+#include "tessera/report/host_plan.hpp"
 #include "tessera/study/forecast_model.hpp"
 #include "tessera/tools/commands/commands.hpp"
 #include "tessera/tools/options/exit_code.hpp"
@@ -47,7 +48,7 @@ std::string host_json() {
 
 // Returns the path for the rates, which is checked before seconds are spent on measuring them.
 std::filesystem::path checked_rates_path() {
-  const std::filesystem::path path = study::host_rates_path();
+  const std::filesystem::path path = report::host_rates_path();
   if (path.empty())
     throw Error(ErrorCode::InvalidArgument,
                 "there is no folder to store the rates in; set XDG_CACHE_HOME or HOME");
@@ -62,26 +63,9 @@ std::filesystem::path checked_rates_path() {
 
 std::string calibrate() {
   const std::filesystem::path path = checked_rates_path();
-  const host::HostRates rates = host::measure_host_rates();
+  const host::HostRates rates = host::measure_settled_rates();
   write_folder(path.parent_path().string(), {{path.filename().string(), to_json(rates)}});
-  std::string text = fmt::format(
-      "computer      {}\npeak          {:.1f} float GFLOP/s a thread\n"
-      "read          L1 {:.0f}, L2 {:.0f}, memory {:.1f} GB/s a thread\n"
-      "dense         {}\n\n{:<7}{:<7}{:>7}{:>8}{:>16}{:>12}{:>12}\n",
-      rates.cpu_model, rates.peak_flops * 1e-9, rates.l1_bytes_per_second * 1e-9,
-      rates.l2_bytes_per_second * 1e-9, rates.memory_bytes_per_second * 1e-9, rates.dense_kernel,
-      "pass", "type", "block", "batch", "blocks in a row", "GFLOP/s", "of peak");
-  const auto line = [&](Pass pass, DataType type, const std::string& block, std::int64_t z,
-                        const std::string& row, double flops) {
-    text += fmt::format("{:<7}{:<7}{:>7}{:>8}{:>16}{:>12.2f}{:>12.3f}\n", to_string(pass),
-                        tessera::to_string(type), block, z, row, flops * 1e-9,
-                        flops / rates.peak_flops);
-  };
-  for (const host::KernelRate& k : rates.kernels)
-    line(k.pass, k.type, std::to_string(k.block), k.z, fmt::format("{:.2f}", k.row_blocks),
-         k.flops);
-  for (const host::DenseRate& d : rates.dense) line(d.pass, d.type, "dense", d.z, "", d.flops);
-  return text + fmt::format("\nwritten to {}\n", path.string());
+  return report::rates_text(rates) + fmt::format("\nwritten to {}\n", path.string());
 }
 
 std::string machine_json(const std::string& name) {
@@ -100,9 +84,11 @@ void add_machine_command(CLI::App& app, std::function<int()>& run) {
   command->add_subcommand("list", "Prints one line for each preset and one for this computer.")
       ->callback([&run] { run = [] { return print_results(list()), int(kOk); }; });
   command
-      ->add_subcommand("calibrate",
-                       "Measures the speed of this computer in a few seconds and saves it for the "
-                       "forecasts of --machine host.")
+      ->add_subcommand(
+          "calibrate",
+          "Measures the speed of this computer, again and again until every rate has "
+          "settled, and saves it for the forecasts of --machine host. Refuses if other "
+          "programs disturb it.")
       ->callback([&run] { run = [] { return print_results(calibrate()), int(kOk); }; });
   CLI::App* show = command->add_subcommand(
       "show",

@@ -1,5 +1,3 @@
-#include "tessera/tools/commands/network_on_host.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +10,10 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/host/layer.hpp"
-#include "tessera/tools/commands/network_batch.hpp"
-#include "tessera/tools/commands/network_file.hpp"
-#include "tessera/tools/options/study_output.hpp"
+#include "tessera/report/document.hpp"
+#include "tessera/report/network_report.hpp"
+#include "tessera/tools/commands/network_run.hpp"
+#include "tessera/tools/commands/network_weights.hpp"
 #include "tessera/train/network.hpp"
 #include "tessera/train/network_on_layers.hpp"
 
@@ -39,7 +38,7 @@ struct HostRun {
 };
 
 template <class T>
-HostRun run_network(const NetworkOnHost& a, const NetworkFile& file) {
+HostRun run_network(const NetworkArguments& a, const planner::NetworkFile& file) {
   const auto executor = make_executor(a.threads);
   train::NetworkOnLayers<host::HostLayer, T> network(file.spec, train::host_layers(*executor),
                                                      *executor);
@@ -60,28 +59,30 @@ HostRun run_network(const NetworkOnHost& a, const NetworkFile& file) {
 // Layer after layer, and work that serves all layers last.
 void order_by_layer(std::vector<WorkSeconds>& work) {
   std::ranges::stable_sort(work, {}, [](const WorkSeconds& one) {
-    return std::tuple(serves_all(one.work), one.layer, one.work);
+    return std::tuple(report::serves_all(one.work), one.layer, one.work);
   });
 }
 
-Json json_of(const NetworkFile& file, const HostRun& run) {
+Json json_of(const planner::NetworkFile& file, const HostRun& run) {
   Json work = Json::array(), losses = run.losses;
   for (const WorkSeconds& one : run.work)
-    work.push_back({{"layer", serves_all(one.work) ? Json("all") : Json(one.layer + 1)},
+    work.push_back({{"layer", report::serves_all(one.work) ? Json("all") : Json(one.layer + 1)},
                     {"work", to_string(one.work)},
                     {"seconds", one.seconds}});
-  return {{"machine", "host"},
-          {"threads", run.threads},
-          {"layers", file.spec.layers.size()},
-          {"batch", file.spec.batch},
-          {"data_type", tessera::to_string(file.spec.data_type)},
-          {"loss", file.spec.loss ? Json(codelets::to_string(*file.spec.loss)) : Json()},
-          {"seconds", run.seconds()},
-          {"losses", std::move(losses)},
-          {"work", std::move(work)}};
+  Json json = Json::parse(report::document_head("network on this computer", /*is_complete=*/true));
+  json.update(Json{{"machine", "host"},
+                   {"threads", run.threads},
+                   {"layers", file.spec.layers.size()},
+                   {"batch", file.spec.batch},
+                   {"data_type", tessera::to_string(file.spec.data_type)},
+                   {"loss", file.spec.loss ? Json(codelets::to_string(*file.spec.loss)) : Json()},
+                   {"seconds", run.seconds()},
+                   {"losses", std::move(losses)},
+                   {"work", std::move(work)}});
+  return json;
 }
 
-std::string text_of(const NetworkFile& file, const HostRun& run) {
+std::string text_of(const planner::NetworkFile& file, const HostRun& run) {
   std::string text = fmt::format(
       "{} layers, batch {}, {}, {} on this computer, {} threads\n\n{:<8}{:<12}{:>14}{:>10}\n",
       file.spec.layers.size(), file.spec.batch, tessera::to_string(file.spec.data_type),
@@ -89,16 +90,10 @@ std::string text_of(const NetworkFile& file, const HostRun& run) {
       "milliseconds", "share");
   const double all = std::max(run.seconds(), 1e-12);
   for (const WorkSeconds& one : run.work)
-    text += fmt::format("{:<8}{:<12}{:>14.4f}{:>9.1f}%\n",
-                        serves_all(one.work) ? "all" : fmt::format("{}", one.layer + 1),
+    text += fmt::format("{:<8}{:<12}{:>14.4f}{:>9.1f}%\n", report::layer_text(one.work, one.layer),
                         to_string(one.work), one.seconds * 1e3, 100 * one.seconds / all);
   text += fmt::format("{:<8}{:<12}{:>14.4f}\n", "sum", "", run.seconds() * 1e3);
-  if (run.losses.empty()) return text;
-  text += fmt::format("\nloss       {:.4f}", run.losses.front());
-  if (run.losses.size() > 1)
-    text += fmt::format(" before the first step, {:.4f} before step {}", run.losses.back(),
-                        run.losses.size());
-  return text + "\n";
+  return text + (run.losses.empty() ? "" : "\n") + report::losses_text(run.losses);
 }
 
 study::Table work_table(const HostRun& run) {
@@ -118,7 +113,7 @@ study::Table work_table(const HostRun& run) {
                                            .series = {}}};
   const double all = std::max(run.seconds(), 1e-12);
   for (const WorkSeconds& one : run.work) {
-    const std::string layer = serves_all(one.work) ? "all" : fmt::format("{}", one.layer + 1);
+    const std::string layer = report::layer_text(one.work, one.layer);
     const std::string work(to_string(one.work));
     table.rows.push_back(
         {fmt::format("{} {}", layer, work), layer, work, one.seconds, one.seconds / all});
@@ -141,7 +136,7 @@ study::Table loss_table(const HostRun& run) {
 }
 
 // The figures of the page.
-study::Report study_of(const NetworkFile& file, const HostRun& run) {
+study::Report study_of(const planner::NetworkFile& file, const HostRun& run) {
   const std::int64_t threads = run.threads;
   study::Report study{
       .name = "network on this computer",
@@ -159,12 +154,12 @@ study::Report study_of(const NetworkFile& file, const HostRun& run) {
 
 }  // namespace
 
-int print_network_on_host(const NetworkOnHost& a) {
-  const NetworkFile file = load_network(a.file);
+int network_on_host(const NetworkArguments& a) {
+  const planner::NetworkFile file = load_network(a.file);
   HostRun run = with_type(file.spec.data_type,
                           [&](auto zero) { return run_network<decltype(zero)>(a, file); });
   order_by_layer(run.work);
-  return write_study({a.json, a.html}, study_of(file, run), text_of(file, run),
+  return write_study(a.output, study_of(file, run), text_of(file, run),
                      json_of(file, run).dump(2) + "\n");
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/tools/options/table.hpp"
+#include "tessera/io/table.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -20,9 +20,9 @@ struct Columns {
   std::size_t output, input, batch, block, density, type, passes, tiles;
 };
 
-Columns columns_of(const Table& table) {
+Columns columns_of(const io::Table& table) {
   for (const char* ours : kOurColumns)
-    if (table.find(ours) != Table::kAbsent)
+    if (table.find(ours) != io::Table::kAbsent)
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}:{}: the table already has a column {}; remove it", table.name,
                               table.header_line, ours));
@@ -31,7 +31,7 @@ Columns columns_of(const Table& table) {
           table.need("passes"),      table.find("tiles")};
 }
 
-Problem problem_of(const RowReader& row, const Columns& at) {
+Problem problem_of(const io::RowReader& row, const Columns& at) {
   Problem p;
   p.size = {1, row.count(at.output, kLargestSize), row.count(at.input, kLargestSize),
             row.count(at.batch, kLargestSize)};
@@ -53,12 +53,12 @@ struct RowLayer {
   std::int64_t tiles = 0;
 };
 
-std::vector<RowLayer> read_layers(const Table& table, const device::Machine& machine) {
+std::vector<RowLayer> read_layers(const io::Table& table, const device::Machine& machine) {
   const Columns at = columns_of(table);
   std::vector<RowLayer> layers;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowReader row(table, i);
-    const bool has_tiles = at.tiles != Table::kAbsent && !row.cell(at.tiles).empty();
+    const io::RowReader row(table, i);
+    const bool has_tiles = at.tiles != io::Table::kAbsent && !row.cell(at.tiles).empty();
     layers.push_back(
         {problem_of(row, at), has_tiles ? row.count(at.tiles, machine.tiles) : machine.tiles});
   }
@@ -74,7 +74,7 @@ std::string figures(const planner::PlanResult& result) {
 }
 
 std::string planned_cells(const RowLayer& layer, const TableRequest& request,
-                          const RowReader& row) {
+                          const io::RowReader& row) {
   device::Machine machine = request.machine;
   machine.tiles = layer.tiles;
   try {
@@ -90,16 +90,16 @@ std::string planned_cells(const RowLayer& layer, const TableRequest& request,
 }  // namespace
 
 std::string plan_table(std::string_view text, std::string_view name, const TableRequest& request) {
-  const Table table = read_table(text, name);
+  const io::Table table = io::read_table(text, name);
   const std::vector<RowLayer> layers = read_layers(table, request.machine);
   std::string result(table.comments);
   result += table.header.text;
   for (const char* column : kOurColumns) result += fmt::format("\t{}", column);
   result += table.header.end;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const TableLine& line = table.rows[i];
+    const io::TableLine& line = table.rows[i];
     result += line.text;
-    result += planned_cells(layers[i], request, RowReader(table, i));
+    result += planned_cells(layers[i], request, io::RowReader(table, i));
     result += line.end;
   }
   return result;

@@ -2,12 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
-#include "tessera/base/wrapped.hpp"
-#include "tessera/host/cpu.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/study/pod_sweep.hpp"
 #include "tessera/study/sweep.hpp"
@@ -28,22 +26,10 @@ namespace {
 struct SweepArguments : LayerArguments {
   std::string over;
   std::vector<double> values;
-  bool csv = false;
   StudyOutput output;
   std::vector<study::SweepAxis> axes;
   std::vector<std::int64_t> devices;  // of pods to plan the layer for; empty: no pods
 };
-
-std::string text_of(const SweepArguments& a, const study::Report& report) {
-  const study::Table& table = report.tables.front();
-  if (a.csv) return study::table_csv(table);
-  std::string notes;
-  if (a.devices.empty())
-    notes = std::string("ratio: dense / sparse; flops of non-zeros only") +
-            (is_host(a) ? "" : study::kDenseSums) + "\n";
-  return study::table_text(table) + wrapped(notes + "verdict    " + report.verdict + "\n",
-                                            /*indented=*/4, /*flush=*/11);
-}
 
 int sweep_pods(const SweepArguments& a) {
   Progress progress(false);
@@ -56,29 +42,7 @@ int sweep_pods(const SweepArguments& a) {
         return !is_interrupted();
       });
   progress.hide();
-  return write_study(a.output, report, text_of(a, report));
-}
-
-study::SweepRequest request_of(const SweepArguments& a) {
-  study::SweepRequest request{
-      .layer = {problem_of(a), is_host(a) ? device::machine_preset("gc200") : make_machine(a)},
-      .axes = a.axes,
-      .machine_name = a.machine};
-  request.machine_words = is_host(a) ? host::host_cpu_model() : request.layer.machine.name;
-  if (is_host(a)) {
-    constexpr double kSpread = 0.03;
-    request.model = [](const study::SweepPoint& at) { return measured_model(at.problem, kSpread); };
-    return request;
-  }
-  const LayerArguments layer = a;
-  request.model = [layer](const study::SweepPoint& at) {
-    return planned_model(layer, at.problem, at.machine);
-  };
-  request.static_model =
-      [layer, patterns = std::make_shared<study::DrawnPatterns>()](const study::SweepPoint& at) {
-        return static_model(layer, at.problem, at.machine, patterns);
-      };
-  return request;
+  return write_study(a.output, report, study::sweep_text(report, is_host(a)));
 }
 
 int sweep(const SweepArguments& given) {
@@ -88,11 +52,11 @@ int sweep(const SweepArguments& given) {
   planner::check_options(make_options(a, {}));
   catch_interrupts();
   if (!a.devices.empty()) return sweep_pods(a);
-  const auto sweep = std::make_shared<study::Sweep>(request_of(a));
+  const auto sweep = std::make_shared<study::Sweep>(problem_of(a), a.axes, target_of(a));
   Progress progress(false);
   set_results_so_far([sweep, a] {
     const study::Report so_far = sweep->report();
-    return a.output.json ? to_json(so_far) : text_of(a, so_far);
+    return in_form(a.output, so_far, study::sweep_text(so_far, is_host(a)));
   });
   for (std::int64_t at = 0; at < sweep->points() && !is_interrupted(); ++at) {
     progress.set(fmt::format("point {} of {}", at + 1, sweep->points()), at, sweep->points());
@@ -100,33 +64,25 @@ int sweep(const SweepArguments& given) {
   }
   progress.hide();
   const study::Report report = sweep->report();
-  const int exit = write_study(a.output, report, text_of(a, report));
+  const int exit = write_study(a.output, report, study::sweep_text(report, is_host(a)));
   return exit == kOk && !sweep->has_cost() ? int(kNothingFits) : exit;
 }
 
+const study::SweepAxis* axis_of(const SweepArguments& a, std::string_view figure) {
+  const auto found = std::ranges::find(a.axes, figure, &study::SweepAxis::figure);
+  return found == a.axes.end() ? nullptr : &*found;
+}
+
 // Refuses an option that gives one value of a figure that varies.
-void refuse_varied_options(const CLI::App& app, const std::vector<study::SweepAxis>& axes) {
+void refuse_varied_options(const CLI::App& app, const SweepArguments& a) {
   constexpr std::pair<const char*, const char*> kOptions[] = {
       {"density", "--density"},     {"density", "--sparsity"},   {"density", "--sparsity-factor"},
       {"batch", "--batch-size"},    {"block", "--block-size"},   {"inputs", "--input-size"},
       {"outputs", "--output-size"}, {"tiles", "--tiles-per-ipu"}};
   for (const auto& [figure, option] : kOptions)
-    if (app.count(option) > 0 &&
-        std::ranges::find(axes, figure, &study::SweepAxis::figure) != axes.end())
+    if (app.count(option) > 0 && axis_of(a, figure) != nullptr)
       throw CLI::ValidationError(option,
                                  fmt::format("--over gives the values of {}; omit this", figure));
-}
-
-// A sweep over devices varies nothing else.
-void check_devices(const CLI::App& app, const SweepArguments& a) {
-  if (is_host(a))
-    throw CLI::ValidationError("--devices", "takes a modelled machine, and --machine is host");
-  for (const std::int64_t devices : a.devices) device::pod_of(make_machine(a), devices);
-  // Efficiency is compared with the first pod.
-  if (std::ranges::adjacent_find(a.devices, std::greater_equal()) != a.devices.end())
-    throw CLI::ValidationError("--devices",
-                               "every number must be greater than the one before it, as in 1,4,16");
-  require_weights(app, a);
 }
 
 void check_together(const CLI::App& app, SweepArguments& a) {
@@ -134,26 +90,24 @@ void check_together(const CLI::App& app, SweepArguments& a) {
     throw CLI::ValidationError(
         "--matrix",
         "sweep plans random patterns only; give --input-size, --output-size and --density");
-  if (!a.devices.empty()) return check_devices(app, a);
+  if (!a.devices.empty()) {  // a sweep over devices varies nothing else
+    if (is_host(a))
+      throw CLI::ValidationError("--devices", "takes a modelled machine, and --machine is host");
+    study::check_devices(make_machine(a), a.devices);
+    return require_weights(app, a);
+  }
   if (a.over.empty())
     throw CLI::ValidationError("--over", "is required, or --devices for a sweep over pods");
   a.axes = study::parse_axes(a.over, a.values);
-  const auto has = [&](const char* figure) {
-    return std::ranges::find(a.axes, figure, &study::SweepAxis::figure) != a.axes.end();
-  };
-  const auto first = [&](const char* figure) {
-    return std::ranges::find(a.axes, figure, &study::SweepAxis::figure)->values.front();
-  };
-  refuse_varied_options(app, a.axes);
-  if (has("density")) a.density = first("density");
-  if (has("inputs")) a.input_size = std::int64_t(first("inputs"));
-  if (has("outputs")) a.output_size = std::int64_t(first("outputs"));
+  refuse_varied_options(app, a);
+  const study::SweepAxis *density = axis_of(a, "density"), *inputs = axis_of(a, "inputs"),
+                         *outputs = axis_of(a, "outputs");
+  if (density != nullptr) a.density = density->values.front();
+  if (inputs != nullptr) a.input_size = std::int64_t(inputs->values.front());
+  if (outputs != nullptr) a.output_size = std::int64_t(outputs->values.front());
+  take_host_defaults(app, a);
   refuse_tile_options(app, a, {"--tiles-per-ipu", "--plan-constraints", "--plan-cache"});
-  for (const study::SweepAxis& axis : a.axes)
-    if (is_host(a) && study::is_of_machine(axis.figure))
-      throw CLI::ValidationError(
-          "--over", axis.figure + " belongs to modelled machines, and this computer is measured");
-  if (a.input_size > 0 && a.output_size > 0 && has("density")) return;
+  if (a.input_size > 0 && a.output_size > 0 && density != nullptr) return;
   require_weights(app, a);
 }
 
@@ -189,9 +143,7 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
       ->excludes("--over");
   command->add_option("--values", a->values, "values of a single figure, separated by commas")
       ->delimiter(',');
-  auto* csv = command->add_flag("--csv", a->csv, "print the table as CSV");
   add_study_options(*command, a->output);
-  csv->excludes("--json");
   add_weights_options(*command, *a);
   add_layer_options(*command, *a);
   add_machine_options(*command, *a);

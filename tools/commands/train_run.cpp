@@ -11,6 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/write_file.hpp"
+#include "tessera/report/document.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/progress.hpp"
@@ -166,30 +167,6 @@ class TrainingRun {
   train::Trainer<L> trainer_;
 };
 
-Json json_of(const train::TrainReport& report) {
-  Json epochs = Json::array(), rewires = Json::array(), seconds = Json::object();
-  for (const train::EpochFigures& e : report.epochs)
-    epochs.push_back({{"epoch", e.epoch},
-                      {"loss", e.loss},
-                      {"accuracy", e.accuracy},
-                      {"test_loss", e.test_loss},
-                      {"test_accuracy", e.test_accuracy},
-                      {"seconds", e.seconds}});
-  for (const train::RewireFigures& r : report.rewires)
-    rewires.push_back({{"step", r.step},
-                       {"fraction", r.fraction},
-                       {"moved", r.moved},
-                       {"ever_active", r.ever_active},
-                       {"seconds", r.seconds},
-                       {"per_input", r.per_input}});
-  for (std::size_t i = 0; i < train::kActivities; ++i)
-    seconds[train::to_string(train::Activity(i))] = report.seconds.of[i];
-  return {{"steps", report.steps},
-          {"epochs", std::move(epochs)},
-          {"rewires", std::move(rewires)},
-          {"seconds", std::move(seconds)}};
-}
-
 // Keeps the first images of a part of a data set.
 void keep_first(train::LabelledImages& images, std::int64_t count) {
   if (images.count() <= count) return;
@@ -234,9 +211,9 @@ train::TrainReport train_on_machine(const TrainArguments& a, Session& session) {
   if (a.machine == device::kHostMachine)
     return train_network(a, train::host_layers(session.executor, network_of(a).density_changes),
                          session, [](const auto&) {});
-  const ModelledMachine machine(a.machine);
+  const train::ModelledMachine machine(a.machine);
   return train_network(a, machine.layers(session.executor), session, [&](const auto& trainer) {
-    session.outcome.machine = machine_step(trainer, machine);
+    session.outcome.machine = train::machine_step(trainer, machine);
   });
 }
 
@@ -272,7 +249,7 @@ TrainOutcome run_training(const TrainArguments& a) {
   dense.checkpoint.clear();
   dense.resume.clear();
   if (session.prints) print_text("the same network with all weights\n");
-  const std::optional<MachineStep> sparse_step = outcome.machine;
+  const std::optional<train::MachineStep> sparse_step = outcome.machine;
   const std::int64_t dead = outcome.dead_neurons;
   outcome.dense = train_on_machine(dense, session);
   outcome.dead_neurons = dead;
@@ -281,38 +258,29 @@ TrainOutcome run_training(const TrainArguments& a) {
 }
 
 std::string training_csv(const TrainOutcome& outcome) {
-  std::string text = "run,epoch,loss,accuracy,test_loss,test_accuracy,seconds\n";
-  const auto add = [&](const char* name, const train::TrainReport& report) {
-    for (const train::EpochFigures& e : report.epochs)
-      text += fmt::format("{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.3f}\n", name, e.epoch, e.loss,
-                          e.accuracy, e.test_loss, e.test_accuracy, e.seconds);
-  };
-  add("sparse", outcome.sparse);
-  if (outcome.dense) add("dense", *outcome.dense);
-  return text;
+  return train::csv_heading() + train::to_csv(outcome.sparse, "sparse") +
+         (outcome.dense ? train::to_csv(*outcome.dense, "dense") : std::string());
 }
 
 std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) {
-  Json json = {{"schema_version", 1},
-               {"study", "train"},
-               {"status", outcome.is_complete ? "complete" : "partial"},
-               {"layers", a.layers},
-               {"method", a.method},
-               {"density", a.method == "dense" ? 1.0 : a.density},
-               {"distribution", a.distribution},
-               {"block", a.block},
-               {"batch", a.batch},
-               {"seed", a.seed},
-               {"machine", a.machine},
-               {"data_type", tessera::to_string(a.data_type)},
-               {"optimiser", a.optimiser},
-               {"min_per_neuron", a.min_per_neuron},
-               {"dead_neurons", outcome.dead_neurons},
-               {"notes", outcome.notes},
-               {"sparse", json_of(outcome.sparse)}};
+  Json json = Json::parse(report::document_head("train", outcome.is_complete));
+  json.update(Json{{"layers", a.layers},
+                   {"method", a.method},
+                   {"density", a.method == "dense" ? 1.0 : a.density},
+                   {"distribution", a.distribution},
+                   {"block", a.block},
+                   {"batch", a.batch},
+                   {"seed", a.seed},
+                   {"machine", a.machine},
+                   {"data_type", tessera::to_string(a.data_type)},
+                   {"optimiser", a.optimiser},
+                   {"min_per_neuron", a.min_per_neuron},
+                   {"dead_neurons", outcome.dead_neurons},
+                   {"notes", outcome.notes},
+                   {"sparse", Json::parse(to_json(outcome.sparse))}});
   if (!a.density_schedule.empty())
     json["density_schedule"] = {{"curve", a.density_schedule}, {"first", a.first_density}};
-  if (outcome.dense) json["dense"] = json_of(*outcome.dense);
+  if (outcome.dense) json["dense"] = Json::parse(to_json(*outcome.dense));
   if (outcome.machine) json["step_on_machine"] = Json::parse(to_json(*outcome.machine));
   return json.dump(2) + "\n";
 }

@@ -7,7 +7,7 @@
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/tools/commands/train_machine.hpp"
+#include "tessera/train/machine_step.hpp"
 #include "tessera/train/report.hpp"
 
 namespace tessera::tools {
@@ -40,8 +40,8 @@ struct TrainOutcome {
   std::vector<std::string> notes;  // lines that describe the network
   train::TrainReport sparse;
   std::optional<train::TrainReport> dense;
-  std::optional<MachineStep> machine;  // of the sparse run on a modelled machine
-  std::int64_t dead_neurons = 0;       // of the sparse run, at its end
+  std::optional<train::MachineStep> machine;  // of the sparse run on a modelled machine
+  std::int64_t dead_neurons = 0;              // of the sparse run, at its end
   bool is_complete = false;
 };
 

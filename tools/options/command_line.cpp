@@ -233,13 +233,17 @@ std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {
   app.set_version_flag("--version", "tessera " TESSERA_VERSION, "print the version and exit");
+  add_help_all(app);
   if (argc == 3 && std::string_view(argv[1]) == "--generate")
     if (const auto page = generated_page(app, app.get_name(), argv[2])) {
       print_results(*page);
       return kOk;
     }
-  format_help(app);
   std::vector<std::string> words = expand_words(app, {argv + 1, argv + argc});
+  const auto options_end = std::ranges::find(words, "--");
+  const bool shows_all = std::find(words.begin(), options_end, "--help-all") != options_end;
+  format_help(app);
+  std::replace(words.begin(), options_end, std::string("--help-all"), std::string("--help"));
   const std::vector<std::string> kept = words;
   std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
   try {
@@ -249,6 +253,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     std::ostringstream help, complaint;
+    if (error.get_name() == "CallForHelp" && !shows_all) hide_rare_options(app);
     const int exit = app.exit(error, help, complaint) == 0 ? kOk : kUsage;
     const std::string unknown = app.get_subcommands().empty() ? command_hint(app, kept) : "";
     if (exit != kOk)

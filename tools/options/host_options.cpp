@@ -25,6 +25,10 @@ void add_host_options(CLI::App& app, LayerArguments& a) {
   take_one_of(dense, choices)->type_name("CHOICE")->default_str("never");
 }
 
+void take_host_defaults(const CLI::App& app, LayerArguments& a) {
+  if (is_host(a) && app.count("--data-type") == 0) a.data_type = DataType::Float;
+}
+
 void refuse_tile_options(const CLI::App& app, const LayerArguments& a,
                          std::initializer_list<RefusedOption> options) {
   if (!is_host(a) && a.dense != host::DenseChoice::Never)

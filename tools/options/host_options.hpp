@@ -14,6 +14,9 @@ namespace tessera::tools {
 // Adds --dense.
 void add_host_options(CLI::App& app, LayerArguments& arguments);
 
+// On this computer, operands are floats unless the command line gives their type.
+void take_host_defaults(const CLI::App& app, LayerArguments& arguments);
+
 // An option that cannot be used with this computer, and the reason.
 struct RefusedOption {
   RefusedOption(const char* option) : name(option) {}

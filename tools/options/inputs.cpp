@@ -10,7 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/printable.hpp"
-#include "tessera/study/plan_notes.hpp"
+#include "tessera/report/plan_notes.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 
 namespace tessera::tools {
@@ -58,7 +58,7 @@ planner::BestEffort PlanSource::plan_or(OnNoFit on_no_fit, const Problem& proble
 }
 
 planner::PlannedLayer load_plan(const std::string& path) {
-  return planner::plan_from_json(study::without_notes(load_text(path)), path);
+  return planner::plan_from_json(report::without_notes(load_text(path)), path);
 }
 
 void require_sizes(const std::string& path, std::int64_t rows, std::int64_t cols) {

@@ -151,9 +151,10 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
 void add_type_options(CLI::App& app, LayerArguments& a) {
   static const std::map<std::string, DataType> types{
       {"float", DataType::Float}, {"half", DataType::Half}, {"bfloat16", DataType::BFloat16}};
-  auto* type = app.add_option(
-      "--data-type", a.data_type,
-      "element type of the weights R, the input S and the output Q: float, half or bfloat16");
+  auto* type = app.add_option("--data-type", a.data_type,
+                              "element type of the weights R, the input S and the output Q: float, "
+                              "half or bfloat16; on this "
+                              "computer float by default");
   take_one_of(type, types)->type_name("TYPE")->default_str("half");
   auto* sums = app.add_option("--partials-type", a.partials_type,
                               "type of partial sums: float, or half (only for half data)");

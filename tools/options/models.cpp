@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/study/forecast_model.hpp"
-#include "tessera/study/measured_model.hpp"
-#include "tessera/study/planned_model.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 
@@ -34,36 +32,22 @@ std::optional<sparse::Csr<double>> load_pattern(LayerArguments& a) {
   return ones;
 }
 
-std::unique_ptr<study::CostModel> planned_model(const LayerArguments& a, const Problem& problem,
-                                                const device::Machine& machine,
-                                                const planner::Options& base) {
-  const planner::Options options = make_options(a, base);
-  if (options.constraints.use_dense.value_or(false))
+study::Target target_of(const LayerArguments& a, const planner::Options& base) {
+  study::Target target{.name = a.machine, .is_stopped = is_interrupted};
+  if (is_host(a)) return target;
+  target.machine = make_machine(a);
+  target.options = make_options(a, base);
+  if (target.options.constraints.use_dense.value_or(false))
     throw Error(ErrorCode::InvalidArgument,
                 "planConstraints: useDense is true, but sparse plans are compared with a dense one "
                 "here; omit it");
+  target.relaxes = a.on_no_fit == OnNoFit::BestEffort;
   const auto source = std::make_shared<PlanSource>(a.plan_cache);
-  const auto plan_by = [source](const Problem& asked, const device::Machine& on,
-                                const planner::Options& with, const PatternStats* stats) {
+  target.plan_by = [source](const Problem& asked, const device::Machine& on,
+                            const planner::Options& with, const PatternStats* stats) {
     return source->plan(asked, on, with, stats);
   };
-  return std::make_unique<study::PlannedModel>(problem, machine, options,
-                                               a.on_no_fit == OnNoFit::BestEffort, plan_by);
-}
-
-std::unique_ptr<study::CostModel> static_model(const LayerArguments& a, const Problem& problem,
-                                               const device::Machine& machine,
-                                               std::shared_ptr<study::DrawnPatterns> patterns) {
-  const planner::StaticOptions options{make_options(a, {}).available_memory_proportion};
-  return std::make_unique<study::StaticModel>(problem, machine, options, std::move(patterns));
-}
-
-host::FoundRates rates_of_this_computer() {
-  return host::find_host_rates(study::host_rates_path());
-}
-
-std::unique_ptr<study::CostModel> measured_model(const Problem& problem, double spread) {
-  return std::make_unique<study::MeasuredModel>(problem, /*threads=*/0, spread, is_interrupted);
+  return target;
 }
 
 std::string choose_block(LayerArguments& a, const planner::Options& base) {
@@ -81,13 +65,8 @@ std::string choose_block(LayerArguments& a, const planner::Options& base,
     sized.input_size = ones->cols;
   }
   Problem layer = problem_of(sized);
-  std::unique_ptr<study::CostModel> model;
-  if (is_host(a)) {
-    layer.size.g = 1;  // every group takes as long
-    model = std::make_unique<study::ForecastModel>(layer, rates_of_this_computer());
-  } else {
-    model = planned_model(sized, layer, make_machine(sized), base);
-  }
+  if (is_host(a)) layer.size.g = 1;  // every group takes as long
+  const auto model = target_of(sized, base).expected(layer);
   std::vector<study::Cost> costs =
       study::in_square_blocks(*model, {.density = a.density, .pattern = ones});
   std::ranges::sort(costs, {}, [](const study::Cost& c) {

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "tessera/device/pod.hpp"
+#include "tessera/planner/options.hpp"
+#include "tessera/planner/plan_cache.hpp"
 #include "tessera/pod/pod_plan.hpp"
 #include "tessera/tools/options/layer_arguments.hpp"
 
@@ -21,9 +24,12 @@ struct PodArguments {
 // number of devices that cannot be joined, and Error{BadInput} for a malformed file.
 device::Pod make_pod(const LayerArguments& arguments, const PodArguments& pod);
 
-// Checks that the plan of a file is for this pod and problem; the density may differ. Throws
-// Error{InvalidArgument}, which names both.
-void require_plan_is_for(const pod::PodPlan& plan, const device::Pod& pod, const Problem& problem,
-                         const std::string& file);
+// Returns the plan of the problem on the pod, from the file of the arguments or made with
+// `options`. Without a problem, that of the file is taken. Throws Error{InvalidArgument}, which
+// names both, if the file has a plan for another pod or problem (the density may differ), and the
+// errors of pod::plan_pod_or_throw().
+pod::PodPlan pod_plan_of(const LayerArguments& arguments, const PodArguments& pod,
+                         const std::optional<Problem>& problem, const planner::Options& options,
+                         planner::PlanCache& cache);
 
 }  // namespace tessera::tools

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tessera/base/printable.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/interrupt.hpp"
@@ -11,19 +12,24 @@
 namespace tessera::tools {
 
 void add_study_options(CLI::App& app, StudyOutput& output) {
-  app.add_flag("--json", output.json, "print the figures as JSON");
+  app.add_flag("--csv", output.csv, "print the tables as CSV")
+      ->excludes(app.add_flag("--json", output.json, "print the figures as JSON"));
   require_writable_file(
       *app.add_option("--html", output.html, "write the tables and charts as one HTML page")
            ->type_name("FILE"));
 }
 
+std::string in_form(const StudyOutput& output, const study::Report& study, const std::string& text,
+                    const std::string& json) {
+  if (output.csv) return study::to_csv(study);
+  if (!output.json) return printable(text, LineEnds::Keep);
+  return json.empty() ? study::to_json(study) : json;
+}
+
 int write_study(const StudyOutput& output, const study::Report& study, const std::string& text,
                 const std::string& json) {
   const EndsByItself reporting;
-  if (!output.json)
-    print_text(text);
-  else
-    print_results(json.empty() ? study::to_json(study) : json);
+  print_results(in_form(output, study, text, json));
   if (!output.html.empty())
     write_results(output.html, study_page(study::page_document(study, date_of_today())));
   if (!is_interrupted()) return kOk;

@@ -12,18 +12,23 @@ namespace tessera::tools {
 
 // The output of a study besides its text.
 struct StudyOutput {
-  bool json = false;
+  bool json = false, csv = false;
   std::string html;  // empty: no page
 
   bool wants_data() const { return json || !html.empty(); }
 };
 
-// Adds --json and --html.
+// Adds --json, --csv and --html.
 void add_study_options(CLI::App& app, StudyOutput& output);
 
-// Prints `text`, or the JSON if that was requested, and writes the page. `json` is the JSON of a
-// command that has a form of its own; empty: study::to_json(). Returns the exit code of the
-// program: after Ctrl-C it is 130, and a line on stderr says that the study is not complete.
+// Returns `text`, or the JSON or the CSV if that was requested. `json` is the JSON of a command
+// that has a form of its own; empty: study::to_json().
+std::string in_form(const StudyOutput& output, const study::Report& study, const std::string& text,
+                    const std::string& json = {});
+
+// Prints `text`, or the JSON or the CSV if that was requested, and writes the page. Returns the
+// exit code of the program: after Ctrl-C it is 130, and a line on stderr says that the study is not
+// complete.
 int write_study(const StudyOutput& output, const study::Report& study, const std::string& text,
                 const std::string& json = {});
 

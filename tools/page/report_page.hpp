@@ -1,9 +1,8 @@
 #pragma once
 
-#include <span>
 #include <string>
 
-#include "tessera/partitioner/buckets.hpp"
+#include "tessera/report/document.hpp"
 
 namespace tessera::tools {
 
@@ -18,14 +17,7 @@ struct PageExtras {
   std::string date;              // of the page, for example "2026-11-22"
 };
 
-// Returns the date of today in UTC, the same in every call of a process.
-const std::string& date_of_today();
-
-// Returns, as JSON, the number of values in each tile's bucket and the share of its capacity that
-// they fill, for the buckets of every group. They may be those of transpose(R); x and y are always
-// axes of R.
-std::string tiles_json(std::span<const partitioner::Buckets* const> groups,
-                       bool is_transposed = false);
+using report::date_of_today;
 
 // Returns a report, the JSON of report::to_json, as one HTML page that needs no other file and no
 // network. It has charts, and under each chart a table of the same figures. Throws

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   using namespace tessera;
   return tools::guarded_main("sparse_fc_layer", [&] {
     if (is_started_by_mpi()) continue_as_tessera_run(argc, argv);
-    const tools::Parsed parsed = tools::parse_arguments(argc, argv);
+    const tools::Parsed parsed = tools::parse_arguments({argv, argv + argc});
     if (parsed.exit) return *parsed.exit;
     return tools::run_and_print(parsed.arguments, "sparse_fc_layer");
   });

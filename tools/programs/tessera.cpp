@@ -1,9 +1,9 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tessera/tools/commands/commands.hpp"
-#include "tessera/tools/commands/plan_command.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/layer_options.hpp"
@@ -12,12 +12,16 @@
 
 int main(int argc, char** argv) {
   using namespace tessera::tools;
-  // Each sub-command has one file and one entry here.
-  constexpr void (*kCommands[])(CLI::App&, std::function<int()>&) = {
-      add_plan_command,    add_run_command,     add_bench_command, add_convert_command,
-      add_compare_command, add_report_command,  add_sweep_command, add_crossover_command,
-      add_advise_command,  add_network_command, add_train_command, add_matmul_command,
-      add_machine_command, add_doctor_command};
+  // Each sub-command has one file and one entry here, under the heading that help gives it.
+  struct Group {
+    const char* name;
+    std::vector<void (*)(CLI::App&, std::function<int()>&)> commands;
+  };
+  const Group kGroups[] = {
+      {"Ask", {add_advise_command, add_crossover_command, add_sweep_command}},
+      {"Do", {add_run_command, add_train_command, add_network_command, add_matmul_command}},
+      {"Files", {add_plan_command, add_convert_command, add_compare_command, add_report_command}},
+      {"This computer", {add_machine_command, add_doctor_command, add_bench_command}}};
   use_mpi_ranks();
   return guarded_main("tessera", [&] {
     CLI::App app("Plans, runs and studies sparse fully connected layers on modelled tile machines.",
@@ -27,7 +31,11 @@ int main(int argc, char** argv) {
                "tessera COMMAND --help lists the options of a command.");
     app.require_subcommand(1);
     std::function<int()> run;
-    for (const auto add_command : kCommands) add_command(app, run);
+    for (const Group& group : kGroups)
+      for (const auto add_command : group.commands) {
+        add_command(app, run);
+        app.get_subcommands([](const CLI::App*) { return true; }).back()->group(group.name);
+      }
     if (const auto exit = parse_command_line(app, argc, argv)) return *exit;
     const std::string command = app.get_subcommands().front()->get_name();
     if (command == "run" || command == "bench") return run();

@@ -10,9 +10,9 @@
 #include "tessera/distributed/files.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/io/row_file.hpp"
+#include "tessera/sparse/fit_range.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/options/inputs.hpp"
-#include "tessera/tools/run/value_range.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -26,7 +26,7 @@ double largest_of_ranks(Communicator& ranks, double own) {
 }
 
 // Returns the largest sum of a row or column. Each rank adds up one part of the columns.
-double largest_sum(Communicator& ranks, const MagnitudeSums& own) {
+double largest_sum(Communicator& ranks, const sparse::MagnitudeSums& own) {
   const distributed::RowCut parts = distributed::cut_rows(std::ssize(own.columns), 1, ranks.size());
   std::vector<std::vector<double>> to;
   for (int rank = 0; rank < ranks.size(); ++rank)
@@ -43,16 +43,17 @@ double largest_sum(Communicator& ranks, const MagnitudeSums& own) {
 // Scales the rows of all ranks by one power of two (fit_range).
 sparse::Csr<float> fit_rows(Communicator& ranks, sparse::Csr<double> rows, const Arguments& a,
                             Weights& layer) {
-  const double largest = largest_of_ranks(ranks, largest_magnitude(rows, a.matrix));
-  const double sum = largest_sum(ranks, magnitude_sums(rows, shift_of(largest)));
-  RangeFit fit = scaled(std::move(rows), a.data_type, range_exponent(a.data_type, largest, sum));
-  RangeFit all{.exponent = fit.exponent};
+  const double largest = largest_of_ranks(ranks, sparse::largest_magnitude(rows, a.matrix));
+  const double sum = largest_sum(ranks, sparse::magnitude_sums(rows, sparse::shift_of(largest)));
+  sparse::RangeFit fit = sparse::scaled(std::move(rows), a.data_type,
+                                        sparse::range_exponent(a.data_type, largest, sum));
+  sparse::RangeFit all{.exponent = fit.exponent};
   const std::vector<std::int64_t> own{fit.nonzeros, fit.lost};
   for (const auto& list : gather_lists(ranks, "numbers of values", own)) {
     all.nonzeros += list[0];
     all.lost += list[1];
   }
-  layer.source += note_of(all);
+  layer.source += sparse::note_of(all);
   layer.scale_exponent = fit.exponent;
   return std::move(fit.weights);
 }

@@ -11,6 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
+#include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/host_options.hpp"
 #include "tessera/tools/options/layer_options.hpp"
 #include "tessera/tools/options/numbers.hpp"
@@ -192,30 +193,43 @@ void add_operand_options(CLI::App& app, Arguments& a) {
       ->excludes("--batch-size");
 }
 
-// The options that describe what a file of encoded weights has.
-constexpr const char* kInBuckets[] = {"--matrix",
-                                      "--input-size",
-                                      "--output-size",
-                                      "--density",
-                                      "--sparsity",
-                                      "--sparsity-factor",
-                                      "--groups",
-                                      "--batch-size",
-                                      "--block-size",
-                                      "--single-phase",
-                                      "--data-type",
-                                      "--partials-type",
-                                      "--matmul-options",
-                                      "--plan-constraints",
-                                      "--plan",
-                                      "--plan-cache",
-                                      "--on-no-fit",
-                                      "--spilling",
-                                      "--pattern",
-                                      "--values",
-                                      "--weighted-area-begin",
-                                      "--weighted-area-end",
-                                      "--weighted-area-weighting"};
+// Adds the options that PopLibs' static_sparse_matmul has besides, for --static, and --device-type.
+void add_poplibs_options(CLI::App& app, Arguments& a) {
+  require_whole(app.add_option("--num-column-bands", a.static_bands,
+                               "bands of columns of a static plan; default: the planner chooses"),
+                1, kLargestSize)
+      ->needs("--static");
+  require_whole(app.add_option("--n-split", a.static_parts,
+                               "parts of the batch of a static plan; default: the planner chooses"),
+                1, kLargestSize)
+      ->needs("--static");
+  auto* mask = app.add_option_function<std::string>(
+      "--mask-file", [&a](const std::string& path) { a.matrix = path, a.is_block_mask = true; },
+      "text file with rows, columns and a 0 or 1 for each block of the sparse operand");
+  mask->type_name("FILE")->needs("--static");
+  for (const char* other : {"--matrix", "--input-size", "--output-size", "--values", "--pattern"})
+    mask->excludes(other);
+  app.add_option("--do-dense-sparse", a.is_mask_transposed,
+                 "true: that file has the operand of a dense matrix times a sparse one")
+      ->type_name("BOOL")
+      ->default_str("false");
+  auto* out = app.add_option("--write-mask", a.mask_out,
+                             "write the mask of the sparse operand to this file");
+  require_writable_file(*out->type_name("FILE")->needs("--static"));
+  static const std::map<std::string, std::string> devices{
+      {"IpuModel", "mk1"}, {"Sim", "mk1"},  {"IpuModel2", "gc200"},
+      {"Sim2", "gc200"},   {"Hw", "gc200"}, {"mk1", "mk1"},
+      {"gc200", "gc200"},  {"bow", "bow"},  {"Cpu", "host"}};
+  auto* device = app.add_option_function<std::string>(
+      "--device-type",
+      [&a](const std::string& machine) {
+        a.machine = machine;
+        print_message(fmt::format("note: --device-type means --machine {} here\n", machine));
+      },
+      "device of PopSparse's command lines: IpuModel and Sim are mk1, IpuModel2, Sim2 and Hw are "
+      "gc200, Cpu is this computer");
+  take_one_of(device, devices)->type_name("DEVICE")->excludes("--machine");
+}
 
 void add_bucket_options(CLI::App& app, Arguments& a) {
   auto* buckets =
@@ -223,7 +237,15 @@ void add_bucket_options(CLI::App& app, Arguments& a) {
                      "FILE of encoded weights, written by --save-buckets, with the layer, the plan "
                      "and the machine that they were encoded for; nothing is planned or encoded")
           ->type_name("FILE");
-  for (const char* option : kInBuckets) buckets->excludes(option);
+  // Such a file has what these options describe.
+  for (const std::string& option :
+       split_words("--matrix --input-size --output-size --density --sparsity --sparsity-factor "
+                   "--groups --batch-size --block-size --single-phase --data-type --partials-type "
+                   "--matmul-options --plan-constraints --plan --plan-cache --on-no-fit "
+                   "--spilling --pattern --values --weighted-area-begin --weighted-area-end "
+                   "--weighted-area-weighting",
+                   "--buckets"))
+    buckets->excludes(option);
   require_writable_file(
       *app.add_option("--save-buckets", a.save_buckets,
                       "write the encoded weights, words and values, with their plan to FILE")
@@ -287,7 +309,10 @@ void refuse_options_of_reports(const CLI::App& app, const Arguments& a) {
 }  // namespace
 
 void finish_common_run_options(const CLI::App& app, Arguments& a) {
+  take_host_defaults(app, a);
   a.configuration = effective_configuration(app);
+  for (auto& [option, value] : a.configuration)
+    if (option == "data-type") value = to_string(a.data_type);
   static_cast<LayerArguments&>(a) = with_layer_keys(a);
   check_rank_options(app);
   refuse_tile_options(app, a,
@@ -337,7 +362,7 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
       app, a, a.pod,
       {"--static", "--buckets", "--save-buckets", "--spilling", "--on-no-fit", "--compile-only",
        "--trace-tiles", "--report-tiles", "--report-total-cycle-counts",
-       "--report-dense-gradw-serial-splits", "--profile", "--csv"});
+       "--report-dense-gradw-serial-splits", "--profile"});
   for (const char* option : {"--devices-side-by-side", "--devices-simulated"})
     if (app.count(option) > 0 && !a.pod.is_used())
       throw CLI::ValidationError(option, "applies only to --devices or --pod");
@@ -386,21 +411,27 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
   add_operand_options(app, a);
   add_output_options(app, a);
   add_bucket_options(app, a);
+  add_poplibs_options(app, a);
   app.callback([&app, arguments, area, parsed] {
     read_together(app, *area, *arguments);
     parsed();
   });
 }
 
-Parsed parse_arguments(int argc, const char* const* argv) {
+Parsed parse_arguments(const std::vector<std::string>& words, const char* program,
+                       const char* description) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App app(
-      "Plans, encodes and runs a sparse fully connected layer on a modelled tile machine, forward "
-      "and backward, and checks every result against double precision.",
-      "sparse_fc_layer");
+  CLI::App app(description != nullptr
+                   ? description
+                   : "Plans, encodes and runs a sparse fully connected layer on a modelled tile "
+                     "machine, forward and backward, and checks every result against double "
+                     "precision.",
+               program);
   add_run_options(app, arguments);
   add_config_option(app);
-  const std::optional<int> exit = parse_command_line(app, argc, argv);
+  std::vector<const char*> pointers;
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  const std::optional<int> exit = parse_command_line(app, int(pointers.size()), pointers.data());
   return {*arguments, exit};
 }
 

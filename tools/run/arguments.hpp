@@ -50,6 +50,9 @@ struct Arguments : LayerArguments {
       product;             // run a product, whose sizes, side and transposes these are
   bool is_static = false;  // the pattern stays: runtime::StaticLayer
   std::optional<std::int64_t> static_parts, static_bands;  // that its plan must have
+  bool is_block_mask = false;  // `matrix` is a text of 0 and 1, an entry for each block
+  bool is_mask_transposed = false;
+  std::string mask_out;  // path for the mask of the weights; empty: none
   std::optional<SpillChoice> spilling;                     // no value: not given, FewestSteps
   std::uint64_t seed = 1;  // --variable-seed takes it from the clock
   StopAfter stop = StopAfter::Checks;
@@ -99,7 +102,10 @@ struct Parsed {
   std::optional<int> exit;
 };
 
-// Parses the command line of sparse_fc_layer. Throws Error{Internal} if help could not be written.
-Parsed parse_arguments(int argc, const char* const* argv);
+// Parses the command line of a program that runs layers: sparse_fc_layer, or one that takes other
+// names. The first word is the path of the program. Throws Error{Internal} if help could not be
+// written.
+Parsed parse_arguments(const std::vector<std::string>& words,
+                       const char* program = "sparse_fc_layer", const char* description = nullptr);
 
 }  // namespace tessera::tools

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/base/load_meter.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/host/layer.hpp"
@@ -189,11 +190,12 @@ void run_typed(HostPasses<T> passes, HostRun& run, Progress& progress) {
   }
 }
 
-void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run, Progress& progress) {
+void encode_and_run(const Arguments& a, const Weights& weights, const study::Target& here,
+                    HostRun& run, Progress& progress) {
   progress.set("encoding");
   report::HostReport& report = run.report;
   // The rates come first, because measuring them starts a thread.
-  const host::FoundRates found = rates_of_this_computer();
+  const host::FoundRates& found = here.rates();
   if (found.origin != host::RatesOrigin::Default) report.thread_peak_flops = found.rates.peak_flops;
   if (!found.note.empty()) run.context.notes.push_back(found.note);
   const auto executor = make_executor(a.threads);
@@ -219,25 +221,25 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run, Pr
                              .cells = layer.cells(pass),
                              .forecast_seconds = layer.forecast(pass).seconds()});
   if (a.stop < StopAfter::Passes) return;
-  const study::LoadMeter meter;
+  const LoadMeter meter;
   with_type(report.problem.data_type, [&]<class T>(T) {
     run_typed(HostPasses<T>(layer, product ? &*product : nullptr, weights, a, run), run, progress);
   });
   report.busy = meter.busy(report.threads);
-  report.load = study::LoadMeter::load();
+  report.load = LoadMeter::load();
   report.stolen = meter.stolen();
 }
 
 // Compares a run that somebody reads with the dense layer. The pattern of a file is counted in
 // blocks of its elements, because the weights of the run are in whole blocks.
-void add_dense_verdict(const Arguments& a, const Weights& weights, HostRun& run) {
+void add_dense_verdict(const Arguments& a, const Weights& weights, const study::Target& here,
+                       HostRun& run) {
   const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
   if (!is_read || run.context.is_partial || is_interrupted() || a.product) return;
   const auto ones = pattern_of_file(weights);
   const study::Form own{run.report.problem.block, run.report.problem.density,
                         ones ? &*ones : nullptr};
-  run.report.verdict =
-      study::host_run_verdict(run.report, own, rates_of_this_computer(), is_interrupted);
+  run.report.verdict = study::host_run_verdict(run.report, own, here.rates(), is_interrupted);
 }
 
 }  // namespace
@@ -269,9 +271,10 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   HostRun run = run_of(a, program, make_problem(a, weights), weights,
                        share_without_blocks(*weights.matrix), block_choice);
   if (a.product) run.context.notes.push_back(to_string(product_of(*a.product, run.report.problem)));
-  encode_and_run(a, weights, run, progress);
+  const study::Target here = target_of(a);
+  encode_and_run(a, weights, here, run, progress);
   progress.set("comparing with dense");
-  add_dense_verdict(a, weights, run);
+  add_dense_verdict(a, weights, here, run);
   return run;
 }
 

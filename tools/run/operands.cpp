@@ -7,7 +7,7 @@
 
 #include "tessera/base/file.hpp"
 #include "tessera/io/npz.hpp"
-#include "tessera/tools/run/value_range.hpp"
+#include "tessera/sparse/fit_range.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -30,7 +30,7 @@ void check_values(const io::Array& file, DataType type, const OperandFile& of) {
           fmt::format(
               "{}: {}[{}][{}] is {}; {} holds -{} to {}; give finite values in this range{}",
               of.path, of.name, i / std::size_t(file.shape[1]), i % std::size_t(file.shape[1]),
-              value, to_string(type), largest_of(type), largest_of(type),
+              value, to_string(type), sparse::largest_of(type), sparse::largest_of(type),
               type == DataType::Half ? " or use --data-type float" : ""));
     }
   });

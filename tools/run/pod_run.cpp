@@ -9,12 +9,9 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
-#include "tessera/planner/plan_cache.hpp"
-#include "tessera/pod/plan_pod.hpp"
 #include "tessera/pod/pod_layer.hpp"
 #include "tessera/pod/with_pattern.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/study/plan_notes.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
@@ -56,16 +53,9 @@ struct PodRun {
 };
 
 pod::PodPlan plan_of(const Arguments& a, const Problem& problem, const Weights& weights) {
-  const device::Pod devices = make_pod(a, a.pod);
-  if (a.plan_file.empty()) {
-    planner::PlanCache cache(a.plan_cache);
-    const auto plan = pod::plan_pod_or_throw(problem, devices, make_options(a, {}), {}, &cache);
-    return pod::with_pattern(plan, weights.matrices(), &cache);
-  }
-  pod::PodPlan plan =
-      pod::pod_plan_from_json(study::without_notes(load_text(a.plan_file)), a.plan_file);
-  require_plan_is_for(plan, devices, problem, a.plan_file);
-  return plan;
+  planner::PlanCache cache(a.plan_cache);
+  pod::PodPlan plan = pod_plan_of(a, a.pod, problem, make_options(a, {}), cache);
+  return a.plan_file.empty() ? pod::with_pattern(plan, weights.matrices(), &cache) : plan;
 }
 
 // Runs the passes of a layer on operands that are read or drawn.
@@ -397,7 +387,7 @@ int run_pod_and_print(const Arguments& given, const char* program) {
   const study::Report report = study_of(run, program);
   write_files(a, run, report);
   const std::string text = a.quiet ? std::string() : text_of(a, run, report);
-  const int exit = write_study({a.json, a.html}, report, text);
+  const int exit = write_study({a.json, a.csv, a.html}, report, text);
   return run.ok() ? exit : int(kCheckFailed);
 }
 

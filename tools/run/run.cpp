@@ -13,13 +13,13 @@
 #include "tessera/base/printable.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/planner/explain.hpp"
+#include "tessera/report/dense_verdict.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/static_layer.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/study/static_layer.hpp"
 #include "tessera/study/verdict.hpp"
-#include "tessera/tools/options/dense_verdict.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/progress.hpp"
@@ -108,7 +108,7 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
     notes.push_back(
         fmt::format("the cycles below are for one run; the results of all {} runs are checked",
                     planned.relaxation->runs));
-  const std::string dense = dense_note(planned.result.plan, planned.options);
+  const std::string dense = report::dense_note(planned.result.plan, planned.options);
   if (!dense.empty()) notes.push_back(dense);
   return notes;
 }
@@ -200,9 +200,9 @@ void add_tiles(const runtime::FullyConnected& layer, std::int64_t groups, const 
     for (std::int64_t g = 0; g < groups; ++g) buckets.push_back(&layer.buckets_of(pass, g));
     return buckets;
   };
-  page.tiles = tiles_json(of_groups(Pass::Fwd));
+  page.tiles = report::tiles_json(of_groups(Pass::Fwd));
   if (plan.runs_transposed(Pass::GradA))
-    page.transposed_tiles = tiles_json(of_groups(Pass::GradA), /*is_transposed=*/true);
+    page.transposed_tiles = report::tiles_json(of_groups(Pass::GradA), /*is_transposed=*/true);
 }
 
 device::ExchangeMode mode_of(const Arguments& a) {
@@ -305,7 +305,7 @@ partitioner::TileGrid grid_of(const Arguments& a, const planner::BestEffort& pla
 
 }  // namespace
 
-LayerRun run_layer(const Arguments& given, const char* program, const Weights* given_weights) {
+LayerRun run_layer(const Arguments& given, const char* program) {
   const auto begin = std::chrono::steady_clock::now();
   Arguments a = given;
   Progress progress(a.quiet);
@@ -321,9 +321,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
                             a.trace_first_tile + a.trace_tiles - 1, printable(machine.name),
                             machine.tiles - 1));
   std::string block_choice;
-  Weights weights = given_weights != nullptr ? *given_weights
-                    : file                   ? file->weights
-                                             : make_weights_of_run(a, block_choice);
+  Weights weights = file ? file->weights : make_weights_of_run(a, block_choice);
   a.batch_size = batch_of(a, weights);
   progress.set("planning");
   if (a.is_static) use_kernel_blocks(weights);
@@ -353,6 +351,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
                a.report_cycles,
                a.profile,
                a.report_tiles || wants_page(a)};
+  if (!a.mask_out.empty()) run.mask = mask_text(weights, a.is_mask_transposed);
   if (a.is_static) {
     run.report.static_plan = std::move(static_plan);
     run.context.notes = static_notes(a, run, weights);

@@ -27,14 +27,13 @@ struct LayerRun {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::vector<std::string> traces;  // for Perfetto, one for each pass
   std::string saved_buckets;        // the file of --save-buckets, if requested
+  std::string mask;                 // the file of --write-mask, if requested
 };
 
 // Plans, encodes, runs and checks a layer as the arguments ask. Progress is written to stderr
 // unless the arguments are quiet. Throws the errors of the stages, and Error{NoSolution} if there
-// is no plan or the pattern does not fit its buckets. If `weights` are given, they take the place
-// of those that the arguments describe.
-LayerRun run_layer(const Arguments& arguments, const char* program = "sparse_fc_layer",
-                   const Weights* weights = nullptr);
+// is no plan or the pattern does not fit its buckets.
+LayerRun run_layer(const Arguments& arguments, const char* program = "sparse_fc_layer");
 
 // Returns the notes, one per line, and the report. If passes are missing, a last line counts them.
 std::string to_text(const LayerRun& run);
@@ -44,8 +43,7 @@ std::string to_text(const LayerRun& run);
 ExitCode exit_code_of(const LayerRun& run);
 
 // Runs the layer, prints the output and writes the files that the arguments ask for. Returns the
-// exit code of the program. A host layer takes no `weights`.
-int run_and_print(const Arguments& arguments, const char* program,
-                  const Weights* weights = nullptr);
+// exit code of the program.
+int run_and_print(const Arguments& arguments, const char* program);
 
 }  // namespace tessera::tools

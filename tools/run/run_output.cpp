@@ -74,8 +74,10 @@ template <class Run>
 void write_files(const Arguments& a, const Run& run) {
   write_traces(a, run);
   if (!a.html.empty()) write_results(a.html, page_of(run));
-  if constexpr (std::is_same_v<Run, LayerRun>)
+  if constexpr (std::is_same_v<Run, LayerRun>) {
     if (!a.save_buckets.empty()) write_results(a.save_buckets, run.saved_buckets);
+    if (!a.mask_out.empty()) write_results(a.mask_out, run.mask);
+  }
   if (a.output_dir.empty()) return;
   Files files = results_of(run);
   files.emplace_back("report.json", to_json(run.report, run.context));
@@ -98,7 +100,7 @@ int print_and_write(const Arguments& a, const Run& run) {
   return exit_code_of(run);
 }
 
-int run_and_print_here(const Arguments& a, const char* program, const Weights* weights) {
+int run_and_print_here(const Arguments& a, const char* program) {
   if (ranks() == nullptr) catch_interrupts();  // mpirun ends its ranks itself
   if (a.verbose)
     for (const auto& [option, value] : a.configuration)
@@ -109,7 +111,7 @@ int run_and_print_here(const Arguments& a, const char* program, const Weights* w
     return all->rank() == 0 ? print_and_write(a, run) : kOk;
   }
   if (is_host(a)) return print_and_write(a, run_on_host(a, program));
-  return print_and_write(a, run_layer(a, program, weights));
+  return print_and_write(a, run_layer(a, program));
 }
 
 }  // namespace
@@ -119,9 +121,8 @@ ExitCode exit_code_of(const LayerRun& run) {
   return run.context.is_partial ? ExitCode(interrupted_exit_code()) : kOk;
 }
 
-int run_and_print(const Arguments& a, const char* program, const Weights* weights) {
-  return with_ranks(program, a.timeout_seconds,
-                    [&] { return run_and_print_here(a, program, weights); });
+int run_and_print(const Arguments& a, const char* program) {
+  return with_ranks(program, a.timeout_seconds, [&] { return run_and_print_here(a, program); });
 }
 
 std::string to_text(const LayerRun& run) {

@@ -13,13 +13,13 @@
 #include "tessera/io/array.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/fit_range.hpp"
 #include "tessera/sparse/pattern.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/study/static_layer.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/models.hpp"
-#include "tessera/tools/run/value_range.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -60,16 +60,31 @@ sparse::Csr<To> pattern_of(sparse::Csr<From>&& matrix) {
           std::move(matrix.col), {}};
 }
 
+// Reads a mask whose entries are blocks.
+Weights read_block_mask(const Arguments& a) {
+  sparse::Csr<double> mask = io::read_mask(load_text(a.matrix), a.matrix).matrix;
+  if (a.is_mask_transposed) mask = sparse::transpose(mask);
+  sparse::Csr<float> matrix = pattern_of<float>(std::move(mask));
+  matrix.rows *= a.block.rows;
+  matrix.cols *= a.block.cols;
+  matrix.block = a.block;
+  sparse::fill_signs(matrix, a.seed);
+  const std::int64_t rows = matrix.rows, cols = matrix.cols;
+  return {sparse::checked(std::move(matrix)), rows, cols,
+          a.matrix + " (a mask; values are +1 or -1)"};
+}
+
 // Returns the weights of the file, whose matrix is in elements; no value if none is given.
 std::optional<Weights> read_weights(const Arguments& a) {
   if (a.matrix.empty()) return std::nullopt;
+  if (a.is_block_mask) return read_block_mask(a);
   io::ReadMatrix file = load_weights(a.matrix);
   if (!a.values.empty()) take_values(a, file);
   Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
   sparse::Csr<float> elements;
   if (file.has_values) {
-    RangeFit fit = fit_range(std::move(file.matrix), a.data_type, a.matrix);
-    weights.source += note_of(fit);
+    sparse::RangeFit fit = sparse::fit_range(std::move(file.matrix), a.data_type, a.matrix);
+    weights.source += sparse::note_of(fit);
     weights.scale_exponent = fit.exponent;
     elements = std::move(fit.weights);
   } else {
@@ -132,8 +147,8 @@ Weights draw_group(const Arguments& a) {
     const std::size_t places = drawn.values.size();
     sparse::Csr<double> matrix = pattern_of<double>(std::move(drawn));
     matrix.values = read_values(a, places);
-    RangeFit fit = fit_range(std::move(matrix), a.data_type, a.values);
-    weights.source += "of " + a.values + note_of(fit);
+    sparse::RangeFit fit = sparse::fit_range(std::move(matrix), a.data_type, a.values);
+    weights.source += "of " + a.values + sparse::note_of(fit);
     weights.scale_exponent = fit.exponent;
     drawn = std::move(fit.weights);
   }
@@ -204,6 +219,21 @@ std::optional<sparse::Csr<double>> pattern_of_file(const Weights& weights) {
   const sparse::Csr<float>& m = **weights.of_file;
   return sparse::Csr<double>{m.rows,      m.cols, m.block,
                              m.row_begin, m.col,  std::vector<double>(m.values.size(), 1.0)};
+}
+
+std::string mask_text(const Weights& weights, bool is_transposed) {
+  const auto matrix = is_transposed ? sparse::transpose(weights.matrix) : weights.matrix;
+  const std::int64_t cols = matrix->block_cols();
+  std::string text = fmt::format("{} {}\n", matrix->block_rows(), cols);
+  for (std::size_t row = 0; row < std::size_t(matrix->block_rows()); ++row) {
+    std::string line;
+    for (std::int64_t column = 0; column < cols; ++column) line += "0 ";
+    for (auto i = matrix->row_begin[row]; i < matrix->row_begin[row + 1]; ++i)
+      line[std::size_t(2 * matrix->col[std::size_t(i)])] = '1';
+    line.back() = '\n';
+    text += line;
+  }
+  return text;
 }
 
 void use_kernel_blocks(Weights& weights) {

@@ -52,6 +52,10 @@ Weights make_weights_of_run(Arguments& arguments, std::string& block_choice);
 // does, without reading it again. Returns no value if there is no such file.
 std::optional<sparse::Csr<double>> pattern_of_file(const Weights& weights);
 
+// Returns the pattern as PopLibs' programs write it: rows and columns in blocks, then a 0 or 1 for each
+// block. `is_transposed`: of the transposed matrix.
+std::string mask_text(const Weights& weights, bool is_transposed);
+
 // Cuts the blocks of the weights into blocks that have a static kernel, if they have none.
 void use_kernel_blocks(Weights& weights);
 

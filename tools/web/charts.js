@@ -143,6 +143,18 @@ const lying = (names, more = {}) => ({
   ...more,
 });
 
+// The verdict, with which a page begins, and a chart of the figures behind it: [[name, value], ...]. A name without a value
+// has no bar.
+function lead(text, unit, bars) {
+  const made = section('verdict', 'Verdict', element('p', {class: 'verdict'}, `Verdict: ${text}.`));
+  const known = bars.filter(([, value]) => typeof value === 'number');
+  if (known.length < 2) return;
+  chart(made, {label: `${known.map(([name]) => name).join(' beside ')}, ${unit}`, height: 40 + 34 * known.length,
+    option: () => lying(known.map(([name]) => name), {grid: {left: 4, right: 96, top: 8, bottom: 4, containLabel: true}, series: [{name: unit, type: 'bar', data: known.map(([, value], i) => ({value, itemStyle: {color: ink('c' + i)}})),
+      label: {show: true, position: 'right', formatter: (p) => number(p.value), color: ink('ink')}}]}),
+    figures: () => ({headings: ['what', unit], rows: known})});
+}
+
 function contents() {
   document.getElementById('contents').append(element('ul', {}, ...[...main.querySelectorAll('section')].map((s) =>
     element('li', {}, element('a', {href: '#' + s.id}, s.querySelector('h2').textContent)))));

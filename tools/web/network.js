@@ -27,8 +27,8 @@ function networkSummary(run) {
     ...(run.verdict.dense_cycles === null ? [] : [card('dense / sparse', number(run.verdict.dense_cycles / run.verdict.cycles))])];
   if (learns) cards.push(card('loss before the first step', number(run.losses[0])));
   if (run.losses.length > 1) cards.push(card(`loss before step ${run.losses.length}`, number(run.losses.at(-1))));
-  section('summary', 'Summary', element('div', {class: 'cards'}, ...cards), element('p', {class: 'verdict'}, `Verdict: ${run.verdict.text}.`),
-    element('p', {}, `All layers stay in the memory of the tiles, and ${learns ? 'a training step' : 'the computation of the outputs'} is one program. Cycles are modelled, bytes are counted. All charts show ${run.losses.length > 1 ? 'the last step' : 'one run'}.`));
+  lead(run.verdict.text, 'cycles', [['this network', run.verdict.cycles], ['dense layers', run.verdict.dense_cycles ?? undefined]]);
+  section('summary', 'Summary', element('div', {class: 'cards'}, ...cards), element('p', {}, `All layers stay in the memory of the tiles, and ${learns ? 'a training step' : 'the computation of the outputs'} is one program. Cycles are modelled, bytes are counted. All charts show ${run.losses.length > 1 ? 'the last step' : 'one run'}.`));
 }
 
 function networkLayers(run) {
@@ -110,7 +110,7 @@ function networkTimeline(run, lanes, steps) {
 }
 
 function networkDense({verdict, tile_memory: memory}, lanes) {
-  const made = section('dense', 'Beside a network of dense layers', element('p', {class: 'verdict'}, `Verdict: ${verdict.text}.`));
+  const made = section('dense', 'Beside a network of dense layers');
   const figures = {headings: ['layer', 'work', 'cycles', 'dense, cycles (planned)'], rows: verdict.work.map((w) => [w.layer, w.work, w.cycles, w.dense_cycles])};
   made.append(element('p', {}, `A dense pass fetches operands that are spread evenly over all tiles; the optimiser changes all weights; all other work is that of this network, and further hand-overs between dense layers are left out. Weights and optimiser states of the dense network take ${number(verdict.dense_tile_bytes)} of ${number(memory)} bytes on each tile.`));
   if (verdict.dense_cycles === null) { made.append(table('Cycles by layer and work', figures.headings, figures.rows)); return; }

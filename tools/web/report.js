@@ -26,8 +26,16 @@ function opening(report, {size, block, density, data_type, passes}, machine, car
   const of = passes.length ? ', ' + passes.join(' + ') : '';
   document.getElementById('subtitle').textContent = `${shape}, density ${number(density)}, ${data_type}${of} on ${machine}; ${report.source}`;
   document.title = `${document.getElementById('title').textContent}: ${shape}${of}`;
+  if (report.verdict) verdictFirst(report);
   const made = [card('version', `${report.tool.name} ${report.tool.version}`), ...(report.date ? [card('page made on', report.date)] : [])];
   section('summary', 'Summary', element('div', {class: 'cards'}, card('status', report.status, report.status), ...cards, ...made), ...report.notes.map((n) => element('p', {}, n)));
+}
+
+// Cycles, or microseconds on this computer, of the passes that were compared with dense.
+function verdictFirst({verdict, host}) {
+  const [unit, key, scale] = host ? ['µs', 'seconds', 1e6] : ['cycles', 'cycles', 1];
+  const bar = (name) => [name, verdict[`${name}_${key}`] && scale * verdict[`${name}_${key}`]];
+  lead(verdict.text, unit, [bar('sparse'), bar('dense')]);
 }
 
 const blockName = ({rows, cols}) => rows * cols === 1 ? 'elements' : `${rows}×${cols} blocks`;
@@ -61,7 +69,6 @@ function summary(report) {
     card(`moved (${report.how.moved_bytes}), bytes`, number(t.moved_bytes)),
     card('fullest tile, bytes', t.fullest_tile_bytes ? number(t.fullest_tile_bytes) : 'not built'),
     ...(isStatic(plan) ? [] : [card('spilled blocks', number(report.buckets.spilled_blocks))]), ...denseCards(report.verdict)]);
-  if (report.verdict) document.querySelector('#summary .cards').after(element('p', {class: 'verdict'}, `Verdict: ${report.verdict.text}.`));
 }
 
 // The same table for a pattern that stays: all passes have their blocks on the same tiles.

@@ -116,8 +116,8 @@ function memory(report) {
   const made = section('memory', 'Memory of each tile');
   made.append(element('p', {}, `The fullest tile takes ${number(used)} of ${number(there)} bytes (${number(100 * used / there)} %).`));
   if (!passes.length) return;
-  let withCapacity = true, entry;
-  made.append(choices('Scale', {all: 'up to the capacity', used: 'what is used'}, 'all', (key) => { withCapacity = key === 'all'; draw(entry); }));
+  let withCapacity = false, entry;
+  made.append(choices('Scale', {all: 'up to the capacity', used: 'what is used'}, 'used', (key) => { withCapacity = key === 'all'; draw(entry); }));
   const line = {symbol: 'none', label: {formatter: 'capacity', color: ink('ink'), fontSize: 12, position: 'insideEndTop'},
     lineStyle: {color: ink('bad'), width: 2, type: 'dashed'}, data: [{yAxis: there}]};
   entry = chart(made, {label: 'Bytes that each tile holds at most, by pass, and what it has', height: 300,

@@ -42,7 +42,7 @@ export const sections = (page) => page.$$eval('main section', (all) => all.map((
 // Every section has something under its heading, and is what a link of the contents leads to.
 export async function checkSections(page) {
   const found = await page.evaluate(() => ({
-    empty: [...document.querySelectorAll('main section')].filter((s) => !s.querySelector('.card, tbody tr, .chart')).map((s) => s.id),
+    empty: [...document.querySelectorAll('main section')].filter((s) => !s.querySelector('.card, tbody tr, .chart, p')).map((s) => s.id),
     bare: [...document.querySelectorAll('main .table')].filter((t) => !t.querySelector('tbody tr')).map((t) => t.getAttribute('aria-label')),
     dead: [...document.querySelectorAll('a[href]')].map((a) => a.getAttribute('href')).filter((to) => !to.startsWith('#') || !document.getElementById(to.slice(1))),
     ids: [...document.querySelectorAll('main section')].map((s) => '#' + s.id),

@@ -115,9 +115,9 @@ const files = ['a', 'b'].map((name) => `${work}/${name}.json`);
 for (const [i, machine] of ['gc200', 'bow'].entries())
   writeFileSync(files[i], execFileSync(tool, ['run', ...layer, '--density=0.1', '--single-phase=fwd', '--machine', machine, '--json', '--quiet']));
 await visitStudy('compare', ['compare', ...files], async (page, data) => {
-  for (const key of ['cycles', 'bytes']) equal(await rowsOf(page, 'Figures: ' + chartOf(data, key)), cellsOf(data, key));
+  for (const key of ['cycles', 'bytes']) equal(await rowsOf(page, 'Figures: ' + chartOf(data, key)) ?? [], cellsOf(data, key));
   equal((await rowsOf(page, 'Layer and plan'))[0], ['machine', 'gc200', 'bow']);
-  await checkCharts(page, 2);
+  await checkCharts(page, 1);
 });
 writeFileSync(`${work}/w.txt`, '8 8\n' + '1 0 0 0 0 0 1 0\n'.repeat(8));
 await visitStudy('advise', ['advise', `${work}/w.txt`, '--batch-size=16', '--machine=gc200', '--machine=host'], async (page, data) => {

@@ -1,0 +1,24 @@
+#pragma once
+
+namespace tessera {
+
+// Observes the load of this computer from the moment when it is made.
+class LoadMeter {
+ public:
+  LoadMeter();
+
+  // Returns the processor time of this process as a share of that of `threads` threads.
+  double busy(int threads) const;
+
+  // Returns the programs that wanted to run in the last minute, on average; 0 if the system does
+  // not say.
+  static double load();
+
+  // Returns the share of the time that a hypervisor gave to others.
+  double stolen() const;
+
+ private:
+  double wall_ = 0, processor_ = 0, stolen_ = 0, all_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,141 @@
+#include "tessera/planner/network_json.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+
+#include "tessera/base/error.hpp"
+#include "tessera/json/reader.hpp"
+
+namespace tessera::planner {
+namespace {
+
+constexpr json::WholeRange kSizes{1, std::numeric_limits<std::int32_t>::max()};
+
+json::Names<codelets::Activation> activation_names() {
+  using enum codelets::Activation;
+  return {{None, "none"}, {Relu, "relu"}, {Gelu, "gelu"}};
+}
+json::Names<codelets::Loss> loss_names() {
+  using enum codelets::Loss;
+  return {{SoftmaxCrossEntropy, "softmax-cross-entropy"}, {MeanSquaredError, "mean-squared-error"}};
+}
+json::Names<codelets::Update> update_names() {
+  using enum codelets::Update;
+  return {{Sgd, "sgd"}, {Momentum, "momentum"}, {AdaGrad, "adagrad"}, {Adam, "adam"}};
+}
+json::Names<Placement> placement_names() {
+  return {{Placement::AsLeft, "as-left"},
+          {Placement::AtHome, "at-home"},
+          {Placement::EvenSpread, "even-spread"}};
+}
+json::Names<DataType> type_names() {
+  return {{DataType::Half, "half"}, {DataType::Float, "float"}, {DataType::BFloat16, "bfloat16"}};
+}
+
+void read_layer(const json::Value& value, const json::Place& place, NetworkLayer& layer,
+                std::string& weights) {
+  json::ObjectReader fields(value, place);
+  fields("inputs", layer.inputs, kSizes);
+  fields("outputs", layer.outputs, kSizes);
+  std::optional<std::int64_t> side;
+  fields("block_size", side, json::WholeRange{1, 1024});
+  layer.block = {side.value_or(1), side.value_or(1)};
+  std::optional<bool> bias;
+  fields("bias", bias);
+  layer.bias = bias.value_or(true);
+  std::optional<codelets::Activation> activation;
+  fields("activation", activation, activation_names());
+  layer.activation.kind = activation.value_or(codelets::Activation::None);
+  std::optional<double> cap;
+  fields("cap", cap, json::Above{0});
+  if (cap && layer.activation.kind != codelets::Activation::Relu)
+    json::throw_bad(place.member("cap"), fmt::format("{}", *cap),
+                    "left out unless the activation is relu");
+  if (cap) layer.activation.cap = float(*cap);
+  std::optional<bool> dense, recompute;
+  fields("dense", dense);
+  fields("recompute", recompute);
+  std::optional<Placement> operands;
+  fields("operands", operands, placement_names());
+  layer.operands = operands.value_or(Placement::AsLeft);
+  layer.dense = dense.value_or(false);
+  layer.recompute = recompute.value_or(false);
+  std::optional<std::string> file;
+  fields("weights", file);
+  if (file && file->empty())
+    json::throw_bad(place.member("weights"), "empty", "the name of a file, or left out");
+  weights = file.value_or("");
+  std::optional<double> density;
+  fields("density", density);
+  if (layer.dense && density)
+    json::throw_bad(place.member("density"), fmt::format("{}", *density),
+                    "left out of a dense layer");
+  if (!layer.dense && density.has_value() == file.has_value())
+    json::throw_bad(place, "with both or neither of density and weights", "with one of them");
+  layer.density = density.value_or(1);
+  if (!(layer.density >= 0 && layer.density <= 1))
+    json::throw_bad(place.member("density"), fmt::format("{}", layer.density), "in [0, 1]");
+  fields.finish();
+}
+
+void read_update(const json::Value& value, const json::Place& place, codelets::UpdateRule& rule) {
+  json::ObjectReader fields(value, place);
+  fields("rule", rule.kind, update_names());
+  const auto number = [&](const char* key, double& to) {
+    std::optional<double> given;
+    fields(key, given);
+    to = given.value_or(to);
+  };
+  number("rate", rule.rate);
+  number("momentum", rule.momentum);
+  number("beta1", rule.beta1);
+  number("beta2", rule.beta2);
+  number("epsilon", rule.epsilon);
+  fields.finish();
+}
+
+void read_layers(const json::Value& value, const json::Place& place, NetworkFile& file) {
+  constexpr std::size_t kMostLayers = 1024;
+  const json::List& items = json::items_of(value, place);
+  if (items.empty() || items.size() > kMostLayers)
+    json::throw_bad(place, fmt::format("a list of {}", items.size()), "a list of 1 to 1024 layers");
+  file.spec.layers.resize(items.size());
+  file.weights.resize(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i)
+    read_layer(items[i], place.item(i), file.spec.layers[i], file.weights[i]);
+}
+
+// A network that is refused is a fault of its file.
+void check_file(const NetworkSpec& spec, std::string_view where) {
+  try {
+    check(spec);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", where, error.what()));
+  }
+}
+
+}  // namespace
+
+NetworkFile parse_network(std::string_view text, std::string_view where) {
+  NetworkFile file;
+  const json::Value value = json::parse(text, where);
+  json::ObjectReader fields(value, {where, ""});
+  fields("batch", file.spec.batch, kSizes);
+  std::optional<DataType> type;
+  fields("data_type", type, type_names());
+  file.spec.data_type = type.value_or(DataType::Half);
+  read_layers(fields.at("layers"), fields.place().member("layers"), file);
+  fields("loss", file.spec.loss, loss_names());
+  if (const json::Value* update = fields.find("optimiser")) {
+    const json::Place place = fields.place().member("optimiser");
+    if (!file.spec.loss) json::throw_bad(place, *update, "left out without a loss");
+    read_update(*update, place, file.spec.update);
+  }
+  fields.finish();
+  check_file(file.spec, where);
+  return file;
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/planner/network.hpp"
+
+namespace tessera::planner {
+
+// A network as a file describes it: a JSON object with these keys; those marked * may be missing.
+//   batch            columns of the inputs, 1 .. 2^31 - 1
+//   data_type*       "half" (default), "float" or "bfloat16"
+//   layers           a list of objects, the first layer first:
+//     inputs, outputs  features, 1 .. 2^31 - 1
+//     density          stored / all, in [0, 1]; not with "weights" or "dense"
+//     dense*           true: all weights are stored and multiplied without buckets
+//     recompute*       true: the result is computed again for the backward passes, not kept; not of
+//                      the last layer nor of two in a row, and only with a loss
+//     block_size*      side of the blocks of R; 1 by default
+//     bias*            true or false; true by default
+//     activation*      "none" (default), "relu" or "gelu"
+//     cap*             of relu, above 0
+//     operands*        the tiles that hold S and dQ before the passes: "as-left" (default),
+//                      "at-home" or "even-spread"
+//     weights*         file of the weights, beside the network's file; drawn at random if missing.
+//                      Values of a pattern are drawn.
+//   loss*            "softmax-cross-entropy" or "mean-squared-error": a training step; without it,
+//                    the outputs are computed
+//   optimiser*       an object with "rule" ("sgd", "momentum", "adagrad" or "adam") and any of
+//                    "rate", "momentum", "beta1", "beta2", "epsilon"; only with a loss
+struct NetworkFile {
+  NetworkSpec spec;
+  std::vector<std::string> weights;  // by layer; empty: drawn at random
+
+  friend bool operator==(const NetworkFile&, const NetworkFile&) = default;
+};
+
+// Parses the text of a file; `where` names it in messages. Throws Error{BadInput}, which names the
+// key, the value and the legal values, and for layers that do not follow each other.
+NetworkFile parse_network(std::string_view text, std::string_view where);
+
+}  // namespace tessera::planner

@@ -1,0 +1,169 @@
+#include "tessera/train/pattern_update.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace tessera::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The bytes of all rewires and layers together.
+struct Sums {
+  std::int64_t rewires = 0, layers = 0;  // layers: changes of one of them
+  Bytes upload, download;
+  Cycles gradient, selection;
+  std::int64_t searches = 0;
+  double modelling = 0;  // seconds
+};
+
+Sums sums_of(const Trainer<MachineLayer>& trainer) {
+  const std::int64_t states = states_of(trainer.options().optimiser);
+  Sums sums;
+  for (std::int64_t i = 0; i < trainer.network().layers(); ++i) {
+    const UpdateTraffic& traffic = trainer.network().state(i).layer.update_traffic();
+    sums.rewires = std::max(sums.rewires, traffic.updates);
+    sums.layers += traffic.updates;
+    sums.upload += traffic.words + traffic.values * (1 + states);
+    sums.download += traffic.read + traffic.values * states;
+    const SearchFigures& search = trainer.network().state(i).layer.search_figures();
+    sums.upload += search.upload;
+    sums.download += search.download;
+    sums.gradient += search.gradient;
+    sums.selection += search.selection;
+    sums.searches += search.runs;
+    sums.modelling += search.seconds;
+  }
+  return sums;
+}
+
+// Returns the least whole number above a limit.
+std::int64_t first_above(double limit) {
+  constexpr double kMost = 1e15;
+  return std::int64_t(std::floor(std::min(limit, kMost))) + 1;
+}
+
+}  // namespace
+
+std::optional<PatternUpdate> pattern_update(const Trainer<MachineLayer>& trainer,
+                                            const ModelledMachine& on) {
+  const Sums sums = sums_of(trainer);
+  if (sums.rewires == 0) return std::nullopt;
+  const std::vector<RewireFigures>& rewires = trainer.report().rewires;
+  double host_seconds = -on.seconds_of_last(sums.layers) - sums.modelling;
+  std::int64_t left = sums.rewires;  // earlier ones were made before a checkpoint
+  for (auto it = rewires.rbegin(); it != rewires.rend() && left > 0; ++it) {
+    if (it->moved == 0) continue;
+    host_seconds += it->seconds;
+    --left;
+  }
+  PatternUpdate mean{.rewires = sums.rewires,
+                     .upload = Bytes(sums.upload.value / sums.rewires),
+                     .download = Bytes(sums.download.value / sums.rewires),
+                     .host_seconds = host_seconds / double(sums.rewires)};
+  mean.gradient = Cycles(sums.gradient.value / sums.rewires);
+  mean.selection = Cycles(sums.selection.value / sums.rewires);
+  mean.searches = double(sums.searches) / double(sums.rewires);
+  mean.machine_seconds = double((mean.gradient + mean.selection).value) / on.machine().clock_hz;
+  mean.upload_seconds = on.link().transfer_seconds(mean.upload);
+  mean.download_seconds = on.link().transfer_seconds(mean.download);
+  return mean;
+}
+
+std::int64_t steps_for_share(double rewire_seconds, double step_seconds, double share) {
+  return first_above(rewire_seconds * (1 - share) / (share * step_seconds));
+}
+
+std::optional<std::int64_t> steps_to_beat(double rewire_seconds, double step_seconds,
+                                          double dense_seconds) {
+  if (step_seconds >= dense_seconds) return std::nullopt;
+  return first_above(rewire_seconds / (dense_seconds - step_seconds));
+}
+
+std::string to_text(const PatternUpdate& update, double step_seconds,
+                    std::optional<double> dense_seconds, const device::HostLink& link,
+                    const std::string& machine) {
+  std::string text = fmt::format(
+      "rewire     mean of {}: {} bytes to {} ({:.3f} ms) and {} from there ({:.3f} ms) at {:.3g} "
+      "GB/s, {:.3f} ms on this computer (measured)\n",
+      update.rewires, update.upload.value, machine, 1e3 * update.upload_seconds,
+      update.download.value, 1e3 * update.download_seconds, link.bytes_per_second * 1e-9,
+      1e3 * update.host_seconds);
+  if (update.gradient + update.selection > Cycles())
+    text += fmt::format(
+        "search     {} cycles for the dense gradients of all layers and {} for their best places, "
+        "{:.3f} ms; {:.1f} runs\n",
+        update.gradient.value, update.selection.value, 1e3 * update.machine_seconds,
+        update.searches);
+  text += fmt::format(
+      "interval   a rewire costs less than {:.0f} % of the time if there are {} steps or more "
+      "from one to the next",
+      100 * kShareOfRewires, steps_for_share(update.seconds(), step_seconds, kShareOfRewires));
+  if (!dense_seconds) return text + "\n";
+  const auto beats = steps_to_beat(update.seconds(), step_seconds, *dense_seconds);
+  return text + (beats ? fmt::format("; with {} or more, steps and rewires together take less than "
+                                     "dense steps\n",
+                                     *beats)
+                       : "; a dense step takes less in any case\n");
+}
+
+std::string to_json(const PatternUpdate& update, double step_seconds,
+                    std::optional<double> dense_seconds) {
+  const auto beats =
+      dense_seconds ? steps_to_beat(update.seconds(), step_seconds, *dense_seconds) : std::nullopt;
+  return Json({{"rewires", update.rewires},
+               {"upload_bytes", update.upload.value},
+               {"download_bytes", update.download.value},
+               {"upload_seconds", update.upload_seconds},
+               {"download_seconds", update.download_seconds},
+               {"host_seconds", update.host_seconds},
+               {"dense_gradient_cycles", update.gradient.value},
+               {"selection_cycles", update.selection.value},
+               {"searches", update.searches},
+               {"machine_seconds", update.machine_seconds},
+               {"steps_for_5_percent",
+                steps_for_share(update.seconds(), step_seconds, kShareOfRewires)},
+               {"steps_to_beat_dense", beats ? Json(*beats) : Json()}})
+      .dump();
+}
+
+NetworkPatternUpdate::NetworkPatternUpdate(const runtime::Network& network,
+                                           const device::HostLink& of_machine, double on_host)
+    : upload(network.pattern_bytes() + network.state_bytes()),
+      download(network.value_bytes() + network.state_bytes()),
+      link(of_machine),
+      host_seconds(on_host) {}
+
+double NetworkPatternUpdate::seconds() const {
+  return link.transfer_seconds(upload) + link.transfer_seconds(download) + host_seconds;
+}
+
+std::int64_t NetworkPatternUpdate::steps_between(double step_seconds) const {
+  return steps_for_share(seconds(), step_seconds, kShareOfRewires);
+}
+
+std::string NetworkPatternUpdate::to_text(double step_seconds, const std::string& machine) const {
+  return fmt::format(
+      "patterns   new ones for all layers: {} bytes to {} ({:.3f} ms) and {} from\n"
+      "           there ({:.3f} ms) at {:.3g} GB/s, {:.3f} ms on this computer (measured);\n"
+      "           they cost less than {:.0f} % of the time with {} steps or more from\n"
+      "           one to the next\n",
+      upload.value, machine, 1e3 * link.transfer_seconds(upload), download.value,
+      1e3 * link.transfer_seconds(download), link.bytes_per_second * 1e-9, 1e3 * host_seconds,
+      100 * kShareOfRewires, steps_between(step_seconds));
+}
+
+std::string NetworkPatternUpdate::to_json(double step_seconds) const {
+  const Json json{{"upload_bytes", upload.value},
+                  {"download_bytes", download.value},
+                  {"upload_seconds", link.transfer_seconds(upload)},
+                  {"download_seconds", link.transfer_seconds(download)},
+                  {"host_seconds", host_seconds},
+                  {"steps_for_5_percent", steps_between(step_seconds)}};
+  return json.dump();
+}
+
+}  // namespace tessera::train
