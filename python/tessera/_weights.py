@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessera._core import BadInput, InvalidArgument
-from tessera._options import whole_number
+from tessera._options import MOST_SIZE, whole_number
 
 
 _INDICES = (np.dtype(np.int32), np.dtype(np.int64))
@@ -149,8 +149,10 @@ def _is_ready(array: Any, dimensions: int) -> bool:
 def _matrix(kind: str, first: Any, second: Any, data: Any, shape: Any, name: str) -> Matrix:
     # What SciPy has nearly always; the conversions below take longer than a product of few values.
     if _is_ready(first, 1) and _is_ready(second, 1) and _is_ready(data, 1) and type(shape) is tuple and len(shape) == 2:
-        if first.dtype == second.dtype and first.dtype in _INDICES and type(shape[0]) is type(shape[1]) is int:
-            return Matrix(kind, first, second, data, (shape[0], shape[1]))
+        rows, cols = shape
+        if first.dtype == second.dtype and first.dtype in _INDICES and type(rows) is type(cols) is int:
+            if 0 <= rows <= MOST_SIZE and 0 <= cols <= MOST_SIZE:
+                return Matrix(kind, first, second, data, (rows, cols))
     data = array_of(data, name)
     names = ("row", "col") if kind == "coo" else ("indptr", "indices")
     first, second = index_array(first, names[0]), index_array(second, names[1])
