@@ -25,7 +25,7 @@ using runtime::NetworkWork;
 using train::WorkSeconds;
 
 // The shortest time of each work of all steps, and the loss before each step.
-struct HostRun {
+struct NetworkOnHostRun {
   std::vector<WorkSeconds> work;
   std::vector<float> losses;
   int threads = 0;
@@ -38,14 +38,14 @@ struct HostRun {
 };
 
 template <class T>
-HostRun run_network(const NetworkArguments& a, const planner::NetworkFile& file) {
+NetworkOnHostRun run_network(const NetworkArguments& a, const planner::NetworkFile& file) {
   const auto executor = make_executor(a.threads);
   train::NetworkOnLayers<host::HostLayer, T> network(file.spec, train::host_layers(*executor),
                                                      *executor);
   for (std::int64_t l = 0; l < std::ssize(file.weights); ++l)
     static_cast<void>(network.set_weights(l, weights_of(file, l, a.seed)));  // every pattern fits
   const DrawnBatch batch(file.spec, batch_seed(a.seed));
-  HostRun run{.threads = executor->threads()};
+  NetworkOnHostRun run{.threads = executor->threads()};
   for (std::int64_t step = 0; step < a.steps; ++step) {
     const std::vector<WorkSeconds> times = network.run(batch.view());
     if (step == 0) run.work = times;
@@ -63,7 +63,7 @@ void order_by_layer(std::vector<WorkSeconds>& work) {
   });
 }
 
-Json json_of(const planner::NetworkFile& file, const HostRun& run) {
+Json json_of(const planner::NetworkFile& file, const NetworkOnHostRun& run) {
   Json work = json::List(), losses = run.losses;
   for (const WorkSeconds& one : run.work)
     work.push_back({{"layer", report::serves_all(one.work) ? Json("all") : Json(one.layer + 1)},
@@ -83,7 +83,7 @@ Json json_of(const planner::NetworkFile& file, const HostRun& run) {
   return json;
 }
 
-std::string text_of(const planner::NetworkFile& file, const HostRun& run) {
+std::string text_of(const planner::NetworkFile& file, const NetworkOnHostRun& run) {
   std::string text = fmt::format(
       "{} layers, batch {}, {}, {} on this computer, {} threads\n\n{:<8}{:<12}{:>14}{:>10}\n",
       file.spec.layers.size(), file.spec.batch, tessera::to_string(file.spec.data_type),
@@ -97,7 +97,7 @@ std::string text_of(const planner::NetworkFile& file, const HostRun& run) {
   return text + (run.losses.empty() ? "" : "\n") + report::losses_text(run.losses);
 }
 
-study::Table work_table(const HostRun& run) {
+study::Table work_table(const NetworkOnHostRun& run) {
   study::Table table{.key = "work",
                      .title = "Time by layer and work",
                      .note = "Measured; of each work the shortest of all steps.",
@@ -122,7 +122,7 @@ study::Table work_table(const HostRun& run) {
   return table;
 }
 
-study::Table loss_table(const HostRun& run) {
+study::Table loss_table(const NetworkOnHostRun& run) {
   study::Table table{
       .key = "losses",
       .title = "Loss",
@@ -137,7 +137,7 @@ study::Table loss_table(const HostRun& run) {
 }
 
 // The figures of the page.
-study::Report study_of(const planner::NetworkFile& file, const HostRun& run) {
+study::Report study_of(const planner::NetworkFile& file, const NetworkOnHostRun& run) {
   const std::int64_t threads = run.threads;
   study::Report study{
       .name = "network on this computer",
@@ -157,8 +157,8 @@ study::Report study_of(const planner::NetworkFile& file, const HostRun& run) {
 
 int network_on_host(const NetworkArguments& a) {
   const planner::NetworkFile file = load_network(a.file);
-  HostRun run = with_type(file.spec.data_type,
-                          [&](auto zero) { return run_network<decltype(zero)>(a, file); });
+  NetworkOnHostRun run = with_type(file.spec.data_type,
+                                   [&](auto zero) { return run_network<decltype(zero)>(a, file); });
   order_by_layer(run.work);
   return write_study(a.output, study_of(file, run), text_of(file, run),
                      json_of(file, run).dump(2) + "\n");
