@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/write_file.hpp"
 #include "tessera/distributed/lists.hpp"
@@ -207,7 +208,12 @@ LayerState read_layer(const std::string& folder, const Manifest& manifest, std::
         archive->append_part(slot_name(s), values, all.size() * area, state.slots[s]);
     });
   }
-  sparse::check(state.rows);
+  try {
+    sparse::check(state.rows);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: layer {}: {}", in_folder(folder, kManifest), l + 1, error.what()));
+  }
   return state;
 }
 
@@ -215,6 +221,9 @@ LayerState read_layer(const std::string& folder, const Manifest& manifest, std::
 
 void write_checkpoint(Communicator& ranks, const std::string& folder, RunState own) {
   check_state(own, ranks.size(), ranks.rank());
+  io::Archive part(kPartKind);
+  part.items("layer", own.layers, kLayers, [&](LayerState& layer) { describe(part, layer); });
+  const std::string bytes = part.bytes();  // a state that cannot be saved is refused here
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed)
@@ -224,9 +233,7 @@ void write_checkpoint(Communicator& ranks, const std::string& folder, RunState o
   const std::int64_t serial =
       gather_lists(ranks, kWriting,
                    std::vector<std::int64_t>{ranks.rank() == 0 ? serial_of(folder) + 1 : 0})[0][0];
-  io::Archive part(kPartKind);
-  part.items("layer", own.layers, kLayers, [&](LayerState& layer) { describe(part, layer); });
-  write_file(in_folder(folder, part_name(serial, ranks.rank())), part.bytes());
+  write_file(in_folder(folder, part_name(serial, ranks.rank())), bytes);
   Manifest manifest = manifest_of(ranks, own, serial, part.checksum());
   if (ranks.rank() == 0) {
     io::Archive archive(kManifestKind);

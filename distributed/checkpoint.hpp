@@ -38,9 +38,9 @@ struct RunState {
 
 // Writes the state of a run to a folder, which is created if it is missing. Collective. All ranks
 // give the same step, the same layers and cuts, and as many slots. Throws CannotWrite
-// (base/write_file.hpp), after which the old checkpoint is still whole, and Error{InvalidArgument}
-// for a state that contradicts itself. O(values of the rank + block rows of the layers); holds the
-// bytes of the rank's file twice.
+// (base/write_file.hpp), and Error{InvalidArgument} for a state that contradicts itself or has
+// numbers that are not finite; the old checkpoint is then still whole. O(values of the rank + block
+// rows of the layers); holds the bytes of the rank's file twice.
 void write_checkpoint(Communicator& ranks, const std::string& folder, RunState own);
 
 // Reads a checkpoint, on any number of ranks. Each rank gets its rows by `outputs`, one cut for

@@ -108,9 +108,20 @@ void check_complete(const HostRates& rates, const std::string& name) {
     }
 }
 
-// Keeps rates that were measured because of `why`.
-FoundRates measured_now(const std::string& path, HostRates rates, const std::string& why) {
-  FoundRates found{std::move(rates), fmt::format("{}: {}", path, why), RatesOrigin::Measured};
+// Measures rates because of `why`, and keeps them if they settle.
+FoundRates measured_now(const std::string& path, const std::function<HostRates()>& measure,
+                        const std::string& why) {
+  constexpr int kMostRounds = 3;  // a user waits for them
+  RoundsOfRates rounds = measure_rounds(measure, kMostRounds);
+  FoundRates found{std::move(rounds.rates), fmt::format("{}: {}", path, why),
+                   RatesOrigin::Measured};
+  if (!rounds.unsettled.empty()) {
+    found.note += fmt::format(
+        ", and not stored: {}; other programs use this computer, so these rates are those of this "
+        "process only",
+        rounds.unsettled);
+    return found;
+  }
   try {
     const auto folder = std::filesystem::path(path).parent_path();
     std::error_code ignored;
@@ -231,22 +242,22 @@ FoundRates find_host_rates(const std::string& path, const std::function<HostRate
                       "computer",
                       usual.cpu_model),
           RatesOrigin::Default};
-    return measured_now(path, measure(), "measured now, at the first forecast on this computer");
+    return measured_now(path, measure, "measured now, at the first forecast on this computer");
   }
   HostRates rates;
   try {
     rates = host_rates_from_json(read_file(path), path);
   } catch (const Error&) {
-    return measured_now(path, measure(),
+    return measured_now(path, measure,
                         "the file is damaged or has another version; measured again");
   }
   if (rates.cpu_model != model)
     return measured_now(
-        path, measure(),
+        path, measure,
         fmt::format("measured on another processor, {}; measured again", rates.cpu_model));
   if (rates.dense_kernel != dense_kernel_name())
     return measured_now(
-        path, measure(),
+        path, measure,
         fmt::format("measured with another dense kernel, {}; measured again", rates.dense_kernel));
   return {rates, "", RatesOrigin::File};
 }

@@ -74,9 +74,18 @@ HostRates host_rates_from_json(std::string_view text, std::string_view where);
 // on a busy computer.
 HostRates measure_host_rates();
 
-// Measures this computer 2 to `most` times, until the two best figures of every rate differ by at
-// most 20 %, and returns the best figure of each. Throws Error{CheckFailed}, which names the rate,
-// if one does not settle: other programs use the computer.
+// The best figure of each rate in some rounds, and why they have not settled: it names a rate whose
+// two best figures differ by more than 20 %. The reason is empty if there is none.
+struct RoundsOfRates {
+  HostRates rates;
+  std::string unsettled;
+};
+
+// Measures this computer 2 to `most` times, until the rates have settled.
+RoundsOfRates measure_rounds(const std::function<HostRates()>& measure, int most);
+
+// Returns the rates of such rounds. Throws Error{CheckFailed}, which names the rate, if one does
+// not settle: other programs use the computer.
 HostRates measure_settled_rates(const std::function<HostRates()>& measure = measure_host_rates,
                                 int most = 6);
 
@@ -99,9 +108,10 @@ struct FoundRates {
 
 // Reads rates from a file. Without the file it returns the default rates if those are of this
 // processor, or if there is no path to keep others at. Else, and if the file is damaged or of
-// another processor, version or dense kernel, it measures new rates once and replaces the file; a
-// file that cannot be written is left, and the note says so. The note tells the user why the rates
-// are not those of the file; it is empty if they are. `model` is the processor's name.
+// another processor, version or dense kernel, it measures new rates in two or three rounds and
+// replaces the file. A file that cannot be written is left, and so is the file if the rates do not
+// settle: the caller then has the best of them, and the note says so. The note tells the user why
+// the rates are not those of the file; it is empty if they are. `model` is the processor's name.
 FoundRates find_host_rates(const std::string& path,
                            const std::function<HostRates()>& measure = measure_host_rates,
                            const std::string& model = host_cpu_model());

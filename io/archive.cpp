@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -154,8 +155,12 @@ void Archive::field(std::string_view key, T& value, const Legal&... legal) {
 }
 
 void Archive::flag(std::string_view key, bool& value) { field(key, value); }
-void Archive::number(std::string_view key, double& value) { field(key, value); }
 void Archive::text(std::string_view key, std::string& value) { field(key, value); }
+
+void Archive::number(std::string_view key, double& value) {
+  field(key, value);
+  if (!std::isfinite(value)) refuse(fmt::format("field {} is not finite", full(key)));
+}
 
 void Archive::whole(std::string_view key, std::int64_t& value, Bounds legal) {
   field(key, value, json::WholeRange{legal.least, legal.most});
@@ -184,10 +189,20 @@ const TensorInfo& Archive::tensor(std::string_view name, ElementType type,
   return found->second;
 }
 
+// Refuses numbers that are not finite; `first` is the index of the first one in the list.
+template <class T>
+void Archive::check_finite(std::string_view list, std::int64_t first,
+                           std::span<const T> numbers) const {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  if constexpr (!std::is_integral_v<T>)
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (!std::isfinite(Real(numbers[i])))
+        refuse(fmt::format("number {} of list {} is not finite", first + std::int64_t(i), list));
+}
+
 // Appends numbers of a list, which are inside it, piece by piece, and checks them.
 template <class T>
 void Archive::append(const TensorInfo& tensor, Range part, std::vector<T>& to) const {
-  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
   constexpr auto kSize = std::int64_t(sizeof(T));
   const auto before = std::ssize(to);
   to.resize(std::size_t(before + part.size()));
@@ -201,10 +216,7 @@ void Archive::append(const TensorInfo& tensor, Range part, std::vector<T>& to) c
     std::memcpy(numbers + done, piece.data(), piece.size());
     done += std::ssize(piece);
   }
-  if constexpr (!std::is_integral_v<T>)
-    for (std::int64_t i = 0; i < part.size(); ++i)
-      if (!std::isfinite(Real(to[std::size_t(before + i)])))
-        refuse(fmt::format("number {} of list {} is not finite", part.begin + i, tensor.name));
+  check_finite(tensor.name, part.begin, std::span<const T>(to).subspan(std::size_t(before)));
 }
 
 template <class T>
@@ -214,10 +226,18 @@ void Archive::list(std::string_view name, std::vector<T>& numbers, const Sides& 
     numbers.clear();
     return append(found, {0, (found.end - found.begin) / std::int64_t(sizeof(T))}, numbers);
   }
+  const std::string own_name = full(name);
   Sides own{std::ssize(numbers)};
-  if (shape.size() == 2) own = {std::ssize(numbers) / shape[1], shape[1]};
-  tensors_.push_back(make_tensor(full(name), numbers, own));
-  check({full(name), element_type_of<T>(), own}, element_type_of<T>(), shape);
+  if (shape.size() == 2) {
+    const std::int64_t columns = shape[1];
+    if (columns < 1 || own[0] % columns != 0)
+      refuse(fmt::format("list {} has {} numbers; it must have the shape {}", own_name, own[0],
+                         shape_text(shape)));
+    own = {own[0] / columns, columns};
+  }
+  check({own_name, element_type_of<T>(), own}, element_type_of<T>(), shape);
+  check_finite(own_name, 0, std::span<const T>(numbers));
+  tensors_.push_back(make_tensor(own_name, numbers, own));
 }
 
 template <class T>

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,15 +31,21 @@ class TextSource;
 //     archive.whole("step", run.step, {0, 1'000'000});
 //     archive.list("values", run.values);
 //   }
-//   io::Archive written("run");                        const auto read = io::Archive::open(path,
-//   "run"); describe(written, run);                            describe(*read, run);
-//   write_file(path, written.bytes());                 read->finish();
+//   io::Archive written("run");
+//   describe(written, run);
+//   write_file(path, written.bytes());
+//
+//   const auto read = io::Archive::open(path, "run");
+//   describe(*read, run);
+//   read->finish();
 //
 // A file that is read is not trusted: the version, the checksum, the kind, and the type, length and
 // numbers of every list are checked here and nowhere else. Errors of a file are Error{BadInput}
-// "<name>: " with the field, or the list and its index; errors of a state that is written are
-// Error{InvalidArgument} with the same place. After an error the archive can only be destroyed. The
-// memory that reading takes depends on the length of the file, whatever its head says.
+// "<name>: " with the field, or the list and its index. A state that is written obeys the same
+// rules, so that what is saved can be read: its errors are Error{InvalidArgument} with the same
+// place, and are thrown while it is described. Describe all of it, and take bytes(), before a file
+// is replaced or removed. After an error the archive can only be destroyed. The memory that reading
+// takes depends on the length of the file, whatever its head says.
 //
 // One thread at a time uses an object.
 class Archive {
@@ -79,7 +86,7 @@ class Archive {
 
   // A list of numbers [count], or a table [count][columns] row by row; the count may be kAnyCount.
   // T is float, double, Half, BFloat16, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t or
-  // std::uint32_t. Real numbers must be finite if they are read.
+  // std::uint32_t. Real numbers must be finite, and `columns` of a list that is written at least 1.
   template <class T>
   void list(std::string_view name, std::vector<T>& numbers,
             const std::vector<std::int64_t>& shape = {kAnyCount});
@@ -131,6 +138,8 @@ class Archive {
                            const std::vector<std::int64_t>& legal);
   void check(const TensorInfo& tensor, ElementType type,
              const std::vector<std::int64_t>& legal) const;
+  template <class T>
+  void check_finite(std::string_view list, std::int64_t first, std::span<const T> numbers) const;
   template <class T>
   void append(const TensorInfo& tensor, Range part, std::vector<T>& to) const;
 

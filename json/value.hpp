@@ -44,7 +44,7 @@ struct Value {
   Value(const char* text);
   Value(List list);
   Value(Object object);
-  Value(std::initializer_list<Member> members);  // an object
+  Value(std::initializer_list<Member> members);  // an object; the keys must differ
   template <class T>
   Value(const std::vector<T>& list);  // a list of values
   template <class T>
@@ -55,8 +55,9 @@ struct Value {
   Value& operator=(Value&& other) noexcept;
   ~Value();
 
-  // Returns the member of an object, which is added as null if there is none. Null becomes an
-  // object; another kind of value is Error{Internal}. O(members).
+  // Returns the member of an object, which is added as null if there is none: references to other
+  // members are then invalid. Null becomes an object; another kind of value is Error{Internal}.
+  // O(members).
   Value& operator[](std::string_view key);
 
   // Adds to a list; null becomes a list; another kind of value is Error{Internal}. Returns what was

@@ -69,11 +69,11 @@ void describe(io::Archive& archive, DataType type, std::vector<std::byte>& value
 
 std::string to_text(const TileGrid& g) {
   return fmt::format(
-      "{} outputs, {} inputs, a batch of {} in grains of {}; {} x {} x {} parts; {}, blocks of {} "
-      "x "
-      "{}; {} workers; words of {} bits{}{}; buckets of {} words, {} GradA words and {} blocks",
-      g.size.x, g.size.y, g.size.z, g.z_grain, g.splits.x, g.splits.y, g.splits.z,
-      to_string(g.data_type), g.block.rows, g.block.cols, g.workers, g.word_bits,
+      "{} groups, {} outputs, {} inputs, a batch of {} in grains of {}; {} x {} x {} x {} parts; "
+      "{}, blocks of {} x {}; {} workers; words of {} bits{}{}; buckets of {} words, {} GradA "
+      "words and {} blocks",
+      g.size.g, g.size.x, g.size.y, g.size.z, g.z_grain, g.splits.g, g.splits.x, g.splits.y,
+      g.splits.z, to_string(g.data_type), g.block.rows, g.block.cols, g.workers, g.word_bits,
       g.grad_w ? ", tables of GradW" : "", g.separate_grad_a ? ", GradA buckets" : "", g.meta_words,
       g.grad_a_words, g.blocks);
 }

@@ -13,7 +13,7 @@ namespace tessera::planner {
 
 // The version of the JSON below. It is raised with every change after which a reader of the old
 // form would misread the new one.
-inline constexpr std::int64_t kPlanSchemaVersion = 3;
+inline constexpr std::int64_t kPlanSchemaVersion = 4;
 
 // A plan together with its request; the content of a plan file. Pattern statistics are not part of
 // it. The encoder finds out if a pattern fits in the plan's buckets.
@@ -26,7 +26,7 @@ struct PlannedLayer {
   friend bool operator==(const PlannedLayer&, const PlannedLayer&) = default;
 };
 
-// Returns {"schema_version": 2, "problem": .., "machine": .., "options": .., "plan": ..} with every
+// Returns {"schema_version": kPlanSchemaVersion, "problem": .., "machine": .., "options": .., "plan": ..} with every
 // field by its name and the cost by pass and term. All numbers read back as the same numbers. The
 // machine is written in full, the options with the keys of option text. Throws
 // Error{InvalidArgument} if a string in it is not UTF-8. Allocates. Any number of threads may call

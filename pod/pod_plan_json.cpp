@@ -15,7 +15,7 @@ using Json = json::Value;
 
 // The version of the JSON below. It is raised with every change after which a reader of the old
 // form would misread the new one.
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 constexpr json::WholeRange kSides{1, 2147483647};
 
 Json json_of(const Dims& dims) {

@@ -20,9 +20,12 @@ namespace {
 Json value_of_option(const std::string& text) {
   try {
     const Json value = json::parse(text, "an option");
-    if (std::holds_alternative<std::int64_t>(value.data) ||
-        std::holds_alternative<double>(value.data) || std::holds_alternative<bool>(value.data))
-      return value;
+    const bool is_value = std::holds_alternative<std::int64_t>(value.data) ||
+                          std::holds_alternative<double>(value.data) ||
+                          std::holds_alternative<bool>(value.data);
+    // A whole number beyond int64 is read as a double, which may be another number.
+    const bool is_whole = text.find_first_not_of("-0123456789") == text.npos;
+    if (is_value && !(is_whole && std::holds_alternative<double>(value.data))) return value;
   } catch (const Error&) {  // it is a text
   }
   return text;

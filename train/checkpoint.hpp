@@ -14,7 +14,8 @@ namespace tessera::train {
 // The templates below are not constrained, as Trainer is: c++filt cannot read the names that clang
 // 19 gives to constrained functions.
 
-// Returns the file of a run, between two steps. O(weights).
+// Returns the file of a run, between two steps. Throws Error{InvalidArgument} with the list for a
+// state that has numbers that are not finite, which no run could go on from. O(weights).
 template <class L>
 std::string checkpoint_of(const Trainer<L>& trainer);
 

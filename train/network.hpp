@@ -58,10 +58,9 @@ std::vector<Problem> problems_of(const NetworkOptions& options);
 std::vector<std::int64_t> blocks_at(const NetworkOptions& options, double density);
 
 // Returns the first weights of a network: patterns drawn uniformly, or uniformly in each row for a
-// constant fan-in, with the blocks of
-// blocks_per_layer (changed by with_least_per_neuron, if min_per_neuron is above 0), and normal
-// values of deviation sqrt(2 / fan-in), with the fan-in that each output really has. Parts of
-// blocks beyond a layer are 0.
+// constant fan-in, with the blocks of blocks_per_layer (changed by with_least_per_neuron, if
+// min_per_neuron is above 0), and normal values of deviation sqrt(2 / fan-in), with the fan-in that
+// each output really has. Parts of blocks beyond a layer are 0.
 std::vector<sparse::Csr<float>> first_weights(const NetworkOptions& options);
 
 // Makes the layer of a problem, without weights.

@@ -14,7 +14,8 @@ using Json = json::Value;
 
 // The bytes of all rewires and layers together.
 struct Sums {
-  std::int64_t rewires = 0, layers = 0;  // layers: changes of one of them
+  std::int64_t rewires = 0;  // that changed a layer
+  std::int64_t layers = 0;   // changes of one of them
   Bytes upload, download;
   Cycles gradient, selection;
   std::int64_t searches = 0;
@@ -23,10 +24,9 @@ struct Sums {
 
 Sums sums_of(const Trainer<MachineLayer>& trainer) {
   const std::int64_t states = states_of(trainer.options().optimiser);
-  Sums sums;
+  Sums sums{.rewires = trainer.pattern_changes().rewires};
   for (std::int64_t i = 0; i < trainer.network().layers(); ++i) {
     const UpdateTraffic& traffic = trainer.network().state(i).layer.update_traffic();
-    sums.rewires = std::max(sums.rewires, traffic.updates);
     sums.layers += traffic.updates;
     sums.upload += traffic.words + traffic.values * (1 + states);
     sums.download += traffic.read + traffic.values * states;
@@ -53,14 +53,10 @@ std::optional<PatternUpdate> pattern_update(const Trainer<MachineLayer>& trainer
                                             const ModelledMachine& on) {
   const Sums sums = sums_of(trainer);
   if (sums.rewires == 0) return std::nullopt;
-  const std::vector<RewireFigures>& rewires = trainer.report().rewires;
-  double host_seconds = -on.seconds_of_last(sums.layers) - sums.modelling;
-  std::int64_t left = sums.rewires;  // earlier ones were made before a checkpoint
-  for (auto it = rewires.rbegin(); it != rewires.rend() && left > 0; ++it) {
-    if (it->moved == 0) continue;
-    host_seconds += it->seconds;
-    --left;
-  }
+  // Layers are made, and searches modelled, within the seconds of the rewires; clocks are read at
+  // other moments.
+  const double modelling = on.seconds_of_last(sums.layers) + sums.modelling;
+  const double host_seconds = std::max(trainer.pattern_changes().seconds - modelling, 0.0);
   PatternUpdate mean{.rewires = sums.rewires,
                      .upload = Bytes(sums.upload.value / sums.rewires),
                      .download = Bytes(sums.download.value / sums.rewires),

@@ -37,8 +37,8 @@ struct PatternUpdate {
   }
 };
 
-// Returns the mean cost of the rewires that the layers of this run have made; nothing if there was
-// none, or if the run went on from a checkpoint and has made none since.
+// Returns the mean cost of the rewires of this run that added or removed blocks; nothing if there
+// was none, or if the run went on from a checkpoint and has made none since.
 std::optional<PatternUpdate> pattern_update(const Trainer<MachineLayer>& trainer,
                                             const ModelledMachine& on);
 

@@ -218,6 +218,7 @@ void Trainer<L>::set_state(TrainState state) {
   for (std::int64_t i = 0; all && i < network_->layers(); ++i) all = fits(i);
   if (!all) refuse_training("the state belongs to another network or optimiser");
   state_ = std::move(state);
+  pattern_changes_ = {};
 }
 
 template <TrainableLayer L>
@@ -381,6 +382,12 @@ void Trainer<L>::rewire_all(double fraction) {
   figures.ever_active = share_ever_active(state_.ever_active);
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   state_.report.seconds[Activity::Rewire] += figures.seconds;
+  if (std::any_of(changes.begin(), changes.end(), [](const Rewired& rewired) {
+        return !rewired.change.added.empty() || !rewired.change.removed.empty();
+      })) {
+    ++pattern_changes_.rewires;
+    pattern_changes_.seconds += figures.seconds;
+  }
   state_.report.rewires.push_back(std::move(figures));
 }
 

@@ -47,6 +47,12 @@ struct TrainState {
   TrainReport report;
 };
 
+// Rewires that changed the pattern of a layer.
+struct PatternChanges {
+  std::int64_t rewires = 0;
+  double seconds = 0;  // measured, of all of them
+};
+
 // Trains a network on labelled images. The results, but for the measured seconds, have the same
 // bits for any number of threads and any executor, and do not depend on whether a run was
 // interrupted at any step and went on from its state. One thread at a time uses it. The steps of a
@@ -81,6 +87,11 @@ class Trainer {
   bool rewires_at(std::int64_t step) const;
 
   const TrainReport& report() const { return state_.report; }
+
+  // Returns the rewires that added or removed a block since the trainer was made, or has gone on
+  // from a state.
+  const PatternChanges& pattern_changes() const { return pattern_changes_; }
+
   std::int64_t steps_per_epoch() const { return batches_.count(); }
   const TrainOptions& options() const { return options_; }
   Network<L>& network() { return *network_; }
@@ -106,6 +117,7 @@ class Trainer {
   Batches batches_, test_;
   std::vector<std::uint8_t> labels_;
   TrainState state_;
+  PatternChanges pattern_changes_;
 };
 
 }  // namespace tessera::train

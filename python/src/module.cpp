@@ -36,6 +36,9 @@ void add_all(py::module_& module) {
 // Fills the module when an interpreter imports it; returns -1 with Python's error set if it cannot.
 // Exceptions and classes are kept for the process, and subinterpreters would share them, so these
 // are refused before pybind11 is set up, which waits for ever in one.
+//
+// An interpreter that imports the module again, after somebody took it out of sys.modules, gets
+// what the first import made.
 int fill(PyObject* module) {
   if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
     PyErr_SetString(PyExc_ImportError,
@@ -44,9 +47,12 @@ int fill(PyObject* module) {
   }
   try {
     PYBIND11_ENSURE_INTERNALS_READY
+    static PyObject* made = nullptr;  // the names of the first import; kept for the process
+    if (made != nullptr) return PyDict_Update(PyModule_GetDict(module), made);
     auto filled = py::reinterpret_borrow<py::module_>(module);
     add_all(filled);
-    return 0;
+    made = PyDict_Copy(PyModule_GetDict(module));
+    return made != nullptr ? 0 : -1;
   } catch (py::error_already_set& error) {
     py::raise_from(error, PyExc_ImportError, "initialization failed");
   } catch (const std::exception& error) {

@@ -42,28 +42,11 @@ train::Pool pool_of(const std::string& name) {
   throw Error(ErrorCode::InvalidArgument, "pool is \"" + name + "\"; it is sum, max or mean");
 }
 
-train::Search search_of(const std::string& name) {
-  for (const auto search : {train::Search::Exact, train::Search::Shortlist, train::Search::Sampled})
-    if (name == to_string(search)) return search;
-  throw Error(ErrorCode::InvalidArgument,
-              "search is \"" + name + "\"; it is exact, shortlist or sampled");
-}
-
 // Returns the density of a step of a schedule, which is checked with the rewires.
 double scheduled_density(std::int64_t step, double first, double last, std::int64_t begin,
                          std::int64_t end, const std::string& curve, std::int64_t first_rewire,
                          std::int64_t last_rewire, std::int64_t every) {
-  train::DensitySchedule schedule{first, last, begin, end};
-  bool is_known = false;
-  for (const auto known :
-       {train::DensityCurve::Linear, train::DensityCurve::Cubic, train::DensityCurve::Exponential})
-    if (curve == to_string(known)) {
-      schedule.curve = known;
-      is_known = true;
-    }
-  if (!is_known)
-    throw Error(ErrorCode::InvalidArgument,
-                "curve is \"" + curve + "\"; it is linear, cubic or exponential");
+  const train::DensitySchedule schedule{first, last, begin, end, train::parse_density_curve(curve)};
   check(schedule, {.begin = first_rewire, .end = last_rewire, .every = every});
   return schedule.at(step);
 }
@@ -141,7 +124,7 @@ train::Method method_of(const std::string& name, const std::string& pool,
   if (name == "rigl") return train::RigL{pool_of(pool), exclude_of(exclude)};
   if (name == "sampled") return train::Sampled{factor, pool_of(pool), exclude_of(exclude)};
   if (name == "prune") return train::Prune{};
-  if (name == "top-k") return train::TopK{search_of(search), factor};
+  if (name == "top-k") return train::TopK{train::parse_search(search), factor};
   throw Error(ErrorCode::InvalidArgument,
               "method is \"" + name + "\"; it is static, set, rigl, sampled, prune or top-k");
 }

@@ -283,7 +283,7 @@ class Layer(_core.Layer):
             return -1
         if not 0 < number("density", density) <= 1:
             raise InvalidArgument(f"density is {density}; it must be above 0 and at most 1")
-        blocks = self.shape[0] // self.block[0] * (self.shape[1] // self.block[1])
+        blocks = -(-self.shape[0] // self.block[0]) * -(-self.shape[1] // self.block[1])
         return max(1, round(density * blocks))
 
     @property

@@ -69,7 +69,9 @@ class OnnxModel(Model):
         else:
             values, places = self._stored_places(name)
             made = scipy.sparse.coo_matrix((values.astype(np.float32), places), info.shape)
-        return ((made.T if turned else made) * np.float32(factor)).tocsr()
+        weight = ((made.T if turned else made) * np.float32(factor)).tocsr()
+        weight.eliminate_zeros()  # which a sparse initialiser may store, and a factor of 0 makes
+        return weight
 
     def _use(self, name: str) -> tuple[bool, float]:
         """Return whether the products of the graph need the transpose of an initialiser as W, and its factor."""

@@ -77,7 +77,8 @@ def advise(
     weights   as of ts.Layer; the path of a file: every matrix of a .safetensors file, or `tensor` of it; what
               ts.read_model reads, or its path: a folder, shards, .onnx; or matrices by name, such as a state_dict
 
-    The result is that of `tessera advise --json`: result["machines"][0]["layers"] has an entry for each matrix.
+    The result is that of `tessera advise --json`: result["machines"][0]["layers"] has an entry for each matrix. A model
+    and matrices by name are copied to a temporary file, dense.
     """
     asked = _question((1, 1, whole_number("batch", batch)), machine, dtype=dtype, passes=passes, options=options)
     if isinstance(weights, (str, os.PathLike)) and (os.path.isdir(weights) or os.fspath(weights).endswith((".index.json", ".onnx"))):
@@ -90,7 +91,7 @@ def advise(
 
 
 def _advise_matrices(given: Mapping[str, Any], tensor: str, asked: _core._Question) -> dict[str, Any]:
-    """Return the advice for the matrices of a model, by way of a file, which is what the library reads."""
+    """Return the advice for the matrices of a model, of which a temporary copy is written, because the library reads files."""
     names = [name for name in given if (name == tensor or not tensor) and len(getattr(given[name], "shape", ())) == 2]
     if not names:
         what = f"no matrix {tensor!r}" if tensor else "no matrix"
@@ -101,7 +102,8 @@ def _advise_matrices(given: Mapping[str, Any], tensor: str, asked: _core._Questi
         write_model(path, {name: given.matrix(name).toarray() if is_model else given[name] for name in names})  # type: ignore[attr-defined]
         advice: dict[str, Any] = json.loads(_core._advise_file(path, "", asked))
     advice["file"] = str(getattr(given, "path", ""))
-    advice["left_out"] = [name for name in given if name not in names]
+    left_out = {*advice.get("left_out", ()), *(name for name in given if name not in names)}
+    advice["left_out"] = [name for name in given if name in left_out]
     return advice
 
 

@@ -159,11 +159,13 @@ TEST(Archive, WithUnknownFieldsIsRefused) {
 // Every type that has such numbers, at the index of the list.
 TEST(Archive, WithNumbersThatAreNotFiniteIsRefused) {
   const auto refusal_of = [](auto bad) {
-    std::vector numbers{decltype(bad)(1), bad};
+    std::vector numbers{decltype(bad)(1), decltype(bad)(1)};
     Archive archive("a state");
     archive.list("v", numbers);
-    const std::string file = archive.bytes();
-    return message_of([&] { Archive::of_bytes(file, "a", "a state")->list("v", numbers); });
+    std::string file = archive.bytes();
+    std::memcpy(file.data() + file.size() - sizeof(bad), &bad, sizeof(bad));
+    const std::string changed = sealed(file);
+    return message_of([&] { Archive::of_bytes(changed, "a", "a state")->list("v", numbers); });
   };
   const double kInfinity = std::numeric_limits<double>::infinity();
   for (const double bad : {kInfinity, -kInfinity, std::nan("")}) {
@@ -172,6 +174,35 @@ TEST(Archive, WithNumbersThatAreNotFiniteIsRefused) {
     EXPECT_EQ(refusal_of(float(bad)), message);
     EXPECT_EQ(refusal_of(Half(float(bad))), message);
     EXPECT_EQ(refusal_of(BFloat16(float(bad))), message);
+  }
+}
+
+TEST(Archive, RefusesToSaveNumbersThatItWouldNotRead) {
+  const auto refusal_of = [](auto bad) {
+    std::vector numbers{decltype(bad)(1), bad};
+    Archive archive("a state");
+    return message_of([&] { archive.list("v", numbers); }, ErrorCode::InvalidArgument);
+  };
+  for (double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    const std::string message = "saving a state: number 1 of list v is not finite";
+    EXPECT_EQ(refusal_of(bad), message);
+    EXPECT_EQ(refusal_of(float(bad)), message);
+    EXPECT_EQ(refusal_of(Half(float(bad))), message);
+    EXPECT_EQ(refusal_of(BFloat16(float(bad))), message);
+    Archive archive("a state");
+    EXPECT_EQ(message_of([&] { archive.number("n", bad); }, ErrorCode::InvalidArgument),
+              "saving a state: field n is not finite");
+  }
+}
+
+TEST(Archive, RefusesToSaveATableWithoutAWholeNumberOfRows) {
+  std::vector<float> numbers(5);
+  for (const std::int64_t columns : {3, 0, -1}) {
+    Archive archive("a state");
+    EXPECT_THAT(message_of([&] { archive.list("v", numbers, {Archive::kAnyCount, columns}); },
+                           ErrorCode::InvalidArgument),
+                HasSubstr("saving a state: list v has 5 numbers; it must have the shape [any]["))
+        << columns;
   }
 }
 

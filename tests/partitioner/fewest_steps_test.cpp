@@ -34,9 +34,9 @@ TileGrid grid_of(const test::TinySpill& tiny, const sparse::Csr<float>& matrix) 
 
 // Most cells little filled, some over the brim.
 test::TinySpill random_spill(Random& random, std::int64_t slack_words) {
-  constexpr Dims kSplits[] = {{1, 1, 4, 1}, {1, 2, 2, 1}, {1, 1, 5, 1}, {1, 2, 3, 1}, {1, 3, 2, 1}};
+  constexpr Dims kCuts[] = {{1, 1, 4, 1}, {1, 2, 2, 1}, {1, 1, 5, 1}, {1, 2, 3, 1}, {1, 3, 2, 1}};
   test::TinySpill tiny;
-  tiny.splits = kSplits[random.below(5)];
+  tiny.splits = kCuts[random.below(5)];
   tiny.bucket_blocks = 2 + random.below(3);
   tiny.header_words = kHeader;
   tiny.bucket_words = kHeader + 3 * tiny.bucket_blocks + slack_words;

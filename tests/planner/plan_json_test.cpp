@@ -62,8 +62,8 @@ Problem random_problem(Random& random) {
 }
 
 TEST(PlanJson, LoadsRandomPlansBackAsTheyWere) {
-  constexpr std::uint64_t kSeed = 11;
-  Random random(kSeed);
+  constexpr std::uint64_t kPlanSeed = 11;
+  Random random(kPlanSeed);
   for (int i = 0; i < 200; ++i) {
     SCOPED_TRACE("seed 11, layer " + std::to_string(i));
     PlannedLayer layer;

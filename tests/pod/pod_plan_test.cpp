@@ -80,7 +80,7 @@ TEST(PodPlan, RefusesJsonThatIsNoPlan) {
                 ThrowsMessage<Error>(HasSubstr(why)))
         << from;
   };
-  refuses("\"schema_version\": 1", "\"schema_version\": 2", "schema_version");
+  refuses("\"schema_version\": 2", "\"schema_version\": 1", "schema_version");
   refuses("\"serial_parts\": 2", "\"serial_parts\": 20", "serial parts leaves a share");
   refuses("\"serial_parts\": 2", "\"serial_parts\": 1", "z is");
   refuses("\"order\": \"zxy\"", "\"order\": \"zxx\"", "grid[1].order");

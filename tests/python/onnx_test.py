@@ -63,6 +63,15 @@ def test_a_matrix_is_the_weight_of_its_product(tmp_path):
     assert np.allclose((ts.Layer(model.matrix("right")) @ x.T).T, x @ model["right"], atol=1e-5)
 
 
+def test_zeros_of_a_sparse_initialiser_are_not_stored(tmp_path):
+    sparse = sparse_tensor("w", W)
+    numbers = numpy_helper.to_array(sparse.values).copy()
+    numbers[::2] = 0
+    sparse.values.CopyFrom(numpy_helper.from_array(numbers, "w"))
+    matrix = ts.read_model(write(tmp_path / "m.onnx", sparse=[sparse])).matrix("w")
+    assert matrix.nnz == np.count_nonzero(numbers) and matrix.sum() == pytest.approx(numbers.sum(), rel=1e-5)
+
+
 def test_an_initialiser_that_is_read_in_two_ways_is_no_one_weight(tmp_path):
     nodes = [helper.make_node("MatMul", ["x", "w"], ["1"]), helper.make_node("Gemm", ["x", "w"], ["2"], transB=1)]
     model = ts.read_model(write(tmp_path / "m.onnx", {"w": W}, nodes=nodes))

@@ -203,6 +203,16 @@ def test_imports_within_60_milliseconds_of_numpys_own_time():
     assert min(float(run_python(code)) for _ in range(5)) < 0.060
 
 
+def test_the_module_may_be_imported_again():
+    out = run_python(
+        "import sys, tessera as first\n"
+        "for name in [n for n in sys.modules if n.split('.')[0] == 'tessera']: del sys.modules[name]\n"
+        "import tessera as second\n"
+        "print(first is not second, second.Layer(__import__('numpy').eye(4, dtype='float32')).shape)"
+    )
+    assert "True (4, 4)" in out
+
+
 def test_a_subinterpreter_is_refused():
     out = run_python(
         "try: import _interpreters as sub\n"  # from Python 3.13 on, where run_string returns what was raised

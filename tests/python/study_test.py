@@ -68,6 +68,8 @@ def test_models_are_advised_by_their_matrices(tmp_path):
     wanted = layers(ts.advise(tmp_path / "m.safetensors", batch=32))
     for given in (tmp_path, ts.read_model(tmp_path), state):
         assert layers(ts.advise(given, batch=32)) == wanted
+    ids = {**state, "ids": np.ones((4, 4), np.int64)}
+    assert ts.advise(ids, batch=32)["left_out"] == ["b.bias", "ids"]
     (only,) = ts.advise(state, batch=32, tensor="a.weight")["machines"][0]["layers"]
     assert only["name"] == "a.weight" == wanted[0]["name"]
     for tensor in ("c.weight", "b.bias"):

@@ -72,6 +72,13 @@ def test_progress_is_a_bar_of_tqdm(monkeypatch, capsys):
     drawn = capsys.readouterr().err
     assert "SET" in drawn and "4/4" in drawn and "moved=" in drawn and due._bar is None
     assert copy.deepcopy(SET(net, optimiser, end=4, progress=True))._bar is None
+    resumed = SET(net, optimiser, every=2, end=4, progress=True)
+    resumed.load_state_dict({"steps": 3})
+    assert resumed._bar.n == 3
+    resumed.load_state_dict({"steps": 2})
+    assert resumed._bar.n == 2
+    resumed.load_state_dict({"steps": 9})
+    assert resumed._bar is None and "4/4" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with pytest.raises(ImportError, match="python3-tqdm"):
         SET(net, optimiser, end=4, progress=True)

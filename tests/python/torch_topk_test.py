@@ -191,3 +191,20 @@ def test_a_layer_prunes_and_grows_to_a_density():
         warnings.simplefilter("error")
         layer.rewire("rigl", dq=rng.random((16, 3), np.float32), s=rng.random((20, 3), np.float32), density=0.1, min_per_neuron=1)
     assert int(np.diff(layer.weights.indptr).min()) >= 1
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_top_k_begins_with_a_layer_that_stores_nothing(kind):
+    torch.manual_seed(4)
+    layer = SparseLinear(COLS, ROWS, bias=False, density=0.0)
+    optimiser = torch.optim.Adam(layer.parameters(), lr=0.02)
+    x, dq = torch.randn(6, COLS), torch.randn(6, ROWS)
+    layer(x).backward(dq)
+    optimiser.step()
+    for name in ("exp_avg", "exp_avg_sq"):
+        optimiser.state[layer.values][name] = torch.zeros(0, dtype=kind)
+    origin = layer.rewire(optimiser, "top-k", dq=[dq.T.contiguous()], s=[x.T.contiguous()], density=0.1)
+    assert len(origin) == layer.values.numel() == ROWS * COLS // 10 and (origin < 0).all()
+    for name in ("exp_avg", "exp_avg_sq"):
+        slot = optimiser.state[layer.values][name]
+        assert slot.dtype == kind and slot.numel() == len(origin) and bool((slot != 0).all())

@@ -12,7 +12,7 @@
 namespace tessera::sparse {
 namespace {
 
-constexpr std::uint64_t kSeed = 11;
+constexpr std::uint64_t kPatternSeed = 11;
 constexpr const char* kKinds[] = {"uniform", "banded", "rowwise", "power-law", "saw-tooth"};
 
 std::int64_t blocks_of_row(const Csr<float>& m, std::int64_t r) {
@@ -24,23 +24,23 @@ TEST(Pattern, EveryKindIsLegalAndHasExactlyTheBlocksAskedFor) {
     for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 2}})
       for (const double density : {0.0, 0.013, 0.3, 0.97, 1.0}) {
         SCOPED_TRACE(testing::Message() << kind << " " << block.rows << " " << density);
-        const auto m = draw_pattern(52, 36, block, density, kSeed, parse_pattern(kind));
+        const auto m = draw_pattern(52, 36, block, density, kPatternSeed, parse_pattern(kind));
         check(m);
         EXPECT_EQ(m.blocks(), std::llround(density * double(m.block_rows() * m.block_cols())));
-        EXPECT_EQ(m, draw_pattern(52, 36, block, density, kSeed, parse_pattern(kind)));
+        EXPECT_EQ(m, draw_pattern(52, 36, block, density, kPatternSeed, parse_pattern(kind)));
       }
 }
 
 TEST(Pattern, UniformIsRandomPattern) {
-  EXPECT_EQ(draw_pattern(64, 48, {4, 4}, 0.2, kSeed, {}),
-            random_pattern(64, 48, {4, 4}, 0.2, kSeed));
+  EXPECT_EQ(draw_pattern(64, 48, {4, 4}, 0.2, kPatternSeed, {}),
+            random_pattern(64, 48, {4, 4}, 0.2, kPatternSeed));
 }
 
 TEST(Pattern, TheCostOfADrawIsThatOfItsMatrix) {
   for (const char* kind : {"uniform", "banded", "2:4"}) {
     const PatternSpec spec = parse_pattern(kind);
     const DrawingCost cost = drawing_cost(48, 44, {2, 4}, 0.25, spec);
-    const auto m = draw_pattern(48, 44, {2, 4}, 0.25, kSeed, spec);
+    const auto m = draw_pattern(48, 44, {2, 4}, 0.25, kPatternSeed, spec);
     EXPECT_EQ(cost.places, 24 * 11) << kind;
     EXPECT_EQ(cost.values, double(m.values.size())) << kind;
     EXPECT_GE(cost.bytes, double(4 * m.values.size() + 4 * m.col.size() + 8 * 24)) << kind;
@@ -51,7 +51,7 @@ TEST(Pattern, RefusesDrawsAboveTheLimitsBeforeTheyStart) {
   const auto refused = [](std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                           const char* kind) {
     try {
-      draw_pattern(rows, cols, block, density, kSeed, parse_pattern(kind));
+      draw_pattern(rows, cols, block, density, kPatternSeed, parse_pattern(kind));
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::LimitExceeded);
       return std::string(error.what());
@@ -68,7 +68,7 @@ TEST(Pattern, RefusesDrawsAboveTheLimitsBeforeTheyStart) {
 }
 
 TEST(Pattern, NOfMTakesNOfEveryGroupAndTheLastOneCutShort) {
-  const auto m = draw_pattern(6, 11, {1, 1}, 1, kSeed, parse_pattern("2:4"));
+  const auto m = draw_pattern(6, 11, {1, 1}, 1, kPatternSeed, parse_pattern("2:4"));
   for (std::int64_t r = 0; r < 6; ++r) {
     int group[3] = {};
     for (auto i = m.row_begin[std::size_t(r)]; i < m.row_begin[std::size_t(r) + 1]; ++i)
@@ -77,20 +77,21 @@ TEST(Pattern, NOfMTakesNOfEveryGroupAndTheLastOneCutShort) {
     EXPECT_EQ(group[1], 2);
     EXPECT_EQ(group[2], 2);  // of three
   }
-  EXPECT_EQ(draw_pattern(2, 5, {1, 1}, 1, kSeed, parse_pattern("2:4")).blocks(), 6);
+  EXPECT_EQ(draw_pattern(2, 5, {1, 1}, 1, kPatternSeed, parse_pattern("2:4")).blocks(), 6);
 }
 
 TEST(Pattern, RowsFollowTheirKind) {
-  const auto rowwise = draw_pattern(40, 100, {1, 1}, 0.123, kSeed, parse_pattern("rowwise"));
+  const auto rowwise = draw_pattern(40, 100, {1, 1}, 0.123, kPatternSeed, parse_pattern("rowwise"));
   for (std::int64_t r = 0; r < 40; ++r)
     EXPECT_TRUE(blocks_of_row(rowwise, r) == 12 || blocks_of_row(rowwise, r) == 13);
 
-  const auto teeth = draw_pattern(32, 1000, {1, 1}, 0.085, kSeed, parse_pattern("saw-tooth"));
+  const auto teeth =
+      draw_pattern(32, 1000, {1, 1}, 0.085, kPatternSeed, parse_pattern("saw-tooth"));
   EXPECT_EQ(blocks_of_row(teeth, 0), 10);
   EXPECT_EQ(blocks_of_row(teeth, 15), 160);
   EXPECT_EQ(blocks_of_row(teeth, 16), 10);
 
-  const auto power = draw_pattern(64, 1000, {1, 1}, 0.02, kSeed, parse_pattern("power-law"));
+  const auto power = draw_pattern(64, 1000, {1, 1}, 0.02, kPatternSeed, parse_pattern("power-law"));
   std::vector<std::int64_t> rows;
   for (std::int64_t r = 0; r < 64; ++r) rows.push_back(blocks_of_row(power, r));
   EXPECT_FALSE(std::is_sorted(rows.rbegin(), rows.rend()));  // rows come in random order
@@ -100,7 +101,7 @@ TEST(Pattern, RowsFollowTheirKind) {
 }
 
 TEST(Pattern, ABandLiesAlongTheDiagonal) {
-  const auto m = draw_pattern(8, 16, {1, 1}, 0.25, kSeed, parse_pattern("banded"));
+  const auto m = draw_pattern(8, 16, {1, 1}, 0.25, kPatternSeed, parse_pattern("banded"));
   for (std::int64_t r = 0; r < 8; ++r) {
     const auto first = std::size_t(m.row_begin[std::size_t(r)]);
     EXPECT_EQ(m.col[first + 3] - m.col[first], 3);  // four side by side
@@ -113,7 +114,7 @@ TEST(Pattern, AWeightedAreaHasItsShareForBlocksToo) {
   for (const std::int64_t side : {1, 4, 16}) {
     const std::int64_t size = 64 * side;
     const PatternSpec spec{.area = WeightedArea{{0, 16 * side}, {0, 16 * side}, 4}};
-    const auto m = draw_pattern(size, size, {side, side}, 0.1, kSeed, spec);
+    const auto m = draw_pattern(size, size, {side, side}, 0.1, kPatternSeed, spec);
     check(m);
     EXPECT_EQ(m.blocks(), 410);
     std::int64_t inside = 0;
@@ -127,7 +128,7 @@ TEST(Pattern, AWeightedAreaHasItsShareForBlocksToo) {
 TEST(Pattern, AnAreaTakesNoMoreThanItsPlacesNorThanThereIs) {
   const auto blocks_inside = [](double density, double weight) {
     const PatternSpec spec{.area = WeightedArea{{2, 6}, {4, 8}, weight}};
-    const auto m = draw_pattern(16, 16, {1, 1}, density, kSeed, spec);
+    const auto m = draw_pattern(16, 16, {1, 1}, density, kPatternSeed, spec);
     EXPECT_EQ(m.blocks(), std::llround(density * 256));
     std::int64_t inside = 0;
     for (std::int64_t r = 2; r < 6; ++r)
@@ -152,9 +153,9 @@ TEST(Pattern, WhatCannotBeIsRefused) {
         with_area({0, 4}, {0, 4}, -1), with_area({0, 4}, {0, 4}, NAN),
         PatternSpec{.kind = PatternKind::Banded, .area = WeightedArea{{0, 1}, {0, 1}, 1}},
         PatternSpec{.kind = PatternKind::NOfM, .n = 3, .m = 2}})
-    EXPECT_THROW(draw_pattern(8, 8, {1, 1}, 0.5, kSeed, spec), Error);
+    EXPECT_THROW(draw_pattern(8, 8, {1, 1}, 0.5, kPatternSeed, spec), Error);
   for (const double density : {-0.1, 1.5, double(NAN)})
-    EXPECT_THROW(draw_pattern(8, 8, {1, 1}, density, kSeed, parse_pattern("banded")), Error);
+    EXPECT_THROW(draw_pattern(8, 8, {1, 1}, density, kPatternSeed, parse_pattern("banded")), Error);
 }
 
 }  // namespace

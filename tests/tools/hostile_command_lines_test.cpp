@@ -16,7 +16,7 @@ using testing::Not;
 using testing::StartsWith;
 using Words = std::vector<std::string>;
 
-Words layer(const Words& more = {}) {
+Words hostile_layer(const Words& more = {}) {
   Words words{TESSERA_SPARSE_FC_LAYER,
               "--input-size=48",
               "--output-size=32",
@@ -90,25 +90,25 @@ TEST(CommandLine, TakesSparsityAsTheShareOfZerosInEveryCommand) {
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
     EXPECT_EQ(outcome.out, run(density).out);
   }
-  expect_refusal(layer({"--sparsity=0.75"}), "--sparsity");
+  expect_refusal(hostile_layer({"--sparsity=0.75"}), "--sparsity");
   expect_refusal({TESSERA_SPARSE_FC_LAYER, "--spars=0.75"}, "--spars is ambiguous");
 }
 
 TEST(CommandLine, RefusesEmptyValues) {
   for (const char* option : {"--values", "--input", "--output-dir", "--plan", "--html", "--trace"})
-    expect_refusal(layer({option, ""}), std::string(option) + ": the value is empty");
+    expect_refusal(hostile_layer({option, ""}), std::string(option) + ": the value is empty");
   expect_refusal({TESSERA_TOOL, "plan", "--output=", "--matrix", "x"},
                  "--output: the value is empty");
 }
 
 TEST(CommandLine, RefusesPlacesOfFaultsBeyondTheirType) {
-  expect_refusal(layer({"--inject", "tile=4294967296,step=0,bit=0"}), "0..2^31 - 1");
+  expect_refusal(hostile_layer({"--inject", "tile=4294967296,step=0,bit=0"}), "0..2^31 - 1");
 }
 
 TEST(CommandLine, ReadsOnlyPlainFiles) {
-  expect_refusal(layer({"@/dev/zero"}), "/dev/zero: is not a plain file", 3);
-  expect_refusal(layer({"--machine", "/dev/zero"}), "/dev/zero: is not a plain file", 3);
-  expect_refusal(layer({"--config", "/dev/zero"}), "/dev/zero: is not a plain file");
+  expect_refusal(hostile_layer({"@/dev/zero"}), "/dev/zero: is not a plain file", 3);
+  expect_refusal(hostile_layer({"--machine", "/dev/zero"}), "/dev/zero: is not a plain file", 3);
+  expect_refusal(hostile_layer({"--config", "/dev/zero"}), "/dev/zero: is not a plain file");
 }
 
 TEST(CommandLine, RefusesNamesThatAreTooLongForTheFileSystem) {
@@ -120,7 +120,7 @@ TEST(CommandLine, RefusesNamesThatAreTooLongForTheFileSystem) {
   };
   for (const char* option : {"--plan-cache=", "--output-dir=", "--html=", "--trace=", "--plan=",
                              "--machine=", "--values=", "--input=", "--config=", "@"})
-    refused(layer({option + name}));
+    refused(hostile_layer({option + name}));
   refused({TESSERA_TOOL, "advise", name});
   refused({TESSERA_TOOL, "bench", "--output", name, "--", "-h"});
   refused({TESSERA_TOOL, "train", "--data", name});
@@ -130,7 +130,7 @@ TEST(CommandLine, LimitsTheSizeOfFilesOfOptions) {
   const TemporaryFolder folder;
   const std::string large = folder.write("large", "");
   std::filesystem::resize_file(large, std::uintmax_t{1} << 34);  // takes no place on the disk
-  expect_refusal(layer({"@" + large}), "larger than", 3);
+  expect_refusal(hostile_layer({"@" + large}), "larger than", 3);
 }
 
 TEST(CommandLine, EscapesControlCharactersOfNamesInMessages) {
@@ -169,9 +169,9 @@ TEST(CommandLine, WritesNoCellThatASpreadsheetTakesForAFormula) {
 
 TEST(CommandLine, NeedsNoStderr) {
   for (const char* where : {"2>&-", "2>/dev/full", "2> >(exit 0)"}) {
-    const Outcome wrong = in_shell("\"$@\" " + std::string(where), layer({"--no-option"}));
+    const Outcome wrong = in_shell("\"$@\" " + std::string(where), hostile_layer({"--no-option"}));
     EXPECT_EQ(wrong.exit, 2) << where;
-    const Outcome right = in_shell("\"$@\" -v " + std::string(where), layer());
+    const Outcome right = in_shell("\"$@\" -v " + std::string(where), hostile_layer());
     EXPECT_EQ(right.exit, 0) << where;
     EXPECT_THAT(right.out, HasSubstr("PASS"));
   }
@@ -179,7 +179,7 @@ TEST(CommandLine, NeedsNoStderr) {
 
 TEST(CommandLine, ReportsThatStdoutIsClosed) {
   const TemporaryFolder folder;
-  const Outcome outcome = in_shell("\"$@\" >&-", layer({"--html", folder / "page.html"}));
+  const Outcome outcome = in_shell("\"$@\" >&-", hostile_layer({"--html", folder / "page.html"}));
   EXPECT_EQ(outcome.exit, 6);
   EXPECT_THAT(outcome.err, HasSubstr("standard output: results could not be written"));
 }
@@ -187,9 +187,9 @@ TEST(CommandLine, ReportsThatStdoutIsClosed) {
 TEST(Outputs, AreRefusedBeforeTheWorkIfTheyCannotBeWritten) {
   const TemporaryFolder folder;
   const std::string lost = folder / "none/file", file = folder.write("file", "old");
-  expect_refusal(layer({"--html", lost}), "--html: " + lost);
-  expect_refusal(layer({"--trace", lost}), "--trace: " + lost);
-  expect_refusal(layer({"--output-dir", file}), "--output-dir: " + file);
+  expect_refusal(hostile_layer({"--html", lost}), "--html: " + lost);
+  expect_refusal(hostile_layer({"--trace", lost}), "--trace: " + lost);
+  expect_refusal(hostile_layer({"--output-dir", file}), "--output-dir: " + file);
   expect_refusal({TESSERA_TOOL, "plan", "--output", lost}, "--output: " + lost);
   expect_refusal({TESSERA_TOOL, "convert", file, lost + ".mtx"}, "to: " + lost);
   expect_refusal({TESSERA_TOOL, "bench", "--output", lost, "--", "-h"}, "--output: " + lost);
@@ -198,7 +198,7 @@ TEST(Outputs, AreRefusedBeforeTheWorkIfTheyCannotBeWritten) {
 TEST(Outputs, KeepTheOldFileAndTheResultsOnAFullDisk) {
   const TemporaryFolder folder;
   const std::string trace = folder.write("trace.json", "old");
-  const Outcome outcome = on_a_full_disk(layer({"--trace", trace}));
+  const Outcome outcome = on_a_full_disk(hostile_layer({"--trace", trace}));
   EXPECT_EQ(outcome.exit, 6);
   EXPECT_THAT(outcome.out, HasSubstr("PASS"));
   EXPECT_THAT(outcome.out, HasSubstr(trace + ": cannot be written: File too large"));
@@ -209,13 +209,13 @@ TEST(Outputs, KeepTheOldFileAndTheResultsOnAFullDisk) {
 TEST(Outputs, EndWithTheSameCodeHoweverTheyAreWritten) {
   const TemporaryFolder folder;
   const std::string matrix = folder.write("m.smtx", "2, 2, 2\n0 1 2\n0 1\n");
-  EXPECT_EQ(on_a_full_disk(layer({"--output-dir", folder / "out"})).exit, 6);
+  EXPECT_EQ(on_a_full_disk(hostile_layer({"--output-dir", folder / "out"})).exit, 6);
   EXPECT_EQ(on_a_full_disk({TESSERA_TOOL, "convert", matrix, folder / "m.mtx"}).exit, 6);
 }
 
 TEST(Outputs, DoNotIncludeThePlanCache) {
   const TemporaryFolder folder;
-  const Outcome outcome = on_a_full_disk(layer({"--plan-cache", folder.path().string()}));
+  const Outcome outcome = on_a_full_disk(hostile_layer({"--plan-cache", folder.path().string()}));
   EXPECT_EQ(outcome.exit, 0);
   EXPECT_THAT(outcome.out, HasSubstr("sparse_fc_layer: warning: plan cache: "));
   EXPECT_THAT(outcome.out, HasSubstr("PASS"));
@@ -226,7 +226,7 @@ TEST(Outputs, StayInsideTheirFolder) {
   const std::string victim = folder.write("victim", "old");
   std::filesystem::create_directory(folder / "out");
   std::filesystem::create_symlink(victim, folder / "out/report.json");
-  const Outcome outcome = run(layer({"--output-dir", folder / "out"}));
+  const Outcome outcome = run(hostile_layer({"--output-dir", folder / "out"}));
   EXPECT_EQ(outcome.exit, 2);
   EXPECT_THAT(outcome.err, HasSubstr("outside the folder"));
   EXPECT_EQ(read_file(victim), "old");

@@ -322,7 +322,7 @@ TEST(NetworkCommand, RefusesBucketsOfAnotherNetworkAndDamagedOnes) {
   text["layers"][0]["inputs"] = 44;
   const Outcome other = network(text.dump(), {"--buckets=" + file});
   EXPECT_EQ(other.exit, 3);
-  EXPECT_THAT(other.err, HasSubstr("layer 1: "));
+  EXPECT_THAT(other.err, HasSubstr("net.safetensors: layer 1: "));
   text["layers"][2] = {{"inputs", 48}, {"outputs", 8}, {"density", 0.5}};
   text["layers"][0]["inputs"] = 40;
   EXPECT_THAT(network(text.dump(), {"--buckets=" + file}).err,

@@ -226,6 +226,27 @@ TEST_F(TrainCommand, PricesRewiresByTheLinkOfTheMachineFile) {
   EXPECT_EQ(random["step_on_machine"]["rewire"]["dense_gradient_cycles"], 0);
 }
 
+TEST_F(TrainCommand, PricesRewiresThatOnlyRemove) {
+  const json pruned = json::parse(train({"--json", "--machine", "gc200", "--method", "prune",
+                                         "--density-schedule", "linear", "--density", "0.3"})
+                                      .out);
+  const json& rewire = pruned["step_on_machine"]["rewire"];
+  std::int64_t moved = 0;
+  double seconds = 0;
+  for (const json& one : pruned["sparse"]["rewires"]) {
+    moved += std::int64_t(one["moved"]);
+    seconds += double(one["seconds"]);
+  }
+  EXPECT_EQ(moved, 0);
+  ASSERT_FALSE(rewire.is_null());
+  EXPECT_GT(rewire["rewires"], 0);
+  EXPECT_GE(rewire["host_seconds"], 0);
+  EXPECT_LE(double(rewire["host_seconds"]) * double(rewire["rewires"]), seconds);
+  EXPECT_EQ(pruned["every"], 3);
+  EXPECT_EQ(pruned["epochs"], 4);
+  EXPECT_EQ(pruned["constant_fan_in"], false);
+}
+
 TEST(PatternUpdate, TheIntervalIsTheLeastWithWhichRewiresAreRareEnough) {
   const double rewire = 3.14e-3, step = 1.1e-4;
   const std::int64_t n = train::steps_for_share(rewire, step, 0.05);

@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/file.hpp"
+#include "tessera/base/write_file.hpp"
 #include "tessera/io/archive.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/tests/support/archives.hpp"
 #include "tessera/tests/support/message_of.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tests/train/training_case.hpp"
 
 namespace tessera::train {
@@ -176,6 +179,22 @@ TEST_F(ChangedCheckpoint, WithFiguresThatContradictEachOtherIsRefused) {
   EXPECT_THAT(list("rewires.fraction", 8, bytes_of(-1)), HasSubstr("the step of a rewire is 3"));
   EXPECT_THAT(list("rewires.moved", 8, std::string(8, '\xff')),
               HasSubstr("the step of a rewire is 3"));
+}
+
+// An optimiser's state may overflow while all weights are finite.
+TEST(Checkpoint, OfAStateThatIsNotFiniteIsRefusedAndTheFileBeforeStays) {
+  const test::TemporaryFolder folder;
+  SavedRun run;
+  run.steps(3);
+  const std::string before = checkpoint_of(run.trainer);
+  const std::string path = folder.write("saved.safetensors", before);
+  TrainState state = run.trainer.state();
+  state.weights[0].arrays[0][1] = INFINITY;
+  run.trainer.set_state(state);
+  const auto save = [&] { write_file(path, checkpoint_of(run.trainer)); };
+  EXPECT_EQ(test::message_of(save, ErrorCode::InvalidArgument),
+            "saving a training run: number 1 of list layer1.state1 is not finite");
+  EXPECT_EQ(read_file(path), before);
 }
 
 TEST(Checkpoint, ThatIsNoneIsRefused) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "tessera/base/random.hpp"
@@ -225,6 +226,44 @@ TEST(ConstantFanIn, IsKeptByEveryMethodThatHasIt) {
   EXPECT_THAT(
       refusal([&] { Trainer<host::HostLayer>(network, data, test::small_options(TopK{})); }),
       HasSubstr("method top-k keeps no constant fan-in"));
+}
+
+TEST(ConstantFanIn, IsPrunedWithoutNewBlocksWhateverTheFraction) {
+  const Csr<float> even = with_values(random_even_rows(12, 40, {2, 2}, 39, 4), 1);
+  const auto executor = make_executor(1);
+  for (const std::int64_t blocks : {39, 37, 36, 35, 20})
+    for (const double fraction : {0.0, 0.3, 1.0}) {
+      const sparse::PatternChange change = rewire(Prune{}, {.weights = even,
+                                                            .fraction = fraction,
+                                                            .executor = *executor,
+                                                            .blocks = blocks,
+                                                            .constant_fan_in = true})
+                                               .change;
+      EXPECT_TRUE(change.added.empty()) << blocks << " blocks, fraction " << fraction;
+      EXPECT_EQ(per_row(carry(even, change).after), even_rows(blocks, 6));
+    }
+  // Rows that are not even become so.
+  const Csr<float> uneven = with_values(sparse::random_pattern(12, 40, {2, 2}, 0.3, 4), 1);
+  ASSERT_NE(per_row(uneven), even_rows(uneven.blocks(), 6));
+  const Rewired made = rewire(
+      Prune{}, {.weights = uneven, .fraction = 1, .executor = *executor, .constant_fan_in = true});
+  EXPECT_EQ(per_row(carry(uneven, made.change).after), even_rows(uneven.blocks(), 6));
+}
+
+TEST(ConstantFanIn, GrowsTheLowestPlacesOfEachRowWithoutBatches) {
+  const Csr<float> taken = with_values(random_even_rows(12, 40, {2, 2}, 36, 4), 1);
+  const std::vector<std::int64_t> counts = {0, 1, 2, 3, 4, 14};
+  const auto executor = make_executor(2);
+  const auto found = largest_of_rows(taken, {}, counts, Pool::Sum, *executor);
+  const auto all = largest_gradients(taken, {}, free_places(taken), Pool::Sum, *executor);
+  std::vector<sparse::BlockAt> wanted;
+  for (std::int32_t row = 0; row < 6; ++row) {
+    std::vector<sparse::BlockAt> free;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(free),
+                 [&](const sparse::BlockAt& at) { return at.row == row; });
+    wanted.insert(wanted.end(), free.begin(), free.begin() + counts[std::size_t(row)]);
+  }
+  EXPECT_EQ(found, wanted);
 }
 
 TEST(ConstantFanIn, GrowsTheLargestGradientsOfEachRow) {

@@ -289,6 +289,35 @@ TEST(TopK, FindsNearlyTheSameByAShortlistAndFewerByASample) {
       std::size_t(free_places(taken)));
 }
 
+TEST(TopK, HasAColumnInTheSampleOfAnyBatch) {
+  constexpr std::int64_t kRows = 32, kCols = 48, kWanted = 20;
+  Random random(3);
+  const Csr<float> taken = sparse::random_pattern(kRows, kCols, {}, 0.1, 3);
+  const auto executor = make_executor(1);
+  Matrix<float> q(kRows, 1), s(kCols, 1);
+  for (Matrix<float>* m : {&q, &s})
+    for (float& v : m->elements()) v = float(random.unit() - 0.5);
+  const GradientBatch one{q.view(), s.view()};
+  const auto exact = largest_gradients(taken, {&one, 1}, kWanted, Pool::Sum, *executor);
+  // The gradients of each of three columns have the same order, but those of no column.
+  Matrix<float> wide_q(kRows, 3), wide_s(kCols, 3);
+  for (std::int64_t z = 0; z < 3; ++z) {
+    for (std::int64_t r = 0; r < kRows; ++r) wide_q(r, z) = q(r, 0) * float(z + 1);
+    for (std::int64_t r = 0; r < kCols; ++r) wide_s(r, z) = s(r, 0);
+  }
+  const GradientBatch three{wide_q.view(), wide_s.view()};
+  for (std::uint64_t seed = 0; seed < 20; ++seed)
+    for (const GradientBatch& batch : {one, three})
+      EXPECT_EQ(shortlisted_gradients(taken, {&batch, 1}, kWanted, kWanted + 1, Pool::Sum, seed,
+                                      *executor),
+                exact)
+          << "seed " << seed;
+  const GradientBatch none{q.view().sub({0, kRows}, {0, 0}), s.view().sub({0, kCols}, {0, 0})};
+  EXPECT_EQ(std::ssize(shortlisted_gradients(taken, {&none, 1}, kWanted, kWanted + 1, Pool::Sum, 1,
+                                             *executor)),
+            kWanted);
+}
+
 TEST(TopK, RefusesBlocksAndCallsWithoutAnOptimiser) {
   const auto executor = make_executor(1);
   const Csr<float> blocks = sparse::random_pattern(8, 8, {2, 2}, 0.5, 1);

@@ -57,7 +57,11 @@ std::string calibration() {
   if (path.empty()) return "no: set XDG_CACHE_HOME or HOME, then " + std::string(kRemedy);
   std::error_code unknown;
   if (!std::filesystem::exists(path, unknown))
-    return fmt::format("no: forecasts use default rates; {}", kRemedy);
+    return fmt::format("no: {}; {}",
+                       host::default_host_rates().cpu_model == host::host_cpu_model()
+                           ? "forecasts use default rates"
+                           : "the first forecast measures this processor",
+                       kRemedy);
   try {
     const host::HostRates rates = host::host_rates_from_json(load_text(path), path);
     if (rates.cpu_model == host::host_cpu_model() &&

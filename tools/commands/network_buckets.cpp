@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "tessera/base/error.hpp"
 #include "tessera/io/archive.hpp"
 
@@ -56,7 +58,11 @@ void restore_layer(runtime::Network& network, std::int64_t layer,
     network.restore_weights(layer, saved);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Internal) throw;
-    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, error.what()));
+    // The network's message names the layer behind "network: ", and here the path takes that place.
+    constexpr std::string_view kSource = "network: ";
+    std::string_view reason = error.what();
+    if (reason.starts_with(kSource)) reason.remove_prefix(kSource.size());
+    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, reason));
   }
 }
 

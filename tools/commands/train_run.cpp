@@ -39,28 +39,14 @@ train::NetworkOptions network_of(const TrainArguments& a) {
           .data_type = a.data_type};
 }
 
-train::Search search_of(const std::string& name) {
-  for (const auto search : {train::Search::Exact, train::Search::Shortlist, train::Search::Sampled})
-    if (name == to_string(search)) return search;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("--search is {}; it is exact, shortlist or sampled", name));
-}
-
 train::Method method_of(const TrainArguments& a) {
   if (a.method == "set") return train::Set{};
   if (a.method == "rigl") return train::RigL{};
   if (a.method == "sampled") return train::Sampled{.factor = a.factor};
   if (a.method == "prune") return train::Prune{};
-  if (a.method == "top-k") return train::TopK{.search = search_of(a.search), .factor = a.factor};
+  if (a.method == "top-k")
+    return train::TopK{.search = train::parse_search(a.search, "--search"), .factor = a.factor};
   return train::Static{};
-}
-
-train::DensityCurve curve_of(const std::string& name) {
-  for (const auto curve :
-       {train::DensityCurve::Linear, train::DensityCurve::Cubic, train::DensityCurve::Exponential})
-    if (name == to_string(curve)) return curve;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("--density-schedule is {}; it is linear, cubic or exponential", name));
 }
 
 train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& data) {
@@ -72,10 +58,11 @@ train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& da
   options.seed = std::uint64_t(a.seed);
   if (a.optimiser == "adam") options.optimiser = {.rule = train::Adam{}};
   if (a.method != "dense" && !a.density_schedule.empty())
-    options.density = {.first = a.first_density,
-                       .last = a.density,
-                       .end = std::max<std::int64_t>(a.epochs * batches / 2, 1),
-                       .curve = curve_of(a.density_schedule)};
+    options.density = {
+        .first = a.first_density,
+        .last = a.density,
+        .end = std::max<std::int64_t>(a.epochs * batches / 2, 1),
+        .curve = train::parse_density_curve(a.density_schedule, "--density-schedule")};
   return options;
 }
 
@@ -105,8 +92,7 @@ std::string epoch_line(const train::TrainReport& report, std::optional<double> d
   const train::RewireFigures& last = report.rewires.back();
   return fmt::format(
       "epoch {:>3}  loss {:.4f}  train {:6.2f} %  test {:6.2f} %  {:7.1f} s  rewires {:>3}  "
-      "ever "
-      "active {:5.1f} %{}\n",
+      "ever active {:5.1f} %{}\n",
       e.epoch, e.loss, 100 * e.accuracy, 100 * e.test_accuracy, e.seconds,
       report.rewires.size() - 1, 100 * last.ever_active,
       density ? fmt::format("  density {:5.1f} %", 100 * *density) : "");
@@ -274,7 +260,14 @@ std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) 
                    {"machine", a.machine},
                    {"data_type", tessera::to_string(a.data_type)},
                    {"optimiser", a.optimiser},
+                   {"learning_rate", a.learning_rate},
+                   {"epochs", a.epochs},
                    {"min_per_neuron", a.min_per_neuron},
+                   {"constant_fan_in", a.constant_fan_in},
+                   {"every", a.every},
+                   {"fraction", a.fraction},
+                   {"factor", a.factor},
+                   {"search", a.search},
                    {"dead_neurons", outcome.dead_neurons},
                    {"notes", outcome.notes},
                    {"sparse", json::parse_own(to_json(outcome.sparse))}});

@@ -17,7 +17,7 @@ T one_of(const Json& value, std::initializer_list<std::pair<Json, T>> legal,
   for (const auto& [spelling, meaning] : legal)
     if (value == spelling) return meaning;
   throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is {}; it must be {}", place, value.dump(), legal_text));
+              fmt::format("{} is {}; it must be {}", place, json::shown(value), legal_text));
 }
 
 }  // namespace

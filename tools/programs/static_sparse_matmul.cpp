@@ -27,6 +27,10 @@ constexpr Translation kNames[] = {
     {"--output-sparsity-matrix-file", "--write-mask"},
     {"--available-memory-proportion", "--matmul-options", "{\"availableMemoryProportion\": ", "}"}};
 
+// The beginnings of words that give a pattern or its density.
+constexpr std::string_view kPatterns[] = {
+    "--spars", "--dens", "--mask-file", "--matrix", "--pattern", "--config", "@"};
+
 std::vector<std::string> as_run(int argc, char** argv) {
   std::vector<std::string> words{argv[0], "--static", "--single-phase=fwd"};
   const Translation* valued = nullptr;  // the name whose value is the next word
@@ -44,7 +48,7 @@ std::vector<std::string> as_run(int argc, char** argv) {
                word.substr(equals + 1) + std::string(found->after);
       if (word == "--report-plan") valued = nullptr;
     }
-    has_pattern |= word.starts_with("--spars") || word.starts_with("--mask-file");
+    has_pattern |= std::ranges::any_of(kPatterns, [&](auto one) { return word.starts_with(one); });
     words.push_back(word);
   }
   if (!has_pattern) words.emplace_back("--density=0.1");  // PopLibs' default

@@ -335,7 +335,13 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
     a.density = double(a.pattern.n) / double(a.pattern.m);
   }
   if (a.buckets.empty()) require_weights(app, a);
-  a.names_machine = app.count("--machine") + app.count("--tiles-per-ipu") > 0;
+  a.names_machine =
+      app.count("--machine") + app.count("--device-type") + app.count("--tiles-per-ipu") > 0;
+  if (a.is_block_mask && gives_density(app))
+    throw CLI::ValidationError("--mask-file", "has the pattern of the operand; omit its density");
+  if (app.count("--do-dense-sparse") > 0 && !a.is_block_mask && a.mask_out.empty())
+    throw CLI::ValidationError(
+        "--do-dense-sparse", "is about the mask of --mask-file or --write-mask; give one of them");
   if (a.chooses_block && !(a.input.empty() && a.output_gradient.empty()))
     throw CLI::ValidationError("--block-size",
                                "is auto, which needs --batch-size; give the block with --input "

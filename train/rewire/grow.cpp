@@ -250,6 +250,13 @@ const char* to_string(Search search) {
   return "";
 }
 
+Search parse_search(std::string_view name, std::string_view what) {
+  for (const Search search : {Search::Exact, Search::Shortlist, Search::Sampled})
+    if (name == to_string(search)) return search;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{} is \"{}\"; it is exact, shortlist or sampled", what, name));
+}
+
 std::int64_t free_places(const Csr<float>& taken) {
   return taken.block_rows() * taken.block_cols() - taken.blocks();
 }

@@ -29,6 +29,9 @@ enum class Search {
 // Returns "exact", "shortlist" or "sampled".
 const char* to_string(Search search);
 
+// Returns the search of this name. Throws Error{InvalidArgument}, whose message calls it `what`.
+Search parse_search(std::string_view name, std::string_view what = "search");
+
 // The operands of a weight gradient dQ * transpose(S) of one batch: q_grad is [rows][z] and s is
 // [cols][z] for weights of [rows][cols]. Rows that are left out of the last block count as 0.
 using GradientBatch = host::GradientOperands;
@@ -63,10 +66,11 @@ std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
 
 // Returns the places of largest gradient of a shortlist: a search on a sample of the batch's
 // columns finds `candidates` places, or k if that is more, and their gradients are then computed
-// from all columns. A column is in the sample with a probability in proportion to |dQ column| * |S
-// column|, one in eight on average, and is multiplied by the inverse of it, so the gradient of the
-// sample is right on average. Errors are those of largest_gradients. O(rows * cols * z / 8 +
-// candidates * z * block area + (rows + cols) * z).
+// from all columns. Columns are drawn with probabilities in proportion to |dQ column| * |S column|,
+// at most 1, one in eight on average (one in all, if there are fewer than eight), and again while
+// there is none, so that a sample has at least one column. Each is multiplied by the inverse of its
+// probability, so the gradient of the sample is right on average. Errors are those of
+// largest_gradients. O(rows * cols * z / 8 + candidates * z * block area + (rows + cols) * z).
 std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
                                                    std::span<const GradientBatch> batches,
                                                    std::int64_t k, std::int64_t candidates,

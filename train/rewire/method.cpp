@@ -72,15 +72,16 @@ PatternChange replace_smallest(const RewireRequest& request, Exclude exclude, Gr
   return net_change(dropped, grow(pattern_without(weights, dropped), k));
 }
 
-// Does the same row by row, with grow_rows(taken, per row).
+// Does the same row by row for this share of each row's blocks, with grow_rows(taken, per row).
 template <class Grow>
-PatternChange replace_in_rows(const RewireRequest& request, Exclude exclude, Grow&& grow_rows) {
+PatternChange replace_in_rows(const RewireRequest& request, double fraction, Exclude exclude,
+                              Grow&& grow_rows) {
   const Csr<float>& weights = request.weights;
   std::vector<std::int64_t> drops, grows = even_rows(blocks_after(request), weights.block_rows());
   for (std::size_t row = 0; row < grows.size(); ++row) {
     const std::int64_t stored = weights.row_begin[row + 1] - weights.row_begin[row];
     const std::int64_t after = grows[row], free = weights.block_cols() - stored;
-    std::int64_t moved = blocks_to_drop(request.fraction, std::min(stored, after));
+    std::int64_t moved = blocks_to_drop(fraction, std::min(stored, after));
     if (exclude == Exclude::Original)
       moved = std::min(moved, free - std::max<std::int64_t>(after - stored, 0));
     drops.push_back(moved + std::max<std::int64_t>(stored - after, 0));
@@ -100,7 +101,7 @@ PatternChange drop_surplus(const RewireRequest& request, const char* method) {
                             "adds none; choose set, rigl, sampled or top-k",
                             request.name, blocks_after(request), request.weights.blocks(), method));
   if (request.constant_fan_in)
-    return replace_in_rows(request, Exclude::Kept,
+    return replace_in_rows(request, 0, Exclude::Kept,
                            [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
                              return random_of_rows(taken, per_row, request.seed, request.name);
                            });
@@ -122,7 +123,7 @@ PatternChange change_of(const Prune&, const RewireRequest& request) {
 
 PatternChange change_of(const Set& method, const RewireRequest& request) {
   if (request.constant_fan_in)
-    return replace_in_rows(request, method.exclude,
+    return replace_in_rows(request, request.fraction, method.exclude,
                            [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
                              return random_of_rows(taken, per_row, request.seed, request.name);
                            });
@@ -133,7 +134,7 @@ PatternChange change_of(const Set& method, const RewireRequest& request) {
 
 PatternChange change_of(const RigL& method, const RewireRequest& request) {
   if (request.constant_fan_in)
-    return replace_in_rows(request, method.exclude,
+    return replace_in_rows(request, request.fraction, method.exclude,
                            [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
                              return largest_of_rows(taken, request.batches, per_row, method.pool,
                                                     request.executor, request.name);

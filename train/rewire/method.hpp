@@ -86,7 +86,8 @@ struct Sampled {
 };
 
 // Magnitude pruning: drops the smallest blocks down to the number that a schedule of densities
-// asks for, and adds none. Rewires after the optimiser's step.
+// asks for, and adds none, but for rows that have too few for a constant fan-in. Rewires after the
+// optimiser's step.
 struct Prune {
   friend bool operator==(const Prune&, const Prune&) = default;
 };

@@ -59,6 +59,17 @@ std::vector<std::int32_t> free_columns(const Csr<float>& taken, std::int32_t row
   return free;
 }
 
+// Returns the lowest free places of each row.
+std::vector<BlockAt> first_of_rows(const Csr<float>& taken, std::span<const std::int64_t> per_row) {
+  std::vector<BlockAt> places;
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row) {
+    const std::vector<std::int32_t> free = free_columns(taken, row);
+    for (std::int64_t i = 0; i < per_row[std::size_t(row)]; ++i)
+      places.push_back({row, free[std::size_t(i)]});
+  }
+  return places;
+}
+
 // The places of largest gradient of some rows of blocks, whose gradients a panel has.
 class RowSearch {
  public:
@@ -163,6 +174,8 @@ std::vector<BlockAt> largest_of_rows(const Csr<float>& taken,
                                      Executor& executor, std::string_view name) {
   check_growth(taken, per_row, name);
   internal::check_batches(taken, batches, name);
+  // All scores are 0 then, and of equal ones the lower place is taken.
+  if (batches.empty()) return first_of_rows(taken, per_row);
   constexpr std::int64_t kElements = std::int64_t{1} << 18;  // of a panel of 1 MiB
   const std::int64_t height = taken.block.rows;
   const std::int64_t rows =

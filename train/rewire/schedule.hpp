@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace tessera::train {
 
@@ -44,6 +45,9 @@ enum class DensityCurve {
 
 // Returns "linear", "cubic" or "exponential".
 const char* to_string(DensityCurve curve);
+
+// Returns the curve of this name. Throws Error{InvalidArgument}, whose message calls it `what`.
+DensityCurve parse_density_curve(std::string_view name, std::string_view what = "curve");
 
 // A density that changes during a run: the steps at which a pattern is rewired take it from `first`
 // to `last`, downwards or upwards.

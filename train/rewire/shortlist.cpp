@@ -37,14 +37,22 @@ struct Drawn {
   float times = 1;
 };
 
+// Draws columns until there is one, one in eight and at least one on average. `times` is the
+// inverse of the probability with which a column is among those drawn.
 std::vector<Drawn> draw_columns(const std::vector<double>& weights, Random& random) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  const double scale = kShare * double(weights.size()) / sum;
-  std::vector<Drawn> drawn;
-  for (std::size_t z = 0; z < weights.size(); ++z) {
-    const double probability = std::min(1.0, scale * weights[z]);
-    if (random.unit() < probability) drawn.push_back({std::int64_t(z), float(1 / probability)});
+  const double scale = std::max(kShare * double(weights.size()), 1.0) / sum;
+  std::vector<double> probabilities;
+  double none = 1;  // the probability that no column is drawn
+  for (const double weight : weights) {
+    probabilities.push_back(std::min(1.0, scale * weight));  // 1 if it is not a number
+    none *= 1 - probabilities.back();
   }
+  std::vector<Drawn> drawn;
+  while (drawn.empty() && !weights.empty())
+    for (std::size_t z = 0; z < weights.size(); ++z)
+      if (random.unit() < probabilities[z])
+        drawn.push_back({std::int64_t(z), float((1 - none) / probabilities[z])});
   return drawn;
 }
 

@@ -208,7 +208,7 @@ class SparseLinear(Passes, nn.Module):
 
         slots: dict[str, Any] = dict(optimiser.state.get(self.values, {})) if optimiser else {}
         for name, slot in slots.items():
-            if isinstance(slot, Tensor) and slot.dim() == 1 and slot.numel() == count and count:
+            if isinstance(slot, Tensor) and slot.dim() == 1 and slot.numel() == count:
                 optimiser.state[self.values][name] = patterns.carried(slot, origin, area)  # type: ignore[union-attr]
         new = torch.from_numpy(np.flatnonzero(origin < 0))
         for name, numbers in zip(rule.slots if rule else (), first):

@@ -112,6 +112,8 @@ def carried(slot: Tensor, origin: NDArray[np.int64], area: int) -> Tensor:
     if slot.dtype == torch.float32:
         return torch.from_numpy(_core._carried(origin, slot, slot.numel(), area))
     blocks = torch.from_numpy(origin)
+    if not slot.numel():
+        return slot.new_zeros(blocks.numel() * area)
     moved = slot.reshape(-1, area)[blocks.clamp(min=0)]
     return torch.where(blocks[:, None] < 0, torch.zeros((), dtype=slot.dtype), moved).reshape(-1)
 

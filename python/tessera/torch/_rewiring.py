@@ -230,7 +230,10 @@ class Rewiring:
             recent = self.history[-len(self.layers) :]
             ever = statistics.fmean(change.ever_active for change in recent)
             self._bar.set_postfix(moved=sum(change.moved for change in recent), ever_active=f"{ever:.1%}")
-        if self.steps >= self.schedule[2]:
+        self._close_bar_at_end()
+
+    def _close_bar_at_end(self) -> None:
+        if self._bar is not None and self.steps >= self.schedule[2]:
             self._bar.close()
             self._bar = None
 
@@ -301,6 +304,10 @@ class Rewiring:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue at the number of steps of state_dict()."""
         self.steps = whole_number("steps", state["steps"])
+        if self._bar is not None:
+            self._bar.update(min(self.steps, self.schedule[2]) - self._bar.n)
+            self._bar.refresh()
+            self._close_bar_at_end()
         self._watch()
 
     def __getstate__(self) -> dict[str, Any]:
