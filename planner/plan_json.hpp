@@ -26,11 +26,11 @@ struct PlannedLayer {
   friend bool operator==(const PlannedLayer&, const PlannedLayer&) = default;
 };
 
-// Returns {"schema_version": kPlanSchemaVersion, "problem": .., "machine": .., "options": .., "plan": ..} with every
-// field by its name and the cost by pass and term. All numbers read back as the same numbers. The
-// machine is written in full, the options with the keys of option text. Throws
-// Error{InvalidArgument} if a string in it is not UTF-8. Allocates. Any number of threads may call
-// it.
+// Returns {"schema_version": kPlanSchemaVersion, "problem": .., "machine": .., "options": ..,
+// "plan": ..} with every field by its name and the cost by pass and term. All numbers read back as
+// the same numbers. The machine is written in full, the options with the keys of option text.
+// Throws Error{InvalidArgument} if a string in it is not UTF-8. Allocates. Any number of threads
+// may call it.
 std::string plan_to_json(const PlannedLayer& layer);
 
 // Reads the text of plan_to_json() back: plan_from_json(plan_to_json(layer), ..) == layer. `where`
