@@ -149,6 +149,7 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine,
 // Returns the tightest need, the limit of every method and every relaxation, one line each.
 std::string to_text(const NoFit& no_fit);
 
+// Writes to_text().
 std::ostream& operator<<(std::ostream& out, const NoFit& no_fit);
 
 // The plan of a request or of its cheapest relaxation.

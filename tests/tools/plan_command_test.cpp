@@ -22,7 +22,7 @@ Outcome tessera_plan(std::vector<std::string> arguments, const std::string& out_
   return run(arguments, out_path);
 }
 
-std::vector<std::string> small(std::vector<std::string> more = {}) {
+std::vector<std::string> small_plan(std::vector<std::string> more = {}) {
   std::vector<std::string> all{"--input-size=48", "--output-size=32", "--density=0.25",
                                "--batch-size=8", "--tiles-per-ipu=8"};
   all.insert(all.end(), more.begin(), more.end());
@@ -48,7 +48,7 @@ void expect_error(const std::vector<std::string>& arguments, int exit, const std
 }
 
 TEST(TesseraPlan, PrintsThePlanOfTheLibrary) {
-  const Outcome outcome = tessera_plan(small());
+  const Outcome outcome = tessera_plan(small_plan());
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   EXPECT_THAT(outcome.out,
@@ -59,15 +59,15 @@ TEST(TesseraPlan, PrintsThePlanOfTheLibrary) {
 
 // PopSparse's cost model leaves out costs that the dense plan has.
 TEST(TesseraPlan, ComparesWithDenseUnlessThePlanIsInAnotherCostModel) {
-  EXPECT_THAT(tessera_plan(small({R"(--plan-constraints={"useDense": false})"})).out,
+  EXPECT_THAT(tessera_plan(small_plan({R"(--plan-constraints={"useDense": false})"})).out,
               HasSubstr("dense ("));
-  EXPECT_THAT(tessera_plan(small({R"(--plan-constraints={"useDense": true})"})).out,
+  EXPECT_THAT(tessera_plan(small_plan({R"(--plan-constraints={"useDense": true})"})).out,
               HasSubstr("R dense, float sums, Fwd "));
-  EXPECT_THAT(tessera_plan(small({"--cost-model=popsparse"})).out, Not(HasSubstr("verdict")));
+  EXPECT_THAT(tessera_plan(small_plan({"--cost-model=popsparse"})).out, Not(HasSubstr("verdict")));
 }
 
 TEST(TesseraPlan, SaysUpToWhichDensityItPaysAndWhatWouldWin) {
-  const Outcome outcome = tessera_plan(small({"--json"}));
+  const Outcome outcome = tessera_plan(small_plan({"--json"}));
   const auto verdict = nlohmann::json::parse(outcome.out)["verdict"];
   EXPECT_EQ(verdict["how"], "modelled");
   const double up_to = verdict["pays_up_to_density"];
@@ -102,13 +102,13 @@ TEST(TesseraPlan, ExplainsWithThePlanOfTheDenseBaseline) {
   const planner::PlannedLayer layer = small_layer();
   const std::string dense = to_string(planner::plan_dense_or_throw(layer.problem, layer.machine));
   const std::string sparse = R"(--plan-constraints={"useDense": false})";
-  EXPECT_THAT(tessera_plan(small({"--explain", sparse})).out,
+  EXPECT_THAT(tessera_plan(small_plan({"--explain", sparse})).out,
               HasSubstr(dense.substr(0, dense.find("Fwd"))));
-  EXPECT_THAT(tessera_plan(small({sparse})).out, Not(HasSubstr("\ndense  ")));
+  EXPECT_THAT(tessera_plan(small_plan({sparse})).out, Not(HasSubstr("\ndense  ")));
 }
 
 TEST(TesseraPlan, PrintsJsonThatIsThatPlan) {
-  const Outcome outcome = tessera_plan(small({"--json"}));
+  const Outcome outcome = tessera_plan(small_plan({"--json"}));
   EXPECT_EQ(planner::plan_from_json(report::without_notes(outcome.out), "stdout"), small_layer());
 }
 
@@ -157,30 +157,30 @@ TEST(TesseraPlan, TakesTheLayersKeysOutOfPopSparsesOptions) {
   EXPECT_FALSE(texts.problem.grad_a);
   EXPECT_TRUE(texts.problem.grad_w);
   EXPECT_EQ(texts.problem.partials_type, DataType::Float);
-  expect_error(small({R"(--matmul-options={"doGradAPass": 1})"}), 2,
+  expect_error(small_plan({R"(--matmul-options={"doGradAPass": 1})"}), 2,
                "--matmul-options: doGradAPass is 1; it must be true or false");
-  expect_error(small({R"(--matmul-options={"partialsType": "int"})"}), 2,
+  expect_error(small_plan({R"(--matmul-options={"partialsType": "int"})"}), 2,
                "partialsType is \"int\"; it must be float or half");
-  expect_error(small({"--matmul-options=[1]"}), 2, "--matmul-options");
-  expect_error(small({"--matmul-options={"}), 2, "--matmul-options: not JSON");
+  expect_error(small_plan({"--matmul-options=[1]"}), 2, "--matmul-options");
+  expect_error(small_plan({"--matmul-options={"}), 2, "--matmul-options: not JSON");
 }
 
 TEST(TesseraPlan, LoadsAPlanAndPrintsItAgain) {
   const TemporaryFolder folder;
   const std::string file = folder / "plan.json";
-  const Outcome written = tessera_plan(small({"--json", "--output=" + file}));
+  const Outcome written = tessera_plan(small_plan({"--json", "--output=" + file}));
   EXPECT_EQ(written.exit, 0) << written.err;
   EXPECT_EQ(written.out, "");
-  EXPECT_EQ(tessera_plan({"--plan=" + file}).out, tessera_plan(small()).out);
+  EXPECT_EQ(tessera_plan({"--plan=" + file}).out, tessera_plan(small_plan()).out);
   EXPECT_EQ(tessera_plan({"--plan=" + file, "--json"}).out, read_file(file));
-  EXPECT_EQ(tessera_plan(small({"--plan=" + file})).exit, 0) << "the layer it was made for";
+  EXPECT_EQ(tessera_plan(small_plan({"--plan=" + file})).exit, 0) << "the layer it was made for";
 }
 
 TEST(TesseraPlan, RefusesAPlanOfAnotherLayerOrMachine) {
   const TemporaryFolder folder;
   const std::string file = folder.write("plan.json", planner::plan_to_json(small_layer()));
   const std::string plan = "--plan=" + file;
-  expect_error(small({plan, "--single-phase=fwd"}), 2,
+  expect_error(small_plan({plan, "--single-phase=fwd"}), 2,
                "the plan is for another problem: problem/grad_a is true there and false here");
   expect_error({plan, "--input-size=48", "--output-size=32", "--density=0.2", "--batch-size=8"}, 2,
                "problem/density is 0.25 there and 0.2 here");
@@ -217,33 +217,33 @@ TEST(TesseraPlan, GivesThePatternOfAMatrixToThePlanner) {
 TEST(TesseraPlan, AnswersTheSameThroughACacheAndFillsIt) {
   const TemporaryFolder folder;
   const std::string cache = "--plan-cache=" + folder / "cache";
-  const Outcome plain = tessera_plan(small());
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(tessera_plan(small({cache})).out, plain.out);
+  const Outcome plain = tessera_plan(small_plan());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(tessera_plan(small_plan({cache})).out, plain.out);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path() / "cache"), {}), 1);
-  expect_error(small({"--plan-cache=" + folder.write("file", "")}), 2, "file is no folder");
+  expect_error(small_plan({"--plan-cache=" + folder.write("file", "")}), 2, "file is no folder");
 }
 
 TEST(TesseraPlan, UsageErrorsNameTheOptionTheValueAndTheRange) {
   expect_error({}, 2, "--matrix");
   expect_error({"--input-size=48", "--output-size=32"}, 2, "--density");
   expect_error({"--input-size=48", "--output-size=32", "--density=1.5"}, 2, "--density");
-  expect_error(small({"--tiles-per-ipu=0"}), 2, "--tiles-per-ipu");
-  expect_error(small({"--cost-model=mine"}), 2, "--cost-model");
-  expect_error(small({"--on-no-fit=pray"}), 2, "--on-no-fit");
-  expect_error(small({"--on-no-fit=fail", "--plan=x.json"}), 2, "--on-no-fit");
-  expect_error(small({"--block-rows=4097"}), 2,
+  expect_error(small_plan({"--tiles-per-ipu=0"}), 2, "--tiles-per-ipu");
+  expect_error(small_plan({"--cost-model=mine"}), 2, "--cost-model");
+  expect_error(small_plan({"--on-no-fit=pray"}), 2, "--on-no-fit");
+  expect_error(small_plan({"--on-no-fit=fail", "--plan=x.json"}), 2, "--on-no-fit");
+  expect_error(small_plan({"--block-rows=4097"}), 2,
                "--block-rows: the value is 4097; it must be a whole number in 1..4096");
-  expect_error(small({"--block-rows=4", "--block-size=4"}), 2, "--block-size");
-  expect_error(small({"--table=x.tsv"}), 2, "--table");
-  expect_error(small({"--partials-type=half", "--cost-model=popsparse"}), 2,
+  expect_error(small_plan({"--block-rows=4", "--block-size=4"}), 2, "--block-size");
+  expect_error(small_plan({"--table=x.tsv"}), 2, "--table");
+  expect_error(small_plan({"--partials-type=half", "--cost-model=popsparse"}), 2,
                "element-wise sparsity has float partials only in PopLibs");
-  expect_error(small({"--matmul-options={\"sharedBucket\": true}"}), 2,
+  expect_error(small_plan({"--matmul-options={\"sharedBucket\": true}"}), 2,
                "--matmul-options: sharedBucket is not known; the keys are availableMemory");
-  expect_error(small({"--matmul-options={\"searchLimit\": \"all\"}"}), 2,
+  expect_error(small_plan({"--matmul-options={\"searchLimit\": \"all\"}"}), 2,
                "searchLimit is \"all\"; it must be a whole number in 1..2^62");
-  expect_error(small({"--plan-constraints={\"partition\": {\"x\": 9}}"}), 2,
+  expect_error(small_plan({"--plan-constraints={\"partition\": {\"x\": 9}}"}), 2,
                "planConstraints.partition.x is 9; it must be in 1..8");
-  expect_error(small({"--groups=9"}), 2, "groups is 9; it must be in 1..8");
+  expect_error(small_plan({"--groups=9"}), 2, "groups is 9; it must be in 1..8");
   EXPECT_EQ(run({TESSERA_TOOL}).exit, 2);
   EXPECT_EQ(run({TESSERA_TOOL, "plam"}).exit, 2);
 }
@@ -259,17 +259,17 @@ TEST(TesseraPlan, HelpNamesTheCommandAndItsOptions) {
 }
 
 TEST(TesseraPlan, ResultsThatCannotBeWrittenAreAnError) {
-  EXPECT_EQ(tessera_plan(small(), "/dev/full").exit, 6);
-  expect_error(small({"--output=/dev/full"}), 6,
+  EXPECT_EQ(tessera_plan(small_plan(), "/dev/full").exit, 6);
+  expect_error(small_plan({"--output=/dev/full"}), 6,
                "/dev/full: cannot be written: No space left on device");
-  expect_error(small({"--output=/nowhere/plan.txt"}), 2, "/nowhere/plan.txt");
+  expect_error(small_plan({"--output=/nowhere/plan.txt"}), 2, "/nowhere/plan.txt");
 }
 
 TEST(TesseraPlan, RunsInSparseFcLayerForPatternsThatFit) {
   const TemporaryFolder folder;
   const std::string file = folder.write("plan.json", planner::plan_to_json(small_layer()));
   const auto fc_layer = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> all = small(more);
+    std::vector<std::string> all = small_plan(more);
     all.insert(all.begin(), TESSERA_SPARSE_FC_LAYER);
     return run(all);
   };
