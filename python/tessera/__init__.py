@@ -8,6 +8,7 @@
 `help(ts.Layer)` describes the layer. `tessera.torch` has modules for PyTorch.
 """
 
+from tessera import _core  # before all others: it refuses subinterpreters, in which NumPy of Python 3.13 aborts
 from tessera import train
 from tessera._core import (
     BadInput,
