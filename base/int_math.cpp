@@ -7,24 +7,11 @@
 #include "tessera/base/error.hpp"
 
 namespace tessera {
-namespace {
-
-[[noreturn]] void throw_too_large(std::int64_t a, char op, std::int64_t b, std::string_view what) {
-  throw Error(ErrorCode::LimitExceeded,
-              fmt::format("{}: {} {} {} does not fit in 64 bits", what, a, op, b));
-}
-
-}  // namespace
-
 std::int64_t checked_mul(std::int64_t a, std::int64_t b, std::string_view what) {
   std::int64_t result = 0;
-  if (__builtin_mul_overflow(a, b, &result)) throw_too_large(a, '*', b, what);
-  return result;
-}
-
-std::int64_t checked_add(std::int64_t a, std::int64_t b, std::string_view what) {
-  std::int64_t result = 0;
-  if (__builtin_add_overflow(a, b, &result)) throw_too_large(a, '+', b, what);
+  if (__builtin_mul_overflow(a, b, &result))
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("{}: {} * {} does not fit in 64 bits", what, a, b));
   return result;
 }
 

@@ -12,10 +12,8 @@ constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d +
 // Example: round_up(7, 3) == 9.
 constexpr std::int64_t round_up(std::int64_t n, std::int64_t d) { return ceil_div(n, d) * d; }
 
-// Return a * b and a + b. Throw Error{LimitExceeded}, which names `what`, if the result does not
-// fit in 64 bits.
+// Returns a * b. Throws Error{LimitExceeded}, which names `what`, if it does not fit in 64 bits.
 std::int64_t checked_mul(std::int64_t a, std::int64_t b, std::string_view what);
-std::int64_t checked_add(std::int64_t a, std::int64_t b, std::string_view what);
 
 // Returns `value` as a 32-bit index, 0 .. 2^31 - 1. Throws Error{LimitExceeded}, which names
 // `what`, the value and the limits, if it is outside that range.

@@ -12,6 +12,7 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/float_peak.hpp"
+#include "tessera/host/internal/rate_figures.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/host/rates.hpp"
 #include "tessera/sparse/random.hpp"
@@ -137,10 +138,7 @@ namespace {
 // Calls use(name, figure) for every figure of which more is better.
 template <class Rates, class Use>
 void each_rate(Rates& rates, const Use& use) {
-  use("the peak", rates.peak_flops);
-  use("reads of L1", rates.l1_bytes_per_second);
-  use("reads of L2", rates.l2_bytes_per_second);
-  use("reads of memory", rates.memory_bytes_per_second);
+  internal::each_speed(rates, use);
   for (auto& k : rates.kernels)
     use(fmt::format("{}, {}, {}x{} blocks, batch {}", to_string(k.pass), tessera::to_string(k.type),
                     k.block, k.block, k.z),
@@ -148,14 +146,6 @@ void each_rate(Rates& rates, const Use& use) {
   for (auto& d : rates.dense)
     use(fmt::format("{}, {}, dense, batch {}", to_string(d.pass), tessera::to_string(d.type), d.z),
         d.flops);
-}
-
-// Calls use(figure) for every figure of which less is better.
-template <class Rates, class Use>
-void each_seconds(Rates& rates, const Use& use) {
-  use(rates.copy_seconds);
-  use(rates.float_result_seconds);
-  use(rates.half_result_seconds);
 }
 
 // The best and the second best figure of a rate so far.
@@ -186,7 +176,7 @@ RoundsOfRates measure_rounds(const std::function<HostRates()>& measure, int most
       one.first = std::max(figure, one.first);
     });
     at = 0;
-    each_seconds(rates, [&](double seconds) {
+    internal::each_duration(rates, [&](const char*, double seconds) {
       if (at == least.size()) least.push_back(seconds);
       least[at] = std::min(least[at], seconds);
       ++at;
@@ -197,7 +187,7 @@ RoundsOfRates measure_rounds(const std::function<HostRates()>& measure, int most
   std::size_t at = 0;
   each_rate(rates, [&](const std::string&, double& figure) { figure = best[at++].first; });
   at = 0;
-  each_seconds(rates, [&](double& seconds) { seconds = least[at++]; });
+  internal::each_duration(rates, [&](const char*, double& seconds) { seconds = least[at++]; });
   if (unsettled == best.cend()) return {std::move(rates), ""};
   return {std::move(rates),
           fmt::format("the rate of {} did not settle in {} rounds: the best are {:.3g} and {:.3g} "

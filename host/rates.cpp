@@ -14,6 +14,7 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/internal/default_rates.hpp"
 #include "tessera/host/internal/dense_library.hpp"
+#include "tessera/host/internal/rate_figures.hpp"
 #include "tessera/json/reader.hpp"
 
 namespace tessera::host {
@@ -37,16 +38,10 @@ double interpolate(std::vector<Point> points, double at) {
   return low.value * std::pow(high.value / low.value, share);
 }
 
-// The scalar fields of the rates, each with its key in the file.
-template <class Rates, class Visit>
-void each_figure(Rates& rates, const Visit& visit) {
-  visit("peak_flops", rates.peak_flops);
-  visit("l1_bytes_per_second", rates.l1_bytes_per_second);
-  visit("l2_bytes_per_second", rates.l2_bytes_per_second);
-  visit("memory_bytes_per_second", rates.memory_bytes_per_second);
-  visit("copy_seconds", rates.copy_seconds);
-  visit("float_result_seconds", rates.float_result_seconds);
-  visit("half_result_seconds", rates.half_result_seconds);
+template <class Rates, class Use>
+void each_figure(Rates& rates, const Use& use) {
+  internal::each_speed(rates, use);
+  internal::each_duration(rates, use);
 }
 
 constexpr json::Above kPositive{0};

@@ -57,18 +57,12 @@ TEST(CheckedMaths, GivesTheResultUpToTheEdge) {
   EXPECT_EQ(checked_mul(kMax, 1, "n"), kMax);
   EXPECT_EQ(checked_mul(kMin, 1, "n"), kMin);
   EXPECT_EQ(checked_mul(std::int64_t{1} << 31, std::int64_t{1} << 31, "n"), std::int64_t{1} << 62);
-  EXPECT_EQ(checked_add(kMax, 0, "n"), kMax);
-  EXPECT_EQ(checked_add(kMax - 1, 1, "n"), kMax);
-  EXPECT_EQ(checked_add(kMin + 1, -1, "n"), kMin);
 }
 
 TEST(CheckedMaths, RefusesOneBeyondTheEdgeAndNamesIt) {
   EXPECT_EQ(limit_message([] { checked_mul(4611686018427387904, 2, "bucket bytes"); }),
             "bucket bytes: 4611686018427387904 * 2 does not fit in 64 bits");
-  EXPECT_EQ(limit_message([] { checked_add(kMax, 1, "cycles"); }),
-            "cycles: 9223372036854775807 + 1 does not fit in 64 bits");
   limit_message([] { checked_mul(kMin, -1, "n"); });
-  limit_message([] { checked_add(kMin, -1, "n"); });
 }
 
 TEST(CheckedMaths, TakesExactlyTheNonNegative32BitNumbers) {
