@@ -8,7 +8,6 @@
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/executor.hpp"
-#include "tessera/io/archive.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -55,10 +54,5 @@ SavedBuckets saved(const Buckets& buckets);
 // than the matrix, and if the statistics contradict them. O(blocks log(blocks of a row)).
 Buckets restored(const TileGrid& grid, const SavedBuckets& saved, const sparse::Csr<float>& matrix,
                  Executor& executor);
-
-// Describes weights for a file; docs/bucket-format.md names the fields and lists. Throws the errors
-// of the archive. Words, patterns and lengths of lists are not looked at: restored() and
-// sparse::check do that.
-void describe(io::Archive& archive, SavedWeights& weights);
 
 }  // namespace tessera::partitioner

@@ -22,9 +22,8 @@ TEST(HostLibrary, ComesWithoutPlannerEngineAndReports) {
   for (const char* needed : {"tessera_base", "tessera_sparse", "tessera_codelets",
                              "tessera_partitioner", "tessera_verify"})
     EXPECT_TRUE(host.contains(needed)) << needed;
-  for (const char* refused :
-       {"tessera_solver", "tessera_planner", "tessera_device", "tessera_runtime", "tessera_report",
-        "tessera_train"})  // io comes with the weights that the partitioner saves
+  for (const char* refused : {"tessera_solver", "tessera_planner", "tessera_device",
+                              "tessera_runtime", "tessera_report", "tessera_train", "tessera_io"})
     EXPECT_FALSE(host.contains(refused)) << "tessera_host links " << refused;
 }
 

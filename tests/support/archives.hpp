@@ -7,9 +7,12 @@
 
 #include "tessera/io/archive.hpp"
 #include "tessera/io/internal/archive_seal.hpp"
+#include "tessera/runtime/saved_weights.hpp"
 
 // States that are saved and read again, and files that are changed under a right checksum.
 namespace tessera::test {
+
+using runtime::describe;  // of encoded weights, whose type is another namespace's
 
 // Returns the file of a state that has a function describe(archive, state).
 template <class State>

@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/io/archive.hpp"
+#include "tessera/runtime/saved_weights.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -19,7 +20,7 @@ void describe(io::Archive& archive, NetworkBuckets& layers) {
     archive.flag("dense", is_dense);
     if (is_dense) return;
     if (!layer) layer.emplace();
-    partitioner::describe(archive, *layer);
+    runtime::describe(archive, *layer);
   });
 }
 

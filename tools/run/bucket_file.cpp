@@ -30,7 +30,7 @@ void describe(io::Archive& archive, SavedLayer& layer) {
   archive.text("plan", layer.plan);
   archive.text("source", layer.source);
   archive.whole("scale_exponent", layer.scale_exponent, {-kLargestExponent, kLargestExponent});
-  partitioner::describe(archive, layer.weights);
+  runtime::describe(archive, layer.weights);
 }
 
 // The layer as --matrix and the other options would describe it.
