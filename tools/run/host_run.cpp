@@ -211,7 +211,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, const study::Tar
   std::vector<sparse::Csr<float>> matrices;
   for (const auto& matrix : weights.matrices()) matrices.push_back(*matrix);
   const double start = seconds_now();
-  layer.set_weights(matrices);
+  layer.set_weights(sparse::checked(matrices));
   report.encode_seconds = seconds_now() - start;
   report.values = layer.values();
   for (const Pass pass : passes_of(report.problem))
