@@ -73,6 +73,9 @@ struct Report {
 std::string table_text(const Table& table);
 std::string table_csv(const Table& table);
 
+// Returns a row as a line of CSV. A cell without a value is empty.
+std::string csv_line(const std::vector<Cell>& row);
+
 // Returns the tables of a study as CSV, with an empty line between two of them.
 std::string to_csv(const Report& study);
 
