@@ -67,7 +67,7 @@ void add_collectives(const pod::PodPass& pass, const std::vector<pod::PlannedCol
 }  // namespace
 
 std::string to_csv(const pod::PodPlan& plan) {
-  Table table{.key = "steps", .title = {}, .note = {}, .columns = {}, .rows = {}};
+  Table table{.key = "steps"};
   for (const char* key :
        {"pass", "step", "operand", "axis", "runs", "seconds", "link_bytes", "cycles"})
     table.columns.push_back({.key = key, .title = key});

@@ -107,7 +107,7 @@ std::string csv_line(const std::vector<Cell>& row) {
     if (words != nullptr)
       line += report::csv_quoted(*words);
     else if (!std::holds_alternative<std::monostate>(row[i]))
-      line += cell_text(row[i], {.key = {}, .title = {}});
+      line += cell_text(row[i], {.key = {}});
   }
   return line + "\n";
 }

@@ -26,14 +26,12 @@ study::Report machines() {
   study::Table presets{
       .key = "presets",
       .title = "Machines",
-      .note = {},
       .columns = {{"machine", "machine", -1, 1, 8},
                   {"tiles", "tiles", -1, 1, 8},
                   {"tile_memory_bytes", "bytes of a tile", -1, 1, 18},
                   {"clock_hz", "GHz", 3, 1e-9, 12},
                   {"received_bytes_per_cycle", "received bytes a cycle", -1, 1, 28},
-                  {"word_bits", "word bits", -1, 1, 14}},
-      .rows = {}};
+                  {"word_bits", "word bits", -1, 1, 14}}};
   for (const std::string& name : device::machine_names()) {
     const device::Machine m = device::machine_preset(name);
     presets.rows.push_back({m.name, m.tiles, m.tile_memory.value, m.clock_hz,
@@ -42,7 +40,6 @@ study::Report machines() {
   const host::HostCpu cpu = host::read_host_cpu();
   study::Table host{.key = "this_computer",
                     .title = "This computer",
-                    .note = {},
                     .columns = {{"name", ""},
                                 {"cpu", ""},
                                 {"cores", ""},
@@ -51,12 +48,8 @@ study::Report machines() {
                                 {"l3_bytes", ""}},
                     .rows = {{device::kHostMachine, host::host_cpu_model(), cpu.cores,
                               cpu.l1_data.value, cpu.l2.value, cpu.l3.value}}};
-  return {.name = "machine list",
-          .title = "Machines",
-          .subtitle = {},
-          .facts = {},
-          .tables = {std::move(presets), std::move(host)},
-          .verdict = {}};
+  return {
+      .name = "machine list", .title = "Machines", .tables = {std::move(presets), std::move(host)}};
 }
 
 std::string list_text(const study::Report& machines) {
