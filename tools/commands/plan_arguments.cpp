@@ -110,7 +110,7 @@ Problem& ask_layer(PlanArguments a, study::PlanAnswer& asked) {
 }
 
 sparse::Csr<double> pattern_to_plan(const PlanArguments& a, BlockShape block) {
-  if (!a.matrix.empty()) return load_weights(a.matrix).matrix;
+  if (!a.matrix.empty()) return io::read_weights(a.matrix).matrix;
   constexpr std::uint64_t kSeed = 1;
   const auto drawn =
       sparse::draw_pattern(round_up(a.output_size, block.rows), round_up(a.input_size, block.cols),
