@@ -8,6 +8,7 @@
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/interrupt.hpp"
+#include "tessera/tools/options/layer_options.hpp"
 #include "tessera/tools/page/report_page.hpp"
 
 namespace tessera::tools {
