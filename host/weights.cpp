@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/layer/prepared_update.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/value_range.hpp"
 
@@ -35,12 +35,6 @@ bool is_cheaper_encoded(const sparse::Csr<float>& matrix, const sparse::PatternC
 void reserve(sparse::Csr<float>& matrix, std::int64_t blocks) {
   matrix.col.reserve(std::size_t(blocks));
   matrix.values.reserve(std::size_t(blocks * matrix.block.area()));
-}
-
-// Returns a number that no weights of this process had before.
-std::int64_t new_version() {
-  static std::atomic<std::int64_t> last = 0;
-  return ++last;
 }
 
 }  // namespace
@@ -118,7 +112,7 @@ void HostWeights::set(std::vector<sparse::Csr<float>> given) {
   given_ = std::move(given);
   sums_.forget();
   forms_ = forms;
-  version_ = new_version();
+  version_ = layer::new_number();
 }
 
 void HostWeights::encode(HostUpdate& update) const {
@@ -168,7 +162,7 @@ void HostWeights::commit(HostUpdate&& update) {
     throw Error(ErrorCode::InvalidArgument,
                 "this change was prepared for another layer, or the layer's weights have changed "
                 "since; call prepare_update of this layer again");
-  version_ = new_version();
+  version_ = layer::new_number();
   sums_.forget();
   if (update.edits) {
     visit(std::int64_t(update.group), [&](auto& one) { one.apply(*update.edits); });
@@ -203,7 +197,7 @@ void HostWeights::set_values(std::span<const float> values, std::int64_t group) 
 
 void HostWeights::change_values(const ChangePart& change, std::int64_t group) {
   check_group(group);
-  version_ = new_version();
+  version_ = layer::new_number();
   sparse::Csr<float>& weights = given_[std::size_t(group)];
   sums_.forget();
   visit(group, [&](auto& one) {

@@ -2,11 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstdint>
 #include <vector>
 
 namespace tessera::layer {
 
-// Returns the backend of a layer whose pattern may change.
+std::int64_t new_number() {
+  static std::atomic<std::int64_t> last = 0;
+  return ++last;
+}
+
+// Returns the backend of a layer whose pattern may change. The call has begun: no other thread
+// changes what is asked for here.
 Backend& Layer::changeable(const char* call) const {
   if (!facts().changes_pattern)
     throw Error(ErrorCode::InvalidArgument,
@@ -18,14 +26,14 @@ Backend& Layer::changeable(const char* call) const {
 
 std::optional<partitioner::Misfit> Layer::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights) {
+  const auto call = backend().caller.enter("set_weights");
   Backend& own = changeable("set_weights");
-  const auto call = own.caller.enter("set_weights");
   return own.set_weights({weights.begin(), weights.end()});
 }
 
 std::optional<partitioner::Misfit> Layer::set_weights(sparse::CheckedCsr<float> weights) {
+  const auto call = backend().caller.enter("set_weights");
   Backend& own = changeable("set_weights");
-  const auto call = own.caller.enter("set_weights");
   std::vector<sparse::CheckedCsr<float>> one;
   one.push_back(std::move(weights));
   return own.set_weights(std::move(one));
@@ -33,20 +41,20 @@ std::optional<partitioner::Misfit> Layer::set_weights(sparse::CheckedCsr<float> 
 
 std::optional<partitioner::Misfit> Layer::update_weights(const sparse::PatternChange& change,
                                                          std::int64_t group) {
+  const auto call = backend().caller.enter("update_weights");
   Backend& own = changeable("update_weights");
-  const auto call = own.caller.enter("update_weights");
   return own.update_weights(change, group);
 }
 
 PreparedUpdate Layer::prepare_update(const sparse::PatternChange& change, std::int64_t group) {
+  const auto call = backend().caller.enter("prepare_update");
   Backend& own = changeable("prepare_update");
-  const auto call = own.caller.enter("prepare_update");
   return PreparedUpdate(own.prepare(change, group));
 }
 
 void Layer::commit(PreparedUpdate&& update) {
+  const auto call = backend().caller.enter("commit");
   Backend& own = changeable("commit");
-  const auto call = own.caller.enter("commit");
   own.commit(update.state());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,5 +40,9 @@ class PreparedUpdate {
  private:
   MovableState<State> state_;
 };
+
+// Returns a number that no other call in this process has returned, by which a layer knows its
+// weights or a prepared change again. Any thread may call it.
+std::int64_t new_number();
 
 }  // namespace tessera::layer

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -101,12 +100,6 @@ struct PreparedBuckets : layer::PreparedUpdate::State {
   std::int64_t number = 0;
 };
 
-// Returns a number that no other change of any layer has.
-std::int64_t new_number() {
-  static std::atomic<std::int64_t> last = 0;
-  return ++last;
-}
-
 }  // namespace
 
 std::optional<partitioner::Misfit> FullyConnected::State::set_weights(
@@ -128,7 +121,7 @@ std::unique_ptr<layer::PreparedUpdate::State> FullyConnected::State::prepare(
   prepared = 0;
   made->misfit = with_layer([&](auto& any) { return any.encode_update(change, group); });
   made->group = group;
-  if (!made->misfit) made->number = prepared = new_number();
+  if (!made->misfit) made->number = prepared = layer::new_number();
   return made;
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tessera/base/error.hpp"
+#include "tessera/layer/prepared_update.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
 
 namespace tessera::pod::internal {
@@ -73,7 +74,7 @@ std::optional<partitioner::Misfit> DeviceSet::load(std::size_t device, const Cut
 std::optional<partitioner::Misfit> DeviceSet::encode(
     std::span<const sparse::CheckedCsr<float>> weights, CutWeights& next) {
   check_weights(plan_.problem, weights);
-  next = {cut_weights(plan_.problem, plan_.grid.parts(), weights), ++last_number_};
+  next = {cut_weights(plan_.problem, plan_.grid.parts(), weights), layer::new_number()};
   std::vector<std::size_t> all(places_.size());
   std::iota(all.begin(), all.end(), std::size_t(0));
   std::vector<std::optional<partitioner::Misfit>> misfits(all.size());

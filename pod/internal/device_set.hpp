@@ -69,7 +69,6 @@ class DeviceSet {
   std::vector<std::size_t> shape_of_;  // [devices]
   std::vector<Worker> workers_;        // [shapes] or [devices]
   CutWeights weights_;
-  std::int64_t last_number_ = 0;
 };
 
 }  // namespace tessera::pod::internal

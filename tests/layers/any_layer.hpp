@@ -13,7 +13,6 @@
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/tests/layers/backends.hpp"
 #include "tessera/tests/support/layer_results.hpp"
-#include "tessera/train/layer.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::test {
@@ -25,8 +24,8 @@ class AnyLayer : public testing::Test {
   using Backend = typename Setting::Backend;
   using Element = typename Setting::T;
   using L = typename Backend::Layer;
-  static constexpr bool kHasBuckets = !std::is_same_v<Backend, OnPod>;
-  static_assert(train::Layer<L, Element> || !kHasBuckets);
+  static constexpr bool kHasBuckets = Backend::kHasBuckets;
+  static constexpr bool kChangesPattern = Backend::kChangesPattern;
 
   // Two groups; the sides are no multiples of the larger block.
   static Problem problem(BlockShape block = {1, 1}) {
@@ -40,6 +39,10 @@ class AnyLayer : public testing::Test {
     layer_ = Backend::make(problem_, *executor_);
   }
   void set(const std::vector<sparse::Csr<float>>& weights) {
+    if constexpr (!kChangesPattern) {
+      layer_ = Backend::make_of(problem_, weights, *executor_);
+      return;
+    }
     const auto misfit = layer_.set_weights(sparse::checked(weights));
     ASSERT_FALSE(misfit) << misfit->message;
   }
@@ -73,8 +76,6 @@ class AnyLayer : public testing::Test {
     }
   }
 
-  static constexpr std::int64_t kPartials = 64;  // more than any of these layers adds up
-
   std::unique_ptr<Executor> executor_ = make_executor(2);
   Problem problem_ = problem();
   L layer_;
@@ -82,13 +83,7 @@ class AnyLayer : public testing::Test {
                   q_grad_ = random_matrix<Element>(42, 12, 6);
 
  private:
-  // This computer's gradients are float, a machine's have the type of the layer. Machines of a pod
-  // round sums before they send them.
-  verify::Rounding rounding(Pass pass) const {
-    if constexpr (!kHasBuckets) return layer_.rounding(pass);
-    const bool is_float = pass == Pass::GradW && Backend::kSameBitsAfterUpdate;
-    return {is_float ? DataType::Float : data_type_of<Element>(), DataType::Float, kPartials};
-  }
+  verify::Rounding rounding(Pass pass) const { return layer_.rounding(pass); }
   static void expect_ok(const verify::Verdict& verdict) {
     EXPECT_TRUE(verdict.ok()) << to_string(verdict);
   }
@@ -102,12 +97,16 @@ class AnyLayer : public testing::Test {
   }
 };
 
-// Every backend, with the types that it is tested with.
-using Settings =
+// The backends whose pattern may change, with the types that they are tested with, and more.
+template <class... More>
+using ChangingSettingsAnd =
     testing::Types<Setting<OnHost, float>, Setting<OnHost, Half>, Setting<OnHost, BFloat16>,
                    Setting<OnTiles, float>, Setting<OnTiles, Half>, Setting<OnTiles, BFloat16>,
                    Setting<OnTwoLayouts, float>, Setting<OnTwoLayouts, Half>, Setting<OnPod, float>,
-                   Setting<OnPod, Half>>;
+                   Setting<OnPod, Half>, Setting<OnDensePlan, float>, Setting<OnDensePlan, Half>,
+                   More...>;
+using ChangingSettings = ChangingSettingsAnd<>;
+using Settings = ChangingSettingsAnd<Setting<OnStaticPlan, float>, Setting<OnStaticPlan, Half>>;
 
 // Returns the code of the Error that the call throws.
 template <class Call>

@@ -1,6 +1,6 @@
-// Every layer does the same, whatever computes it (train/layer.hpp).
+// Every layer does the same, whatever computes it (layer/layer.hpp).
 
-#include "tessera/train/layer.hpp"
+#include "tessera/layer/layer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/sparse/change.hpp"
 #include "tessera/tests/layers/any_layer.hpp"
 
 namespace tessera::test {
@@ -46,6 +47,7 @@ TYPED_TEST(AnyLayer, TakesNewWeightsAndNewValues) {
 }
 
 TYPED_TEST(AnyLayer, TakesAChangeOfPattern) {
+  if constexpr (!TestFixture::kChangesPattern) return;
   for (const BlockShape block : {BlockShape{1, 1}, {4, 4}}) {
     SCOPED_TRACE(block.rows);
     this->use(this->problem(block));
@@ -69,7 +71,119 @@ TYPED_TEST(AnyLayer, TakesAChangeOfPattern) {
   }
 }
 
+// A change is prepared beside the weights, which stay until it is made.
+TYPED_TEST(AnyLayer, PreparesAChangeOfPatternAndMakesItLater) {
+  auto& layer = this->layer_;
+  const auto weights = random_weights(this->problem_, 0.3, 3);
+  this->set(weights);
+  const auto change = sparse::difference(weights[1], random_weights(this->problem_, 0.3, 40)[0]);
+  if constexpr (!TestFixture::kChangesPattern) {
+    EXPECT_FALSE(layer.facts().changes_pattern);
+    EXPECT_EQ(code_of([&] { layer.set_weights(sparse::checked(weights)); }),
+              ErrorCode::InvalidArgument);
+    EXPECT_EQ(code_of([&] { layer.update_weights(change, 1); }), ErrorCode::InvalidArgument);
+    EXPECT_EQ(code_of([&] { layer.prepare_update(change, 1); }), ErrorCode::InvalidArgument);
+    return;
+  }
+  const auto before = this->run();
+  layer::PreparedUpdate update = layer.prepare_update(change, 1);
+  ASSERT_FALSE(update.misfit());
+  EXPECT_EQ(std::ssize(update.placed()), std::ssize(change.added) + std::ssize(change.removed));
+  EXPECT_EQ(this->run(), before);
+  EXPECT_EQ(layer.weights(1), weights[1]);
+  layer.commit(std::move(update));
+  auto changed = weights;
+  changed[1] = sparse::with_change(weights[1], change);
+  EXPECT_EQ(layer.weights(1), changed[1]);
+  this->expect_right(changed, this->run());
+}
+
+TYPED_TEST(AnyLayer, RefusesAChangeThatWasPreparedForOtherWeights) {
+  if constexpr (!TestFixture::kChangesPattern) return;
+  auto& layer = this->layer_;
+  const auto weights = random_weights(this->problem_, 0.3, 3);
+  auto other = TypeParam::Backend::make(this->problem_, *this->executor_);
+  this->set(weights);
+  ASSERT_FALSE(other.set_weights(sparse::checked(weights)));
+  const auto change = sparse::difference(weights[0], random_weights(this->problem_, 0.3, 40)[0]);
+  const auto refuses = [&](layer::PreparedUpdate& update) {
+    EXPECT_EQ(code_of([&] { layer.commit(std::move(update)); }), ErrorCode::InvalidArgument);
+    EXPECT_EQ(layer.weights(), weights[0]);
+  };
+  layer::PreparedUpdate of_another = other.prepare_update(change);
+  refuses(of_another);
+  layer::PreparedUpdate stale = layer.prepare_update(change);
+  layer.set_values(weights[1].values, 1);
+  refuses(stale);
+  EXPECT_EQ(code_of([&] { layer.prepare_update(change, 2); }), ErrorCode::InvalidArgument);
+}
+
+TYPED_TEST(AnyLayer, ChangesValuesInPlaceOrNotAtAll) {
+  auto& layer = this->layer_;
+  auto weights = random_weights(this->problem_, 0.3, 3);
+  this->set(weights);
+  layer.change_values(
+      [](std::span<float> part, std::int64_t first) {
+        for (std::size_t i = 0; i < part.size(); ++i)
+          part[i] = 0.25f * part[i] + float((first + std::int64_t(i)) % 5);
+      },
+      1);
+  for (std::size_t i = 0; i < weights[1].values.size(); ++i)
+    weights[1].values[i] = 0.25f * weights[1].values[i] + float(i % 5);
+  EXPECT_EQ(layer.weights(1), weights[1]);
+  this->expect_right(weights, this->run());
+  const auto before = this->run();
+  EXPECT_THROW(layer.change_values([](std::span<float>, std::int64_t) {
+    throw std::runtime_error("no gradients");
+  }),
+               std::runtime_error);
+  EXPECT_EQ(layer.weights(0), weights[0]);
+  EXPECT_EQ(this->run(), before);
+}
+
+// Code that does not know the target runs a pass by its operands.
+TYPED_TEST(AnyLayer, RunsAPassByItsOperands) {
+  using T = typename TypeParam::T;
+  this->set(random_weights(this->problem_, 0.3, 3));
+  const Results<T> expected = this->run();
+  Results<T> r = this->zeros();
+  layer::Layer& layer = this->layer_;
+  for (const layer::Outcome& outcome :
+       {layer.run(Pass::Fwd, {.in = this->s(), .out = r.q.view()}),
+        layer.run(Pass::GradA, {.in = this->q_grad(), .out = r.s_grad.view()}),
+        layer.run(Pass::GradW,
+                  {.in = this->q_grad(), .in_s = this->s(), .gradients = r.gradients})}) {
+    EXPECT_TRUE(outcome.finished);
+    EXPECT_GT(outcome.seconds, 0);
+  }
+  EXPECT_EQ(r, expected);
+  EXPECT_EQ(layer.facts().values, std::ssize(r.gradients));
+}
+
+// What a layer does not do is refused: an option that is ignored would be a wrong result.
+TYPED_TEST(AnyLayer, RefusesOptionsThatItDoesNotTake) {
+  using T = typename TypeParam::T;
+  struct OfNobody : layer::TargetOptions {
+  } of_nobody;
+  this->set(random_weights(this->problem_, 0.3, 3));
+  auto& layer = this->layer_;
+  Results<T> r = this->zeros();
+  const std::vector<float> bias(42, 1.0f);
+  const auto code = [&](const layer::PassOptions& options) {
+    return code_of([&] { layer.template forward<T>(this->s(), r.q.view(), options); });
+  };
+  EXPECT_EQ(code({.target = &of_nobody}), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code({.accumulate = layer::Accumulate::Yes}), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code({.where_positive = this->s()}), ErrorCode::InvalidArgument);
+  std::stop_source stop;
+  EXPECT_EQ(code({.stop = stop.get_token()}), ErrorCode::InvalidArgument);
+  if (!layer.facts().works_on_results) {
+    EXPECT_EQ(code({.bias = bias}), ErrorCode::InvalidArgument);
+  }
+}
+
 TYPED_TEST(AnyLayer, RefusesCallsBeforeThereAreWeights) {
+  if constexpr (!TestFixture::kChangesPattern) return;
   using T = typename TypeParam::T;
   auto& layer = this->layer_;
   Results<T> r = this->zeros();
@@ -97,7 +211,6 @@ TYPED_TEST(AnyLayer, RefusesWhatIsNotItsOwnAndStaysAsItWas) {
   const auto narrow = this->s().sub({0, 52}, {0, 11});
   const sparse::PatternChange stored{{}, {{0, weights[0].col[0]}}};
   for (const auto& call : std::vector<std::function<void()>>{
-           [&] { layer.set_weights(weights[0]); },
            [&] {
              layer.set_weights(sparse::checked(random_weights(this->problem({2, 2}), 0.3, 3)));
            },
@@ -107,7 +220,8 @@ TYPED_TEST(AnyLayer, RefusesWhatIsNotItsOwnAndStaysAsItWas) {
            [&] { layer.template grad_w<T>(this->q_grad(), this->s(), few); },
            [&] { layer.set_values(few); }, [&] { layer.set_values(weights[0].values, 2); },
            [&] { layer.set_values(weights[0].values, -1); }, [&] { layer.weights(2); },
-           [&] { layer.update_weights(stored); }, [&] { layer.update_weights({}, 2); }})
+           [&] { layer.update_weights(stored); }, [&] { layer.update_weights({}, 2); },
+           [&] { layer.set_weights(weights[0]); }})
     EXPECT_EQ(code_of(call), ErrorCode::InvalidArgument);
   if constexpr (TestFixture::kHasBuckets) {
     EXPECT_EQ(code_of([&] { layer.buckets(-1); }), ErrorCode::InvalidArgument);

@@ -16,7 +16,7 @@ namespace {
 
 template <class Setting>
 class LayerSafety : public AnyLayer<Setting> {};
-TYPED_TEST_SUITE(LayerSafety, Settings);
+TYPED_TEST_SUITE(LayerSafety, ChangingSettings);
 
 // Every call that changes the layer or its scratch memory.
 template <class T, class L>
