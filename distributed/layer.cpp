@@ -8,24 +8,30 @@
 #include <functional>
 #include <memory>
 #include <numeric>
-#include <tuple>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
+#include <variant>
 
 #include "tessera/base/float_mode.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/overlap.hpp"
 #include "tessera/distributed/agreement.hpp"
-#include "tessera/distributed/internal/columns.hpp"
-#include "tessera/distributed/internal/panels.hpp"
+#include "tessera/distributed/internal/unit.hpp"
 #include "tessera/distributed/lists.hpp"
-#include "tessera/host/cells.hpp"
-#include "tessera/host/cost.hpp"
-#include "tessera/host/layer.hpp"
+#include "tessera/sparse/check.hpp"
 
 namespace tessera::distributed {
 namespace {
+
+using internal::BatchPart;
+using internal::Grid;
+using internal::GridPart;
+using internal::Place;
+using internal::Unit;
+using Matrices = std::span<const sparse::Csr<float>>;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::InvalidArgument, why); }
 
@@ -33,455 +39,441 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The panels of a pass, two at a time.
 template <class T>
-using PanelMemory = std::array<AlignedVector<T>, 2>;
-
-// Columns of the widest panel of a product. On the computers of bench/results/distributed.md wider
-// ones hide less of the copies.
-constexpr std::int64_t kWidestPanel = 64;
+MatrixView<T> rows_in(MatrixView<T> view, Range rows) {
+  return view.sub(rows, {0, view.cols});
+}
 
 }  // namespace
 
-struct DistributedLayer::State {
+struct RankLayer::State {
   Problem problem;
-  host::HostCpu cpu;
-  Executor* executor;
+  internal::RankSetting setting;
   Communicator* ranks;
-  LayerOptions options;
-  RowCut outputs, inputs;
-  std::int64_t all_values = 0;
-  bool has_weights = false;
+  Cut cut;
 
-  // The products of this rank. A rank without rows or without columns has none.
-  std::optional<host::HostLayer> rows, columns;
-  std::vector<std::int32_t> order;  // received_order of the columns
-  std::vector<float> received;      // values of the columns
-  std::tuple<PanelMemory<float>, PanelMemory<Half>, PanelMemory<BFloat16>> memory;
-  std::vector<float> sums;  // gradients of several panels that are added to the caller's
-  sparse::Csr<float> no_rows, no_columns;  // of a rank without them
+  // With weights:
+  std::vector<std::unique_ptr<Unit>> units;
+  std::vector<GroupPart> parts;
+  std::vector<float> sums;  // gradients that are added to the caller's
 
-  const sparse::Csr<float>& weights() const { return rows ? rows->weights() : no_rows; }
-  Range own(const RowCut& cut) const { return cut.of(ranks->rank()); }
+  bool splits_batch() const { return cut.leaves > 0; }
+  void require_weights(std::string_view call) const {
+    if (units.empty()) refuse(fmt::format("{}: set_weights comes first", call));
+  }
+  Range ranks_of(std::int64_t group) const {
+    return ranks_of_group(group, problem.size.g, ranks->size());
+  }
+  std::int64_t output_rows() const { return units.back()->outputs.end; }
+  std::int64_t input_rows() const { return units.back()->inputs.end; }
+  std::int64_t values() const { return units.back()->values.end; }
+  Range batch() const {
+    if (!splits_batch()) return {0, problem.size.z};
+    return std::get<BatchPart>(units[0]->part).columns();
+  }
 
-  void require_weights(const char* call) const {
-    if (!has_weights) refuse(fmt::format("{}: set_weights comes first", call));
+  // Returns the sum of a number of all units.
+  template <class Number>
+  std::int64_t sum(const Number& number) const {
+    std::int64_t sum = 0;
+    for (const auto& unit : units) sum += std::visit(number, unit->part);
+    return sum;
+  }
+
+  const GroupPart& part(std::string_view call, std::int64_t group) const {
+    require_weights(call);
+    for (const GroupPart& one : parts)
+      if (one.group == group) return one;
+    refuse(fmt::format("{}: rank {} has nothing of group {}", call, ranks->rank(), group));
+  }
+  Unit& unit(std::string_view call, std::int64_t group) const {
+    const GroupPart& wanted = part(call, group);
+    return *units[splits_batch() ? 0 : std::size_t(&wanted - parts.data())];
+  }
+  GridPart& grid_part(std::string_view call, std::int64_t group) const {
+    Unit& of_group = unit(call, group);
+    if (splits_batch())
+      refuse(fmt::format("{}: a layer with {} has no rows of its own", call, to_string(cut)));
+    return std::get<GridPart>(of_group.part);
+  }
+
+  std::vector<Given> given(Matrices weights) const {
+    std::vector<Given> all{
+        given_problem(problem),
+        given_caches(setting.cpu),
+        given_cut("cut of the outputs", cut.rows.value_or(RowCut())),
+        given_cut("cut of the inputs", cut.cols.value_or(RowCut())),
+        {"number of replicas", Digest().add(std::int64_t{cut.replicas}).value(),
+         std::to_string(cut.replicas)},
+        {"number of leaves", Digest().add(cut.leaves).value(), std::to_string(cut.leaves)}};
+    if (!weights.empty()) all.push_back(given_weights(weights));
+    return all;
+  }
+
+  void check_matrix(std::string_view call, const sparse::Csr<float>& m, Dims size) const {
+    const BlockShape block = problem.block;
+    if (m.rows != size.x || m.cols != size.y || m.block != block)
+      refuse(
+          fmt::format("{}: the matrix is {} x {} in blocks of {} x {}; rank {} takes {} x {} in "
+                      "blocks of {} x {}",
+                      call, m.rows, m.cols, m.block.rows, m.block.cols, ranks->rank(), size.x,
+                      size.y, block.rows, block.cols));
+    sparse::check(m);
+  }
+
+  std::unique_ptr<Unit> make_unit(std::int64_t group, const Grid& grid, sparse::Csr<float> own) {
+    Problem one = problem;
+    one.size.g = 1;
+    return std::make_unique<Unit>(group, *ranks, ranks_of(group), setting, one, grid,
+                                  std::move(own));
+  }
+
+  // Makes new units those of the layer.
+  void take(std::vector<std::unique_ptr<Unit>> next) {
+    std::vector<GroupPart> of_next;
+    const Range x{0, problem.size.x}, y{0, problem.size.y};
+    for (std::int64_t g = 0; splits_batch() && g < problem.size.g; ++g)
+      of_next.push_back({g, x, y, x, y});
+    for (const auto& unit : next)
+      if (const auto* part = std::get_if<GridPart>(&unit->part)) {
+        const Place& at = part->place();
+        of_next.push_back({unit->group, at.outputs, at.inputs, at.rows, at.columns});
+      }
+    units = std::move(next);
+    parts = std::move(of_next);
+    place_units();
+  }
+
+  // Counts the rows and values of the units.
+  void place_units() {
+    const auto next = [](Range before, std::int64_t size) {
+      return Range{before.end, before.end + size};
+    };
+    Range outputs, inputs, values;
+    const std::int64_t groups = splits_batch() ? problem.size.g : 1;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      units[u]->outputs = outputs = next(outputs, groups * parts[u].outputs.size());
+      units[u]->inputs = inputs = next(inputs, groups * parts[u].inputs.size());
+      units[u]->values = values =
+          next(values, std::visit([](const auto& part) { return part.values(); }, units[u]->part));
+    }
   }
 
   template <class T>
-  void check_operand(const char* call, const char* name, MatrixView<T> view, const RowCut& cut,
+  void check_operand(const char* call, const char* name, MatrixView<T> view, std::int64_t rows,
                      std::int64_t cols) const {
-    using Element = std::remove_const_t<T>;
-    require_weights(call);
-    if (data_type_of<Element>() != problem.data_type)
+    if (data_type_of<std::remove_const_t<T>>() != problem.data_type)
       refuse(fmt::format("{}: {} has another type than the layer", call, name));
-    if (view.rows == own(cut).size() && view.cols == cols) return;
+    if (splits_batch()) cols = batch().size();
+    if (view.rows == rows && view.cols == cols) return;
     refuse(fmt::format("{}: {} is {} x {}, but rank {} has {} x {} of it", call, name, view.rows,
-                       view.cols, ranks->rank(), own(cut).size(), cols));
+                       view.cols, ranks->rank(), rows, cols));
   }
 
-  // A pass over the gathered panels of an operand, which is cut among the ranks by `cut`.
-  struct Gathering {
-    Pass pass = Pass::Fwd;
-    std::string_view what;  // travels
-    const RowCut& cut;
-    host::HostColumns columns;  // of the panels of HostLayer
-    std::int64_t widest = 0;
-  };
-
-  // Calls body(panel, columns, options of the panel, times) for all panels, until it or a stop ends
-  // the pass. Returns true if nothing did.
-  template <class T, class Body>
-  bool for_each_panel(const Gathering& of, MatrixView<const T> own_rows,
-                      const verify::RunOptions& run, PassTimes& times, const Body& body) {
+  // Calls body(unit, options, times) for each group, until it or a stop ends the pass.
+  template <class Body>
+  bool run_pass(const verify::RunOptions& run, PassTimes& times, const Body& body) {
     const double begin = seconds_now();
     const Traffic before = ranks->traffic();
     times = {};
     if (run.self_check != nullptr) *run.self_check = {};
-    const std::int64_t z = own_rows.cols;
     bool goes_on = true;
-    if (ranks->size() == 1) {
-      goes_on = run_panel(of, {0, z}, 0, own_rows, run, times, body);
-    } else {
-      const host::HostColumns cut = options.panels ? of.columns : host::HostColumns{z, z, false};
-      internal::GatheredPanels<T> panels(
-          *ranks, *executor, of.cut, std::get<PanelMemory<T>>(memory), of.what, own_rows,
-          internal::panel_ranges(z, cut.width, options.panels ? of.widest : z), cut.stride,
-          run.self_check != nullptr);
-      for (std::int64_t panel = 0; goes_on && panel < panels.count(); ++panel) {
-        const MatrixView<const T> rows_of_all = panels.next();
-        goes_on = run_panel(of, panels.columns(panel), panel, rows_of_all, run, times, body);
-      }
-      panels.end();
-    }
+    for (std::size_t u = 0; goes_on && u < units.size(); ++u)
+      goes_on = run_unit(*units[u], run, times.host, body);
+    const Traffic& after = ranks->traffic();
     times.host.seconds = seconds_now() - begin;
-    times.gather_seconds = ranks->traffic().wait_seconds - before.wait_seconds;
-    times.received_bytes = ranks->traffic().received_bytes - before.received_bytes;
+    times.gather_seconds = after.wait_seconds - before.wait_seconds;
+    times.received_bytes = after.received_bytes - before.received_bytes;
     return goes_on;
   }
 
-  template <class T, class Body>
-  bool run_panel(const Gathering& of, Range columns_of_z, std::int64_t begun,
-                 MatrixView<const T> panel, const verify::RunOptions& run, PassTimes& times,
-                 const Body& body) {
-    if (is_stopped(run)) return false;
-    if (run.progress) run.progress({of.what, begun});
+  template <class Body>
+  bool run_unit(Unit& unit, const verify::RunOptions& run, host::HostTimes& times,
+                const Body& body) {
+    // Ranks that all share the panels of a pass ask before each of them.
+    const bool asks_inside = problem.size.g == 1 && cut.replicas == 1 && !splits_batch();
+    if (!asks_inside && run.stop.stop_possible() &&
+        any_rank(*ranks, "wishes to stop", run.stop.stop_requested()))
+      return false;
     verify::Checksums checksums;
-    const verify::RunOptions of_panel{.self_check = run.self_check ? &checksums : nullptr,
-                                      .repair = run.repair};
+    verify::RunOptions of_unit = run;
+    if (!asks_inside) of_unit.stop = {};
+    if (run.self_check != nullptr) of_unit.self_check = &checksums;
     host::HostTimes seconds;
+    bool finished = true;
     try {
-      [[maybe_unused]] const bool finished = body(panel, columns_of_z, of_panel, seconds);
+      finished =
+          std::visit([&](auto& part) { return body(unit, part, of_unit, seconds); }, unit.part);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::CheckFailed) throw;
-      throw Error(
-          error.code(),
-          fmt::format("{} of columns {} to {} on rank {}{}: {}", to_string(of.pass),
-                      columns_of_z.begin, columns_of_z.end, ranks->rank(),
-                      of.pass == Pass::GradA ? ", as Fwd of R transposed" : "", error.what()));
+      if (error.code() != ErrorCode::CheckFailed || asks_inside) throw;
+      throw Error(error.code(),
+                  fmt::format("group {} on rank {}: {}", unit.group, ranks->rank(), error.what()));
     }
-    times.host += seconds;
-    if (run.self_check != nullptr && checksums.compared > 0)
-      verify::add_part(checksums, *run.self_check);
-    return true;
-  }
-
-  // True if any rank wants to stop.
-  bool is_stopped(const verify::RunOptions& run) const {
-    if (!run.stop.stop_possible()) return false;
-    bool stopped = false;
-    for (const auto& list :
-         gather_lists(*ranks, "wishes to stop", std::vector<char>{run.stop.stop_requested()}))
-      stopped = stopped || list[0] != 0;
-    return stopped;
-  }
-
-  // The panels of HostLayer for the whole layer, or for its transpose.
-  host::HostProblem whole(bool transposed) const {
-    const Dims size = problem.size_in_blocks();
-    host::HostProblem of{size, problem.block, all_values / problem.block.area(), problem.data_type};
-    if (transposed) {
-      std::swap(of.size.x, of.size.y);
-      of.block = of.block.transposed();
-    }
-    return of;
-  }
-  host::HostColumns product_panels(bool transposed, std::int64_t z) const {
-    const host::HostProblem of = whole(transposed);
-    host::HostColumns panels = product_columns(product_cells(of, cpu), of, z, cpu);
-    if (!of.block.is_element()) panels.stride = std::min(panels.width, kWidestPanel);
-    return panels;
-  }
-
-  void set_columns() {
-    const Range own_inputs = own(inputs);
-    sparse::Csr<float> transpose = internal::exchange_columns(*ranks, inputs, weights());
-    order = internal::received_order(transpose);
-    columns.reset();
-    no_columns = {};
-    if (own_inputs.size() == 0) {
-      no_columns = std::move(transpose);
-      return;
-    }
-    const Dims size = problem.size;
-    columns.emplace(Problem{.size = {1, own_inputs.size(), size.x, size.z},
-                            .block = problem.block.transposed(),
-                            .density = problem.density,
-                            .data_type = problem.data_type},
-                    cpu, *executor);
-    columns->set_weights(transpose);
-  }
-
-  void send_values() {
-    if (!problem.grad_a) return;
-    internal::exchange_values(*ranks, inputs, weights(), order, received);
-    if (columns) columns->set_values(received);
+    times += seconds;
+    if (checksums.compared > 0) verify::add_part(checksums, *run.self_check);
+    return finished;
   }
 };
 
-DistributedLayer::DistributedLayer(const Problem& problem, const host::HostCpu& cpu,
-                                   Executor& executor, Communicator& ranks,
-                                   const LayerOptions& options)
-    : state_(std::unique_ptr<State>(new State{problem, cpu, &executor, &ranks, options})) {
+RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
+                     Communicator& ranks, const Cut& cut)
+    : state_(std::unique_ptr<State>(
+          new State{problem, {cpu, &executor, cut.panels}, &ranks, cut, {}, {}, {}})) {
   check_problem(problem);
-  if (problem.size.g != 1)
-    refuse(fmt::format("a DistributedLayer has one group, not {}; GroupedLayer has several",
-                       problem.size.g));
-  if (options.outputs) check(*options.outputs, problem.size.x, problem.block.rows, ranks.size());
-  if (options.inputs) check(*options.inputs, problem.size.y, problem.block.cols, ranks.size());
+  if (const std::string why = why_not(cut, problem, ranks.size()); !why.empty())
+    refuse(fmt::format("a layer with {} over {} rank{}: {}", to_string(cut), ranks.size(),
+                       ranks.size() == 1 ? "" : "s", why));
+  if (cut.replicas == 0)
+    state_->cut.replicas = cheapest_replicas(problem, int(state_->ranks_of(0).size()));
 }
 
-DistributedLayer::~DistributedLayer() = default;
-DistributedLayer::DistributedLayer(DistributedLayer&&) noexcept = default;
-DistributedLayer& DistributedLayer::operator=(DistributedLayer&&) noexcept = default;
+RankLayer::~RankLayer() = default;
+RankLayer::RankLayer(RankLayer&&) noexcept = default;
+RankLayer& RankLayer::operator=(RankLayer&&) noexcept = default;
 
-void DistributedLayer::set_weights(const sparse::Csr<float>& weights) {
-  const Problem& problem = state_->problem;
-  const Dims size = problem.size_in_blocks();
-  if (weights.rows != size.x || weights.cols != size.y || weights.block != problem.block)
-    refuse(
-        fmt::format("set_weights: the matrix is {} x {} in blocks of {} x {}, the layer is {} x "
-                    "{} in blocks of {} x {}",
-                    weights.rows, weights.cols, weights.block.rows, weights.block.cols, size.x,
-                    size.y, problem.block.rows, problem.block.cols));
-  require_same(*state_->ranks, "set_weights",
-               {given_problem(problem), given_weights({&weights, 1})});
-  RowCut outputs;
-  if (state_->options.outputs) {
-    outputs = *state_->options.outputs;
-  } else {
-    std::vector<std::int64_t> counts(std::size_t(weights.block_rows()));
-    for (std::size_t row = 0; row < counts.size(); ++row)
-      counts[row] = weights.row_begin[row + 1] - weights.row_begin[row];
-    outputs = cut_evenly(counts, problem.size.x, problem.block.rows, state_->ranks->size());
-  }
-  const Range own = outputs.of(state_->ranks->rank());
-  set_rows(outputs, rows_of(weights, own));
-}
+void RankLayer::set_weights(const sparse::Csr<float>& weights) { set_weights({&weights, 1}); }
 
-void DistributedLayer::set_rows(const RowCut& outputs, sparse::Csr<float> rows) {
+void RankLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
   State& s = *state_;
-  const Dims size = s.problem.size, padded = s.problem.size_in_blocks();
-  check(outputs, size.x, s.problem.block.rows, s.ranks->size());
-  const Range own = outputs.of(s.ranks->rank());
-  if (rows.rows != round_up(own.size(), s.problem.block.rows) || rows.cols != padded.y ||
-      rows.block != s.problem.block)
-    refuse(
-        fmt::format("set_rows: the matrix is {} x {}, but rank {} has {} rows of {} columns, in "
-                    "blocks of {} x {}",
-                    rows.rows, rows.cols, s.ranks->rank(), own.size(), padded.y,
-                    s.problem.block.rows, s.problem.block.cols));
-  require_same(
-      *s.ranks, "set_rows",
-      {given_problem(s.problem), given_caches(s.cpu), given_cut("cut of the outputs", outputs),
-       given_cut("cut of the inputs", s.options.inputs.value_or(RowCut()))});
-  s.has_weights = false;
-  s.outputs = outputs;
-  s.rows.reset();
-  if (own.size() == 0) {
-    s.no_rows = std::move(rows);
-  } else {
-    Problem problem = s.problem;
-    problem.size.x = own.size();
-    problem.grad_a = false;
-    s.rows.emplace(problem, s.cpu, *s.executor);
-    s.rows->set_weights(rows);
+  if (std::ssize(weights) != s.problem.size.g)
+    refuse(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
+                       s.problem.size.g));
+  for (const sparse::Csr<float>& matrix : weights)
+    s.check_matrix("set_weights", matrix, s.problem.size_in_blocks());
+  require_same(*s.ranks, "set_weights", s.given(weights));
+  std::vector<std::unique_ptr<Unit>> units;
+  if (s.splits_batch()) {
+    units.push_back(std::make_unique<Unit>(*s.ranks, s.setting, s.problem, s.cut.leaves, weights));
+    return s.take(std::move(units));
   }
-  const auto counts = internal::column_counts(*s.ranks, s.weights());
-  s.all_values =
-      std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) * s.problem.block.area();
-  s.inputs = s.options.inputs ? *s.options.inputs
-                              : cut_evenly(counts, size.y, s.problem.block.cols, s.ranks->size());
-  if (s.problem.grad_a) s.set_columns();
-  s.has_weights = true;
+  // A matrix that cannot be cut is refused on all ranks, before any of them sends a part of one.
+  std::vector<Grid> grids;
+  for (std::size_t g = 0; g < weights.size(); ++g)
+    grids.push_back(
+        internal::grid_of(s.problem, s.cut, weights[g], int(s.ranks_of(std::int64_t(g)).size())));
+  for (std::size_t g = 0; g < weights.size(); ++g) {
+    const Range of_group = s.ranks_of(std::int64_t(g));
+    const std::int64_t rank = s.ranks->rank();
+    if (rank < of_group.begin || rank >= of_group.end) continue;
+    const Place place = grids[g].forward(int(rank - of_group.begin));
+    units.push_back(
+        s.make_unit(std::int64_t(g), grids[g], internal::part_of(weights[g], grids[g], place)));
+  }
+  s.take(std::move(units));
 }
 
-void DistributedLayer::update_weights(const sparse::PatternChange& change) {
+bool RankLayer::can_set_rows() const {
+  const State& s = *state_;
+  return s.problem.size.g == 1 && s.cut.replicas == 1 && !s.splits_batch();
+}
+
+void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   State& s = *state_;
-  s.require_weights("update_weights");
-  if (s.rows)
-    s.rows->update_weights(change);
-  else if (!change.removed.empty() || !change.added.empty())
-    refuse(fmt::format("update_weights: rank {} has no rows to change", s.ranks->rank()));
-  std::vector<std::int64_t> difference{std::ssize(change.added) - std::ssize(change.removed)};
-  for (const auto& list : gather_lists(*s.ranks, "number of changed weights", difference))
-    s.all_values += list[0] * s.problem.block.area();
-  if (!s.problem.grad_a) return;
-  const sparse::PatternChange of_columns = internal::exchange_change(
-      *s.ranks, s.inputs, s.problem.block, s.own(s.outputs).begin / s.problem.block.rows, change);
-  if (!s.columns) return;
-  s.columns->update_weights(of_columns);
-  s.order = internal::received_order(s.columns->weights());
+  const Dims size = s.problem.size;
+  if (!can_set_rows())
+    refuse(
+        fmt::format("set_rows: a layer of {} groups with {} takes whole matrices; call "
+                    "set_weights",
+                    size.g, to_string(s.cut)));
+  check(rows, size.x, s.problem.block.rows, s.ranks->size());
+  Dims part = s.problem.size_in_blocks();
+  part.x = round_up(rows.of(s.ranks->rank()).size(), s.problem.block.rows);
+  s.check_matrix("set_rows", own, part);
+  std::vector<Given> given = s.given({});
+  given.push_back(given_cut("cut of the outputs", rows));
+  require_same(*s.ranks, "set_rows", given);
+  Grid grid{.rows = rows, .cols = {}, .replicas = 1};
+  grid.cols = s.cut.cols ? *s.cut.cols
+                         : cut_evenly(sums_of_ranks(*s.ranks, "numbers of blocks of the columns",
+                                                    internal::column_counts(own)),
+                                      size.y, s.problem.block.cols, s.ranks->size());
+  std::vector<std::unique_ptr<Unit>> units;
+  units.push_back(s.make_unit(0, grid, std::move(own)));
+  s.take(std::move(units));
 }
 
-void DistributedLayer::set_values(std::span<const float> values) {
-  state_->require_weights("set_values");
-  if (state_->rows)
-    state_->rows->set_values(values);
-  else if (!values.empty())
-    refuse("set_values: this rank has no values");
-  state_->send_values();
+void RankLayer::update_weights(const sparse::PatternChange& change, std::int64_t group) {
+  Unit& unit = state_->unit("update_weights", group);
+  std::visit([&](auto& part) { part.update_weights(change, group); }, unit.part);
+  state_->place_units();
 }
 
-void DistributedLayer::change_parts(const host::ChangePart& change) {
-  state_->require_weights("change_values");
-  if (state_->rows) state_->rows->change_values(change);
-  state_->send_values();
+void RankLayer::set_values(std::span<const float> values, std::int64_t group) {
+  Unit& unit = state_->unit("set_values", group);
+  if (values.size() != weights(group).values.size())
+    refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}", values.size(),
+                       state_->ranks->rank(), weights(group).values.size(), group));
+  std::visit([&](auto& part) { part.set_values(values, group); }, unit.part);
+}
+
+void RankLayer::change_parts(const host::ChangePart& change, std::int64_t group) {
+  Unit& unit = state_->unit("change_values", group);
+  std::visit([&](auto& part) { part.change_values(change, group); }, unit.part);
 }
 
 template <class T>
-bool DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
-                               const host::ForwardOptions& after, const verify::RunOptions& options,
-                               PassTimes& times) {
+bool RankLayer::forward(MatrixView<const T> s, MatrixView<T> q, const host::ForwardOptions& after,
+                        const verify::RunOptions& options, PassTimes& times) {
+  const DefaultFloatMode mode;
   State& state = *state_;
-  state.check_operand("forward", "s", s, state.inputs, s.cols);
-  state.check_operand("forward", "q", q, state.outputs, s.cols);
-  const Footprint operands[] = {footprint("s", s), footprint("bias", after.bias)};
-  check_no_overlap("forward", footprint("q", q), operands);
-  return state.for_each_panel<T>(
-      {Pass::Fwd, "Fwd: rows of S", state.inputs, state.product_panels(false, s.cols),
-       kWidestPanel},
-      s, options, times,
-      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        return !state.rows ||
-               state.rows->forward<T>(panel, q.sub({0, q.rows}, columns), after, of_panel, seconds);
+  state.require_weights("forward");
+  state.check_operand("forward", "s", s, state.input_rows(), s.cols);
+  state.check_operand("forward", "q", q, state.output_rows(), s.cols);
+  if (!after.bias.empty() && std::ssize(after.bias) != q.rows)
+    refuse(fmt::format("forward: the bias has {} numbers; rank {} has {} rows of Q",
+                       after.bias.size(), state.ranks->rank(), q.rows));
+  check_no_overlap("forward", footprint("q", q),
+                   std::array{footprint("s", s), footprint("bias", after.bias)});
+  return state.run_pass(
+      options, times, [&](const Unit& unit, auto& part, const auto& run, auto& seconds) {
+        host::ForwardOptions of_unit = after;
+        if (!after.bias.empty())
+          of_unit.bias =
+              after.bias.subspan(std::size_t(unit.outputs.begin), std::size_t(unit.outputs.size()));
+        return part.template forward<T>(rows_in(s, unit.inputs), rows_in(q, unit.outputs), of_unit,
+                                        run, seconds);
       });
 }
 
 template <class T>
-bool DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                              const host::GradAOptions<T>& after, const verify::RunOptions& options,
-                              PassTimes& times) {
+bool RankLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                       const host::GradAOptions<T>& after, const verify::RunOptions& options,
+                       PassTimes& times) {
   const DefaultFloatMode mode;
   State& state = *state_;
-  state.check_operand("grad_a", "q_grad", q_grad, state.outputs, q_grad.cols);
-  state.check_operand("grad_a", "s_grad", s_grad, state.inputs, q_grad.cols);
+  state.require_weights("grad_a");
+  if (!state.problem.grad_a) refuse("grad_a: the problem has no GradA");
+  state.check_operand("grad_a", "q_grad", q_grad, state.output_rows(), q_grad.cols);
+  state.check_operand("grad_a", "s_grad", s_grad, state.input_rows(), q_grad.cols);
   const MatrixView<const T> mask = after.where_positive;
   if (mask.data != nullptr)
-    state.check_operand("grad_a", "where_positive", mask, state.inputs, q_grad.cols);
-  if (!state.problem.grad_a) refuse("grad_a: the problem has no GradA");
-  const Footprint operands[] = {footprint("q_grad", q_grad), footprint("where_positive", mask)};
-  check_no_overlap("grad_a", footprint("s_grad", s_grad), operands);
-  return state.for_each_panel<T>(
-      {Pass::GradA, "GradA: rows of dQ", state.outputs, state.product_panels(true, q_grad.cols),
-       kWidestPanel},
-      q_grad, options, times,
-      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        if (!state.columns) return true;
-        const bool finished = state.columns->forward<T>(
-            panel, s_grad.sub({0, s_grad.rows}, columns), of_panel, seconds);
-        if (mask.data == nullptr) return finished;
-        for (std::int64_t r = 0; r < s_grad.rows; ++r)
-          for (std::int64_t c = columns.begin; c < columns.end; ++c)
-            if (!(float(mask(r, c)) > 0)) s_grad(r, c) = T(0.0f);
-        return finished;
+    state.check_operand("grad_a", "where_positive", mask, state.input_rows(), q_grad.cols);
+  check_no_overlap("grad_a", footprint("s_grad", s_grad),
+                   std::array{footprint("q_grad", q_grad), footprint("where_positive", mask)});
+  const bool finished = state.run_pass(
+      options, times, [&](const Unit& unit, auto& part, const auto& run, auto& seconds) {
+        return part.template grad_a<T>(rows_in(q_grad, unit.outputs), rows_in(s_grad, unit.inputs),
+                                       run, seconds);
       });
+  for (std::int64_t r = 0; mask.data != nullptr && r < s_grad.rows; ++r)
+    for (std::int64_t c = 0; c < s_grad.cols; ++c)
+      if (!(float(mask(r, c)) > 0)) s_grad(r, c) = T(0.0f);
+  return finished;
 }
 
 template <class T>
-bool DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                              std::span<float> gradients, host::Accumulate accumulate,
-                              const verify::RunOptions& options, PassTimes& times) {
+bool RankLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                       std::span<float> gradients, host::Accumulate accumulate,
+                       const verify::RunOptions& options, PassTimes& times) {
   const DefaultFloatMode mode;
   State& state = *state_;
-  state.check_operand("grad_w", "q_grad", q_grad, state.outputs, s.cols);
-  state.check_operand("grad_w", "s", s, state.inputs, s.cols);
+  state.require_weights("grad_w");
   if (!state.problem.grad_w) refuse("grad_w: the problem has no GradW");
+  state.check_operand("grad_w", "q_grad", q_grad, state.output_rows(), s.cols);
+  state.check_operand("grad_w", "s", s, state.input_rows(), s.cols);
   if (std::ssize(gradients) != values())
     refuse(fmt::format("grad_w: there are {} gradients for {} values", std::ssize(gradients),
                        values()));
-  const host::HostColumns panels =
-      gradient_columns(gradient_cells(state.whole(false), state.cpu), s.cols);
-  const Footprint operands[] = {footprint("q_grad", q_grad), footprint("s", s)};
-  check_no_overlap("grad_w", footprint("gradients", gradients), operands);
-  // Panels are summed before they are added to the caller's gradients, as on one rank.
-  const bool adds = accumulate == host::Accumulate::Yes && s.cols > panels.width;
+  check_no_overlap("grad_w", footprint("gradients", gradients),
+                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
+  // The gradients of the whole batch are summed before they are added to the caller's.
+  const bool adds = accumulate == host::Accumulate::Yes;
   if (adds) state.sums.resize(gradients.size());
   const std::span<float> sums = adds ? std::span<float>(state.sums) : gradients;
-  if (!adds && accumulate == host::Accumulate::No && s.cols == 0)
-    std::fill(gradients.begin(), gradients.end(), 0.0f);
-  const bool finished = state.for_each_panel<T>(
-      {Pass::GradW, "GradW: rows of S", state.inputs, panels, panels.width}, s, options, times,
-      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        if (!state.rows) return true;
-        const host::Accumulate how = columns.begin > 0 ? host::Accumulate::Yes
-                                     : adds            ? host::Accumulate::No
-                                                       : accumulate;
-        return state.rows->grad_w<T>(q_grad.sub({0, q_grad.rows}, columns), panel, sums, how,
-                                     of_panel, seconds);
+  const bool finished = state.run_pass(
+      options, times, [&](const Unit& unit, auto& part, const auto& run, auto& seconds) {
+        return part.template grad_w<T>(
+            rows_in(q_grad, unit.outputs), rows_in(s, unit.inputs),
+            sums.subspan(std::size_t(unit.values.begin), std::size_t(unit.values.size())), run,
+            seconds);
       });
   if (adds && finished)
     std::transform(sums.begin(), sums.end(), gradients.begin(), gradients.begin(), std::plus<>());
   return finished;
 }
 
-template <class T>
-PassTimes DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
-                                    const host::ForwardOptions& after) {
-  PassTimes times;
-  [[maybe_unused]] const bool finished = forward<T>(s, q, after, {}, times);
-  return times;
+const Problem& RankLayer::problem() const { return state_->problem; }
+
+Cut RankLayer::cut(std::int64_t group) const {
+  Cut cut = state_->cut;
+  if (state_->units.empty() || state_->splits_batch()) return cut;
+  const Grid& grid = state_->grid_part("cut", group).grid();
+  cut.rows = grid.rows;
+  cut.cols = grid.cols;
+  return cut;
 }
 
-template <class T>
-PassTimes DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                                   const host::GradAOptions<T>& after) {
-  PassTimes times;
-  [[maybe_unused]] const bool finished = grad_a<T>(q_grad, s_grad, after, {}, times);
-  return times;
+std::span<const GroupPart> RankLayer::parts() const {
+  state_->require_weights("parts");
+  return state_->parts;
 }
 
-template <class T>
-PassTimes DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                   std::span<float> gradients, host::Accumulate accumulate) {
-  PassTimes times;
-  [[maybe_unused]] const bool finished = grad_w<T>(q_grad, s, gradients, accumulate, {}, times);
-  return times;
+Range RankLayer::batch() const {
+  state_->require_weights("batch");
+  return state_->batch();
 }
 
-const Problem& DistributedLayer::problem() const { return state_->problem; }
-
-const RowCut& DistributedLayer::outputs() const {
-  state_->require_weights("outputs");
-  return state_->outputs;
+Range RankLayer::outputs(std::int64_t group) const {
+  return state_->part("outputs", group).outputs;
 }
 
-const RowCut& DistributedLayer::inputs() const {
-  state_->require_weights("inputs");
-  return state_->inputs;
+Range RankLayer::inputs(std::int64_t group) const { return state_->part("inputs", group).inputs; }
+
+std::int64_t RankLayer::output_rows() const {
+  state_->require_weights("output_rows");
+  return state_->output_rows();
 }
 
-const sparse::Csr<float>& DistributedLayer::weights() const {
-  state_->require_weights("weights");
-  return state_->weights();
+std::int64_t RankLayer::input_rows() const {
+  state_->require_weights("input_rows");
+  return state_->input_rows();
 }
 
-const sparse::Csr<float>& DistributedLayer::columns() const {
-  state_->require_weights("columns");
+const sparse::Csr<float>& RankLayer::weights(std::int64_t group) const {
+  const Unit& unit = state_->unit("weights", group);
+  return std::visit(
+      [&](const auto& part) -> const sparse::Csr<float>& { return part.weights(group); },
+      unit.part);
+}
+
+const sparse::Csr<float>& RankLayer::columns(std::int64_t group) const {
+  const GridPart& part = state_->grid_part("columns", group);
   if (!state_->problem.grad_a) refuse("columns: the problem has no GradA");
-  return state_->columns ? state_->columns->weights() : state_->no_columns;
+  return part.transpose();
 }
 
-// Sums are those of one process, so their number of terms is that of its cells.
-verify::Rounding DistributedLayer::rounding(Pass pass) const {
-  const State& s = *state_;
-  s.require_weights("rounding");
-  const host::HostCells cut = host::cells_of(pass, s.whole(false), s.cpu);
-  constexpr std::int64_t kLanes = 16;  // of the widest vectors
-  const Dims size = s.problem.size;
-  if (pass == Pass::GradW)
-    return {DataType::Float, DataType::Float,
-            kLanes + ceil_div(size.z, gradient_columns(cut, size.z).width)};
-  return {s.problem.data_type, DataType::Float,
-          ceil_div(pass == Pass::Fwd ? size.y : size.x, cut.y) + 1};
+verify::Rounding RankLayer::rounding(Pass pass) const {
+  state_->require_weights("rounding");
+  verify::Rounding most;
+  for (const auto& unit : state_->units) {
+    const auto one = std::visit([&](const auto& part) { return part.rounding(pass); }, unit->part);
+    if (unit == state_->units[0] || one.partials > most.partials) most = one;
+  }
+  return most;
 }
 
-std::int64_t DistributedLayer::values() const { return std::ssize(state_->weights().values); }
-std::int64_t DistributedLayer::all_values() const { return state_->all_values; }
-
-std::int64_t DistributedLayer::memory_bytes() const {
-  std::int64_t bytes = std::ssize(state_->order) * 4 + std::ssize(state_->received) * 4;
-  if (state_->rows) bytes += state_->rows->memory_bytes();
-  if (state_->columns) bytes += state_->columns->memory_bytes();
-  return bytes;
+std::int64_t RankLayer::values() const {
+  state_->require_weights("values");
+  return state_->values();
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                    \
-  template PassTimes DistributedLayer::forward(MatrixView<const T>, MatrixView<T>,                \
-                                               const host::ForwardOptions&);                      \
-  template PassTimes DistributedLayer::grad_a(MatrixView<const T>, MatrixView<T>,                 \
-                                              const host::GradAOptions<T>&);                      \
-  template PassTimes DistributedLayer::grad_w(MatrixView<const T>, MatrixView<const T>,           \
-                                              std::span<float>, host::Accumulate);                \
-  template bool DistributedLayer::forward(MatrixView<const T>, MatrixView<T>,                     \
-                                          const host::ForwardOptions&, const verify::RunOptions&, \
-                                          PassTimes&);                                            \
-  template bool DistributedLayer::grad_a(MatrixView<const T>, MatrixView<T>,                      \
-                                         const host::GradAOptions<T>&, const verify::RunOptions&, \
-                                         PassTimes&);                                             \
-  template bool DistributedLayer::grad_w(MatrixView<const T>, MatrixView<const T>,                \
-                                         std::span<float>, host::Accumulate,                      \
-                                         const verify::RunOptions&, PassTimes&)
+std::int64_t RankLayer::all_values() const {
+  return state_->sum([](const auto& part) { return part.all_values(); });
+}
+
+std::int64_t RankLayer::memory_bytes() const {
+  return state_->sum([](const auto& part) { return part.memory_bytes(); });
+}
+
+#define TESSERA_INSTANTIATE(T)                                                                \
+  template bool RankLayer::forward(MatrixView<const T>, MatrixView<T>,                        \
+                                   const host::ForwardOptions&, const verify::RunOptions&,    \
+                                   PassTimes&);                                               \
+  template bool RankLayer::grad_a(MatrixView<const T>, MatrixView<T>,                         \
+                                  const host::GradAOptions<T>&, const verify::RunOptions&,    \
+                                  PassTimes&);                                                \
+  template bool RankLayer::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
+                                  host::Accumulate, const verify::RunOptions&, PassTimes&)
 TESSERA_INSTANTIATE(float);
 TESSERA_INSTANTIATE(Half);
 TESSERA_INSTANTIATE(BFloat16);

@@ -11,8 +11,6 @@
 namespace tessera::distributed {
 namespace {
 
-constexpr std::int64_t kMostLeaves = 4096;
-
 Range share(std::int64_t size, int parts, int i) {
   return {size * i / parts, size * (i + 1) / parts};
 }

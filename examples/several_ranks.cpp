@@ -38,7 +38,7 @@ const train::Optimiser kOptimiser{train::Adam{}};
 void run(Communicator& ranks, const std::string& file, const std::string& folder,
          std::int64_t first, std::int64_t end) {
   const auto executor = make_executor(1);
-  distributed::DistributedLayer layer(kProblem, host::read_host_cpu(), *executor, ranks);
+  distributed::RankLayer layer(kProblem, host::read_host_cpu(), *executor, ranks);
   train::ValueState<float> state;
   if (first == 0) {
     const distributed::FileRows own = distributed::read_own_rows(ranks, file);
@@ -49,7 +49,7 @@ void run(Communicator& ranks, const std::string& file, const std::string& folder
     layer.set_rows(saved.layers[0].outputs, saved.layers[0].rows);
     state = {saved.step, saved.layers[0].slots};
   }
-  const Range rows = layer.outputs().of(ranks.rank()), cols = layer.inputs().of(ranks.rank());
+  const Range rows = layer.outputs(), cols = layer.inputs();
   Matrix<float> q(rows.size(), kBatch), s_gradient(cols.size(), kBatch);
   std::vector<float> gradients(static_cast<std::size_t>(layer.values()));
   for (std::int64_t step = first; step < end; ++step) {
@@ -65,7 +65,7 @@ void run(Communicator& ranks, const std::string& file, const std::string& folder
     layer.change_values(train::ValueStep<float>(kOptimiser, gradients, state));
   }
   write_checkpoint(ranks, folder,
-                   {state.steps, {{layer.outputs(), layer.weights(), state.arrays}}});
+                   {state.steps, {{*layer.cut().rows, layer.weights(), state.arrays}}});
 }
 
 std::vector<float> values_of(const std::string& folder) {

@@ -12,12 +12,9 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/distributed/batch_layer.hpp"
 #include "tessera/distributed/files.hpp"
-#include "tessera/distributed/grouped_layer.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/pod_ranks.hpp"
-#include "tessera/distributed/replicated_layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/sparse/random.hpp"
@@ -101,7 +98,7 @@ TEST(Digest, DiffersForWhatDiffersInOneNumber) {
 TEST(RanksThatDiffer, AreRefusedByALayerOverRows) {
   const auto run = [](auto&& problem, auto&& weights, auto&& cpu) {
     return refusals([&](Communicator& ranks, Executor& executor) {
-      DistributedLayer layer(problem(ranks.rank()), cpu(ranks.rank()), executor, ranks);
+      RankLayer layer(problem(ranks.rank()), cpu(ranks.rank()), executor, ranks);
       layer.set_weights(weights(ranks.rank()));
     });
   };
@@ -127,7 +124,7 @@ TEST(RanksThatDiffer, AreRefusedByARankwiseLayerOfOtherCuts) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
                 const RowCut cut =
                     ranks.rank() == 1 ? RowCut{{0, 10, 20, kSide}} : RowCut{{0, 16, 32, kSide}};
-                DistributedLayer layer(problem_of(8), kCpu, executor, ranks);
+                RankLayer layer(problem_of(8), kCpu, executor, ranks);
                 layer.set_rows(cut, rows_of(weights_of(1), cut.of(ranks.rank())));
               }),
               Each(AllOf(HasSubstr("rank 1 was given another cut of the outputs"),
@@ -136,7 +133,7 @@ TEST(RanksThatDiffer, AreRefusedByARankwiseLayerOfOtherCuts) {
 
 TEST(RanksThatDiffer, AreRefusedByALayerOfGroups) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
-                GroupedLayer layer(problem_of(8, 3), kCpu, executor, ranks);
+                RankLayer layer(problem_of(8, 3), kCpu, executor, ranks);
                 // Every rank has a group of its own, so no exchange would show the difference.
                 const std::uint64_t seed = ranks.rank() == 2 ? 9 : 1;
                 const std::vector weights{weights_of(seed), weights_of(2), weights_of(3)};
@@ -147,8 +144,8 @@ TEST(RanksThatDiffer, AreRefusedByALayerOfGroups) {
 
 TEST(RanksThatDiffer, AreRefusedByALayerWithReplicas) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
-                ReplicatedLayer layer(problem_of(8), kCpu, executor, ranks,
-                                      ranks.rank() == 1 ? 3 : 1);
+                RankLayer layer(problem_of(8), kCpu, executor, ranks,
+                                {.replicas = ranks.rank() == 1 ? 3 : 1});
                 layer.set_weights(weights_of(1));
               }),
               Each(HasSubstr("rank 1 was given another number of replicas")));
@@ -156,12 +153,8 @@ TEST(RanksThatDiffer, AreRefusedByALayerWithReplicas) {
 
 TEST(RanksThatDiffer, AreRefusedByALayerOverTheBatch) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
-                BatchLayer layer(problem_of(48), kCpu, executor, ranks);
-                layer.local().set_weights(weights_of(ranks.rank() == 1 ? 5 : 1));
-                const std::int64_t own = layer.columns().size();
-                const Matrix<float> q_grad(kSide, own), s(kSide, own);
-                std::vector<float> gradients(std::size_t(layer.local().values()));
-                layer.grad_w<float>(q_grad.view(), s.view(), gradients);
+                RankLayer layer(problem_of(48), kCpu, executor, ranks, {.leaves = kLeaves});
+                layer.set_weights(weights_of(ranks.rank() == 1 ? 5 : 1));
               }),
               Each(HasSubstr("rank 1 was given another matrix of weights")));
 }
@@ -188,7 +181,7 @@ TEST(RanksThatDiffer, AreRefusedWhenTheirFilesDiffer) {
 TEST(ResultsOverOperands, AreRefusedAcrossTheGroupsOfARank) {
   run_ranks(1, [](Communicator& ranks) {
     const auto executor = make_executor(1);
-    GroupedLayer layer(problem_of(8, 2), kCpu, *executor, ranks);
+    RankLayer layer(problem_of(8, 2), kCpu, *executor, ranks);
     layer.set_weights(std::vector{weights_of(1), weights_of(2)});
     // The result of the first group would be the operand of the second one.
     Matrix<float> memory(3 * kSide, 8);
@@ -201,10 +194,10 @@ TEST(ResultsOverOperands, AreRefusedAcrossTheGroupsOfARank) {
 TEST(MovedFrom, ALayerOverRowsRefusesAndMayBeAssignedTo) {
   run_ranks(1, [](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer first(problem_of(8), kCpu, *executor, ranks);
-    DistributedLayer second(std::move(first));
+    RankLayer first(problem_of(8), kCpu, *executor, ranks);
+    RankLayer second(std::move(first));
     EXPECT_THAT(test::refusal([&] { first.set_weights(weights_of(1)); }),
-                HasSubstr("DistributedLayer was moved from"));
+                HasSubstr("RankLayer was moved from"));
     first = std::move(second);
     first.set_weights(weights_of(1));
   });

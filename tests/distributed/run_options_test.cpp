@@ -85,16 +85,16 @@ class FaultyLink : public Communicator {
 
 // A rank's operands and results.
 struct OwnPart {
-  explicit OwnPart(const DistributedLayer& layer, int rank)
-      : rows(layer.outputs().of(rank)),
-        cols(layer.inputs().of(rank)),
+  explicit OwnPart(const RankLayer& layer, int rank)
+      : rows(layer.outputs()),
+        cols(layer.inputs()),
         s(random_matrix<float>(cols.size(), 150, 5 + std::uint64_t(rank))),
         q_grad(random_matrix<float>(rows.size(), 150, 15 + std::uint64_t(rank))),
         q(rows.size(), 150),
         s_grad(cols.size(), 150),
         gradients(std::size_t(layer.values())) {}
 
-  void run(DistributedLayer& layer, Pass pass, const verify::RunOptions& options) {
+  void run(RankLayer& layer, Pass pass, const verify::RunOptions& options) {
     PassTimes times;
     switch (pass) {
       case Pass::Fwd:
@@ -123,7 +123,7 @@ TEST(RankOptions, ACheckPassesOnEveryRankAndChangesNoResult) {
   const auto weights = sparse::random_pattern(300, 310, {1, 1}, 0.3, 1);
   run_ranks(3, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer layer(kProblem, kTiny, *executor, ranks);
+    RankLayer layer(kProblem, kTiny, *executor, ranks);
     layer.set_weights(weights);
     OwnPart plain(layer, ranks.rank()), checked(layer, ranks.rank());
     for (const Pass pass : kPasses) {
@@ -149,7 +149,7 @@ std::string message_of_fault(Pass pass, bool link, bool repair = false) {
           Communicator& ranks = link && all.rank() == 1 ? faulty : all;
           float nowhere = 0;
           FaultyExecutor damaging(&nowhere);
-          DistributedLayer layer(kProblem, kTiny, damaging, ranks);
+          RankLayer layer(kProblem, kTiny, damaging, ranks);
           layer.set_weights(weights);
           OwnPart part(layer, ranks.rank());
           if (!link && ranks.rank() == 1)
@@ -187,7 +187,7 @@ TEST(RankOptions, AStopOfOneRankEndsThePassOnAll) {
   const auto weights = sparse::random_pattern(300, 310, {1, 1}, 0.3, 1);
   run_ranks(3, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer layer(kProblem, kTiny, *executor, ranks);
+    RankLayer layer(kProblem, kTiny, *executor, ranks);
     layer.set_weights(weights);
     OwnPart part(layer, ranks.rank());
     std::stop_source stop;
