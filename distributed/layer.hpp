@@ -171,8 +171,7 @@ class RankLayer {
   const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
   // Returns the part of the transpose of R that GradA of this rank reads, a matrix in transposed
-  // blocks: with one replica the rows are inputs(group). Needs a problem with grad_a, and no
-  // leaves.
+  // blocks: with one replica the rows are inputs(group). Needs a problem with grad_a.
   const sparse::Csr<float>& columns(std::int64_t group = 0) const;
 
   // Returns the rounding that the results of a pass may have.

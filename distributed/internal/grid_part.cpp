@@ -1,6 +1,7 @@
 #include "tessera/distributed/internal/grid_part.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -15,25 +16,38 @@ Range overlap(Range a, Range b) {
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
+Problem of_one_group(Problem problem) {
+  problem.size.g = 1;
+  return problem;
+}
+
 Problem transposed(Problem problem) {
   std::swap(problem.size.x, problem.size.y);
   problem.block = problem.block.transposed();
   problem.grad_w = false;
-  return problem;
+  return of_one_group(problem);
+}
+
+std::vector<int> members(Range ranks) {
+  std::vector<int> all(std::size_t(ranks.size()));
+  std::iota(all.begin(), all.end(), int(ranks.begin));
+  return all;
 }
 
 }  // namespace
 
-GridPart::GridPart(const RankSetting& setting, Communicator& ranks, const Problem& problem,
-                   Grid grid, sparse::Csr<float> own)
-    : ranks_(ranks),
+GridPart::GridPart(const RankSetting& setting, Communicator& all, const Problem& problem,
+                   std::int64_t group, Range of_group, Grid grid, sparse::Csr<float> own)
+    : group_(group),
+      ranks_(all, members(of_group)),
       grid_(std::move(grid)),
-      fwd_(setting, ranks, Pass::Fwd, problem, grid_.forward(ranks.rank()), std::move(own)) {
-  all_values_ = sum_of_ranks(ranks, "numbers of values", values());
+      fwd_(setting, ranks_, Pass::Fwd, of_one_group(problem), grid_.forward(ranks_.rank()),
+           std::move(own)),
+      all_values_(sum_of_ranks(ranks_, "numbers of values", values())) {
   if (!problem.grad_a) return;
-  route_.emplace(ranks, grid_, problem.block);
-  transposed_.emplace(setting, ranks, Pass::GradA, transposed(problem),
-                      grid_.transposed(ranks.rank()), route_->transpose_of(fwd_.weights()));
+  route_.emplace(ranks_, grid_, problem.block);
+  transposed_.emplace(setting, ranks_, Pass::GradA, transposed(problem),
+                      grid_.transposed(ranks_.rank()), route_->transpose_of(fwd_.weights()));
 }
 
 template <class T>
@@ -80,7 +94,7 @@ void GridPart::move_home(MatrixView<float> s_grad, bool is_checked) {
   }
 }
 
-void GridPart::update_weights(const sparse::PatternChange& change, std::int64_t /*group*/) {
+void GridPart::update_weights(const sparse::PatternChange& change) {
   fwd_.update_weights(change);
   all_values_ = sum_of_ranks(ranks_, "numbers of values", values());
   if (!transposed_) return;
@@ -88,12 +102,12 @@ void GridPart::update_weights(const sparse::PatternChange& change, std::int64_t 
   route_->set_pattern(transposed_->weights());
 }
 
-void GridPart::set_values(std::span<const float> values, std::int64_t /*group*/) {
+void GridPart::set_values(std::span<const float> values) {
   fwd_.set_values(values);
   send_values();
 }
 
-void GridPart::change_values(const host::ChangePart& change, std::int64_t /*group*/) {
+void GridPart::change_values(const host::ChangePart& change) {
   fwd_.change_values(change);
   send_values();
 }

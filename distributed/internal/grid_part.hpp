@@ -12,6 +12,7 @@
 #include "tessera/distributed/internal/grid.hpp"
 #include "tessera/distributed/internal/route.hpp"
 #include "tessera/distributed/internal/run_product.hpp"
+#include "tessera/distributed/internal/sub_ranks.hpp"
 #include "tessera/host/change_part.hpp"
 #include "tessera/host/pass_options.hpp"
 #include "tessera/sparse/change.hpp"
@@ -26,9 +27,10 @@ namespace tessera::distributed::internal {
 // those that are const are collective over the ranks of the group.
 class GridPart {
  public:
-  // `problem` has one group; `own` are the rank's values, in whole blocks. Collective.
-  GridPart(const RankSetting& setting, Communicator& ranks, const Problem& problem, Grid grid,
-           sparse::Csr<float> own);
+  // `problem` is that of all groups, which the ranks [of_group.begin, of_group.end) of `all` have;
+  // `own` are the rank's values, in whole blocks.
+  GridPart(const RankSetting& setting, Communicator& all, const Problem& problem,
+           std::int64_t group, Range of_group, Grid grid, sparse::Csr<float> own);
 
   // The passes of RankLayer (layer.hpp). They return false if a stop ended them.
   template <class T>
@@ -45,13 +47,14 @@ class GridPart {
     return fwd_.gradients(q_grad, s, gradients, options, times);
   }
 
-  void update_weights(const sparse::PatternChange& change, std::int64_t group);
-  void set_values(std::span<const float> values, std::int64_t group);
-  void change_values(const host::ChangePart& change, std::int64_t group);
+  void update_weights(const sparse::PatternChange& change);
+  void set_values(std::span<const float> values);
+  void change_values(const host::ChangePart& change);
 
+  std::int64_t group() const { return group_; }
   const Grid& grid() const { return grid_; }
   const Place& place() const { return fwd_.place(); }
-  const sparse::Csr<float>& weights(std::int64_t /*group*/) const { return fwd_.weights(); }
+  const sparse::Csr<float>& weights() const { return fwd_.weights(); }
   const sparse::Csr<float>& transpose() const { return transposed_->weights(); }
   std::int64_t values() const { return std::ssize(fwd_.weights().values); }
   std::int64_t all_values() const { return all_values_; }  // of all ranks
@@ -62,7 +65,8 @@ class GridPart {
   void send_values();
   void move_home(MatrixView<float> s_grad, bool is_checked);
 
-  Communicator& ranks_;
+  std::int64_t group_;
+  SubRanks ranks_;
   Grid grid_;
   RunProduct fwd_;
   std::optional<TransposeRoute> route_;  // these two with GradA

@@ -8,6 +8,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 
@@ -51,6 +52,46 @@ TEST(Leaves, HasTheSameBitsForEveryNumberOfRanks) {
     EXPECT_EQ(q, first_q) << count << " ranks";
     EXPECT_EQ(s_grad, first_s_grad) << count << " ranks";
   }
+}
+
+// Gradients are those of a layer of one process for each leaf, added in the order of a binary tree.
+TEST(Leaves, HaveTheBitsOfTheirTreeAndOfOneProcess) {
+  const Problem problem{.size = {2, 40, 30, 36},
+                        .density = 0.3,
+                        .data_type = DataType::Float,
+                        .grad_a = true,
+                        .grad_w = true};
+  const host::HostCpu cpu{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
+  const std::vector weights{sparse::random_pattern(40, 30, {1, 1}, 0.3, 4),
+                            sparse::random_pattern(40, 30, {1, 1}, 0.3, 5)};
+  const auto s = random_matrix<float>(60, 36, 5), q_grad = random_matrix<float>(80, 36, 6);
+  const auto executor = make_executor(1);
+  host::HostLayer alone(problem, cpu, *executor);
+  alone.set_weights(weights);
+  Matrix<float> q(80, 36), s_grad(60, 36), got_q(80, 36), got_s_grad(60, 36);
+  alone.forward<float>(s.view(), q.view());
+  alone.grad_a<float>(q_grad.view(), s_grad.view());
+  const Range leaves[] = {{0, 12}, {12, 24}, {24, 36}};
+  std::vector<std::vector<float>> sums;
+  for (const Range leaf : leaves) {
+    sums.emplace_back(std::size_t(alone.values()));
+    alone.grad_w<float>(q_grad.view().sub({0, 80}, leaf), s.view().sub({0, 60}, leaf), sums.back());
+  }
+  for (std::size_t i = 0; i < sums[0].size(); ++i)
+    sums[0][i] = (sums[0][i] + sums[1][i]) + sums[2][i];
+  run_ranks(2, [&](Communicator& ranks) {
+    const auto own_executor = make_executor(1);
+    RankLayer layer(problem, cpu, *own_executor, ranks, {.leaves = 3});
+    layer.set_weights(weights);
+    const auto part = [&](auto view) { return view.sub({0, view.rows}, layer.batch()); };
+    std::vector<float> gradients(sums[0].size());
+    layer.forward<float>(part(s.view()), part(got_q.view()));
+    layer.grad_a<float>(part(q_grad.view()), part(got_s_grad.view()));
+    layer.grad_w<float>(part(q_grad.view()), part(s.view()), gradients);
+    EXPECT_EQ(gradients, sums[0]);
+  });
+  EXPECT_EQ(got_q, q);
+  EXPECT_EQ(got_s_grad, s_grad);
 }
 
 TEST(Leaves, RefusesAnOddBatch) {
