@@ -29,7 +29,7 @@ namespace {
 using internal::Grid;
 using internal::GridPart;
 using internal::Place;
-using Matrices = std::span<const sparse::Csr<float>>;
+using Matrices = std::span<const sparse::CheckedCsr<float>>;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::InvalidArgument, why); }
 
@@ -124,7 +124,6 @@ struct RankLayer::State {
                       "blocks of {} x {}",
                       call, m.rows, m.cols, m.block.rows, m.block.cols, ranks->rank(), size.x,
                       size.y, block.rows, block.cols));
-    sparse::check(m);
   }
 
   std::unique_ptr<GridPart> make_part(std::int64_t group, Grid grid, sparse::Csr<float> own) {
@@ -238,21 +237,23 @@ RankLayer::~RankLayer() = default;
 RankLayer::RankLayer(RankLayer&&) noexcept = default;
 RankLayer& RankLayer::operator=(RankLayer&&) noexcept = default;
 
-void RankLayer::set_weights(const sparse::Csr<float>& weights) { set_weights({&weights, 1}); }
+void RankLayer::set_weights(const sparse::CheckedCsr<float>& weights) {
+  set_weights({&weights, 1});
+}
 
-void RankLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
+void RankLayer::set_weights(std::span<const sparse::CheckedCsr<float>> weights) {
   State& s = *state_;
   if (std::ssize(weights) != s.problem.size.g)
     refuse(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
                        s.problem.size.g));
-  for (const sparse::Csr<float>& matrix : weights)
-    s.check_matrix("set_weights", matrix, s.problem.size_in_blocks());
+  for (const sparse::CheckedCsr<float>& matrix : weights)
+    s.check_matrix("set_weights", *matrix, s.problem.size_in_blocks());
   require_same(*s.ranks, "set_weights", s.given(weights));
   // A matrix that cannot be cut is refused on all ranks, before any of them sends a part of one.
   std::vector<Grid> grids;
   for (std::size_t g = 0; g < weights.size(); ++g)
     grids.push_back(
-        internal::grid_of(s.problem, s.cut, weights[g], int(s.ranks_of(std::int64_t(g)).size())));
+        internal::grid_of(s.problem, s.cut, *weights[g], int(s.ranks_of(std::int64_t(g)).size())));
   std::vector<std::unique_ptr<GridPart>> groups;
   for (std::size_t g = 0; g < weights.size(); ++g) {
     const Range of_group = s.ranks_of(std::int64_t(g));
@@ -260,7 +261,7 @@ void RankLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
     if (rank < of_group.begin || rank >= of_group.end) continue;
     const Place place = grids[g].forward(int(rank - of_group.begin));
     groups.push_back(
-        s.make_part(std::int64_t(g), grids[g], internal::part_of(weights[g], grids[g], place)));
+        s.make_part(std::int64_t(g), grids[g], internal::part_of(*weights[g], grids[g], place)));
   }
   s.take(std::move(groups));
 }
@@ -282,6 +283,7 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   Dims part = s.problem.size_in_blocks();
   part.x = round_up(rows.of(s.ranks->rank()).size(), s.problem.block.rows);
   s.check_matrix("set_rows", own, part);
+  sparse::check(own);
   std::vector<Given> given = s.given({});
   given.push_back(given_cut("cut of the outputs", rows));
   require_same(*s.ranks, "set_rows", given);

@@ -18,6 +18,7 @@
 #include "tessera/host/pass_options.hpp"
 #include "tessera/host/times.hpp"
 #include "tessera/sparse/change.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/run_options.hpp"
 #include "tessera/verify/verify.hpp"
@@ -76,8 +77,8 @@ class RankLayer {
   // Takes the whole matrix of every group, the same on every rank, and keeps this rank's part.
   // Throws what HostLayer::set_weights throws, and Error{InvalidArgument} if there are fewer block
   // columns (or, for GradA, rows) with values than replicas. The layer has its old weights then.
-  void set_weights(std::span<const sparse::Csr<float>> weights);
-  void set_weights(const sparse::Csr<float>& weights);
+  void set_weights(std::span<const sparse::CheckedCsr<float>> weights);
+  void set_weights(const sparse::CheckedCsr<float>& weights);
 
   // Returns true for a layer of one group without replicas and leaves, whose ranks have whole rows.
   bool can_set_rows() const;

@@ -54,7 +54,6 @@ class TreeSum {
   using Pool = std::vector<std::vector<float>>;
 
   static std::vector<float> take(Pool& pool, std::int64_t length);
-  static void push(std::vector<Subtree>& subtrees, Subtree next, Pool& pool);
   static void add_parts(std::span<const Part> parts, std::span<float> sum);
   std::vector<Range> runs_of(int rank) const;
   void check_length(std::size_t size) const;

@@ -55,7 +55,7 @@ Results run(const Layer& l, int count) {
   distributed::run_ranks(count, [&](distributed::Communicator& ranks) {
     const auto executor = sequential();
     distributed::RankLayer layer(problem, host::read_host_cpu(), *executor, ranks);
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     const Range rows = layer.outputs(), cols = layer.inputs();
     const auto part = [](auto view, Range of) { return view.sub(of, {0, view.cols}); };
     const auto first = std::size_t(weights.row_begin[std::size_t(rows.begin / l.block)]) *
@@ -74,10 +74,10 @@ Results run(const Layer& l, int count) {
 std::map<Pass, double> most_bytes(const Problem& problem, int count,
                                   const distributed::Cut& cut = {}) {
   const Dims size = problem.size;
-  std::vector<sparse::Csr<float>> weights;
+  std::vector<sparse::CheckedCsr<float>> weights;
   for (std::int64_t g = 0; g < size.g; ++g)
-    weights.push_back(sparse::random_pattern(size.x, size.y, problem.block, problem.density,
-                                             std::uint64_t(g + 1)));
+    weights.push_back(sparse::checked(sparse::random_pattern(
+        size.x, size.y, problem.block, problem.density, std::uint64_t(g + 1))));
   std::map<Pass, double> most;
   std::mutex mutex;
   distributed::run_ranks(count, [&](distributed::Communicator& ranks) {

@@ -73,8 +73,8 @@ class Runs {
         q_(c.size, c.z),
         panels_(problem_, caches_, *one_, ranks),
         whole_(problem_, caches_, *one_, ranks, distributed::Cut{.panels = false}) {
-    panels_.set_weights(weights_);
-    whole_.set_weights(weights_);
+    panels_.set_weights(sparse::checked(weights_));
+    whole_.set_weights(sparse::checked(weights_));
     rows_ = panels_.outputs();
     cols_ = panels_.inputs();
     Problem of_rank = problem_;

@@ -40,8 +40,8 @@ Problem problem_of(std::int64_t batch, std::int64_t groups = 1) {
           .grad_w = true};
 }
 
-sparse::Csr<float> weights_of(std::uint64_t seed) {
-  return sparse::random_pattern(kSide, kSide, {1, 1}, 0.3, seed);
+sparse::CheckedCsr<float> weights_of(std::uint64_t seed) {
+  return sparse::checked(sparse::random_pattern(kSide, kSide, {1, 1}, 0.3, seed));
 }
 
 // Runs `body` on three ranks, each of which must refuse, and returns the messages by rank.
@@ -77,8 +77,10 @@ TEST(RequireSame, LetsRanksWithTheSamePass) {
 }
 
 TEST(Digest, DiffersForWhatDiffersInOneNumber) {
-  const auto digest = [](const sparse::Csr<float>& m) { return given_weights({&m, 1}).digest; };
-  const sparse::Csr<float> whole = weights_of(1);
+  const auto digest = [](const sparse::Csr<float>& m) {
+    return given_weights(std::vector{sparse::checked(m)}).digest;
+  };
+  const sparse::Csr<float> whole = *weights_of(1);
   sparse::Csr<float> other = whole;
   EXPECT_EQ(digest(other), digest(whole));
   other.values[7] = -other.values[7];
@@ -87,7 +89,7 @@ TEST(Digest, DiffersForWhatDiffersInOneNumber) {
   other.values[3] += 1;
   EXPECT_NE(digest(other), digest(whole));
   other = whole;
-  ++other.col.back();
+  other.cols += 1;
   EXPECT_NE(digest(other), digest(whole));
   EXPECT_NE(given_problem(problem_of(8)).digest, given_problem(problem_of(9)).digest);
   // Two lists are not the same as one that is as long as both.
@@ -125,7 +127,7 @@ TEST(RanksThatDiffer, AreRefusedByARankwiseLayerOfOtherCuts) {
                 const RowCut cut =
                     ranks.rank() == 1 ? RowCut{{0, 10, 20, kSide}} : RowCut{{0, 16, 32, kSide}};
                 RankLayer layer(problem_of(8), kCpu, executor, ranks);
-                layer.set_rows(cut, rows_of(weights_of(1), cut.of(ranks.rank())));
+                layer.set_rows(cut, rows_of(*weights_of(1), cut.of(ranks.rank())));
               }),
               Each(AllOf(HasSubstr("rank 1 was given another cut of the outputs"),
                          HasSubstr("0, 10, 20, 48"))));
@@ -170,8 +172,8 @@ TEST(RanksThatDiffer, AreRefusedByAPodOfOtherDevices) {
 
 TEST(RanksThatDiffer, AreRefusedWhenTheirFilesDiffer) {
   const test::TemporaryFolder folder;
-  const std::string first = folder.write("a.mtx", io::write_mtx(weights_of(1))),
-                    other = folder.write("b.mtx", io::write_mtx(weights_of(2)));
+  const std::string first = folder.write("a.mtx", io::write_mtx(*weights_of(1))),
+                    other = folder.write("b.mtx", io::write_mtx(*weights_of(2)));
   EXPECT_THAT(refusals([&](Communicator& ranks, Executor&) {
                 read_own_rows(ranks, ranks.rank() == 1 ? other : first);
               }),

@@ -279,7 +279,7 @@ TEST(Checkpoint, ARunGoesOnWithTheSameBitsOnAnotherNumberOfRanks) {
   run_ranks(4, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
     RankLayer layer(problem, kTiny, *executor, ranks);
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     auto state = train::make_value_state<float>(optimiser, layer.values());
     for (int i = 0; i < 3; ++i) {
       if (i == 2)

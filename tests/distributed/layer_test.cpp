@@ -123,7 +123,7 @@ void expect_bits_of_one(const LayerCase& c, int count, bool panels) {
   run_ranks(count, [&](Communicator& ranks) {
     const auto threads = make_executor(ExecutorKind::Threads, 1 + ranks.rank() % 2);
     RankLayer layer(c.problem(data_type_of<T>()), kTiny, *threads, ranks, Cut{.panels = panels});
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     const Range rows = layer.outputs();
     run_rank(layer, in, rows.size() > 0 ? first_value(weights, rows) : 0, got);
   });
@@ -154,7 +154,7 @@ void on_ranks(const LayerCase& c, int count, const std::function<void(RankLayer&
   run_ranks(count, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
     RankLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks);
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     body(layer);
   });
 }
@@ -290,7 +290,7 @@ TEST(RunsOfRows, TakesTheCutsOfItsNeighbours) {
     const auto executor = make_executor(1);
     RankLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks,
                     {.rows = outputs, .cols = inputs});
-    layer.set_weights(c.weights());
+    layer.set_weights(sparse::checked(c.weights()));
     EXPECT_EQ(layer.cut().rows, outputs);
     EXPECT_EQ(layer.cut().cols, inputs);
     EXPECT_EQ(layer.weights().rows, outputs.of(ranks.rank()).size());
@@ -325,7 +325,7 @@ TEST(RunsOfRows, RefusesWhatIsNotTheRanks) {
     layer.grad_w<float>(q_grad.view(), s.view(), {});
   });
   on_two([&](RankLayer& layer, Range, Range) {
-    layer.set_weights(sparse::random_pattern(20, 24, {1, 1}, 0.5, 1));
+    layer.set_weights(sparse::checked(sparse::random_pattern(20, 24, {1, 1}, 0.5, 1)));
   });
 }
 

@@ -34,7 +34,7 @@ TEST(Leaves, HasTheSameBitsForEveryNumberOfRanks) {
     run_ranks(count, [&](Communicator& ranks) {
       const auto executor = make_executor(1);
       RankLayer layer(problem, cpu, *executor, ranks, {.leaves = kLeaves});
-      layer.set_weights(weights);
+      layer.set_weights(sparse::checked(weights));
       const Range own = layer.batch();
       const auto part = [&](auto view) { return view.sub({0, view.rows}, own); };
       std::vector<float> gradients(weights.values.size());
@@ -82,7 +82,7 @@ TEST(Leaves, HaveTheBitsOfTheirTreeAndOfOneProcess) {
   run_ranks(2, [&](Communicator& ranks) {
     const auto own_executor = make_executor(1);
     RankLayer layer(problem, cpu, *own_executor, ranks, {.leaves = 3});
-    layer.set_weights(weights);
+    layer.set_weights(std::vector{sparse::checked(weights[0]), sparse::checked(weights[1])});
     const auto part = [&](auto view) { return view.sub({0, view.rows}, layer.batch()); };
     std::vector<float> gradients(sums[0].size());
     layer.forward<float>(part(s.view()), part(got_q.view()));

@@ -54,7 +54,7 @@ int compare(Communicator& ranks) {
   alone.grad_w<float>(q_grad.view(), s.view(), gradients);
 
   RankLayer layer(kProblem, kCpu, *executor, ranks);
-  layer.set_weights(weights);
+  layer.set_weights(sparse::checked(weights));
   const Range rows = layer.outputs(), cols = layer.inputs();
   Matrix<float> own_q(rows.size(), 150), own_s_grad(cols.size(), 150);
   std::vector<float> own(std::size_t(layer.values()));

@@ -65,9 +65,9 @@ Outcome run(const Problem& problem, const sparse::Csr<float>& weights, int count
   run_ranks(count, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
     RankLayer layer(problem, kTiny, *executor, ranks, {.replicas = replicas});
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     const std::vector<float> values = layer.weights().values;
-    layer.set_weights(other);
+    layer.set_weights(sparse::checked(other));
     layer.set_values(values);
     const auto own = [&](const Matrix<float>& m, Range rows) {
       return m.view().sub(rows, {0, size.z});
@@ -179,7 +179,7 @@ TEST(Replicas, RefusesWhatItDoesNotCompute) {
       run_ranks(4, [&](Communicator& ranks) {
         const auto executor = make_executor(1);
         RankLayer layer(p, kTiny, *executor, ranks, {.replicas = replicas});
-        layer.set_weights(sparse::random_pattern(8, 2, {1, 1}, 0.5, 1));
+        layer.set_weights(sparse::checked(sparse::random_pattern(8, 2, {1, 1}, 0.5, 1)));
       });
     });
   };

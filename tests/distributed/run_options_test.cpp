@@ -124,7 +124,7 @@ TEST(RankOptions, ACheckPassesOnEveryRankAndChangesNoResult) {
   run_ranks(3, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
     RankLayer layer(kProblem, kTiny, *executor, ranks);
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     OwnPart plain(layer, ranks.rank()), checked(layer, ranks.rank());
     for (const Pass pass : kPasses) {
       verify::Checksums checksums;
@@ -150,7 +150,7 @@ std::string message_of_fault(Pass pass, bool link, bool repair = false) {
           float nowhere = 0;
           FaultyExecutor damaging(&nowhere);
           RankLayer layer(kProblem, kTiny, damaging, ranks);
-          layer.set_weights(weights);
+          layer.set_weights(sparse::checked(weights));
           OwnPart part(layer, ranks.rank());
           if (!link && ranks.rank() == 1)
             damaging = FaultyExecutor(pass == Pass::Fwd     ? &part.q(3, 70)
@@ -188,7 +188,7 @@ TEST(RankOptions, AStopOfOneRankEndsThePassOnAll) {
   run_ranks(3, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
     RankLayer layer(kProblem, kTiny, *executor, ranks);
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     OwnPart part(layer, ranks.rank());
     std::stop_source stop;
     std::int64_t begun = 0;

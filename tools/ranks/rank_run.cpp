@@ -441,9 +441,7 @@ void add_forecasts(report::HostReport& report) {
 
 // Gives the layer its weights and measures how long the slowest rank takes.
 void encode(const RankWeights& weights, Communicator& ranks, RankLayer& layer, HostRun& run) {
-  std::vector<sparse::Csr<float>> matrices;
-  if (weights.is_whole)
-    for (const auto& matrix : weights.layer.matrices()) matrices.push_back(*matrix);
+  const auto matrices = weights.layer.matrices();
   const auto begin = std::chrono::steady_clock::now();
   if (weights.is_whole)
     layer.set_weights(matrices);
