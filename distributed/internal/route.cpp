@@ -61,20 +61,16 @@ std::vector<sparse::BlockAt> TransposeRoute::exchange(std::string_view what,
 }
 
 sparse::Csr<float> TransposeRoute::transpose_of(const sparse::Csr<float>& own) {
-  std::vector<sparse::BlockAt> places = exchange("places of the weights", places_of(own));
-  if (!std::ranges::is_sorted(places)) std::ranges::sort(places);
   const Region& region = to_[std::size_t(ranks_.rank())];
-  sparse::Csr<float> part{.rows = region.rows.size() * block_.rows,
-                          .cols = region.columns.size() * block_.cols,
-                          .block = block_};
-  part.row_begin.assign(std::size_t(region.rows.size()) + 1, 0);
-  for (const sparse::BlockAt& at : places) {
-    ++part.row_begin[std::size_t(at.row - region.rows.begin) + 1];
-    part.col.push_back(at.col - static_cast<std::int32_t>(region.columns.begin));
+  sparse::Coo<float> places{.rows = region.columns.size() * block_.cols,
+                            .cols = region.rows.size() * block_.rows,
+                            .block = block_.transposed()};
+  for (const sparse::BlockAt& at : exchange("places of the weights", places_of(own))) {
+    places.row.push_back(at.col - static_cast<std::int32_t>(region.columns.begin));
+    places.col.push_back(at.row - static_cast<std::int32_t>(region.rows.begin));
   }
-  std::partial_sum(part.row_begin.begin(), part.row_begin.end(), part.row_begin.begin());
-  part.values.resize(part.col.size() * std::size_t(block_.area()));
-  sparse::Csr<float> transpose = sparse::transpose(part);
+  places.values.resize(places.row.size() * std::size_t(block_.area()));
+  sparse::Csr<float> transpose = sparse::to_csr(places);
   set_pattern(transpose);
   const std::span<const float> values = values_of(own);
   transpose.values.assign(values.begin(), values.end());
