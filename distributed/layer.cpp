@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -16,7 +15,6 @@
 #include "tessera/base/float_mode.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/base/overlap.hpp"
 #include "tessera/distributed/agreement.hpp"
 #include "tessera/distributed/internal/grid_part.hpp"
 #include "tessera/distributed/lists.hpp"
@@ -47,9 +45,20 @@ std::span<T> numbers_in(std::span<T> all, Range range) {
   return all.subspan(std::size_t(range.begin), std::size_t(range.size()));
 }
 
+// Multiplies by the derivative of a ReLU.
+template <class T>
+void derive(MatrixView<const T> where_positive, MatrixView<T> results) {
+  for (std::int64_t r = 0; r < results.rows; ++r)
+    for (std::int64_t c = 0; c < results.cols; ++c)
+      if (!(float(where_positive(r, c)) > 0)) results(r, c) = T(0.0f);
+}
+
 }  // namespace
 
-struct RankLayer::State {
+struct RankLayer::State : layer::BackendOf<PassTimes> {
+  State(const Problem& of, internal::RankSetting with, Communicator& all, const Cut& by)
+      : problem(of), setting(std::move(with)), ranks(&all), cut(by) {}
+
   Problem problem;
   internal::RankSetting setting;
   Communicator* ranks;
@@ -60,6 +69,15 @@ struct RankLayer::State {
   std::vector<GroupPart> parts;
   std::vector<Range> outputs, inputs, values;  // in the operands and gradients of the rank
   std::vector<float> sums, of_leaf;            // gradients to add to others
+
+  layer::LayerFacts facts() const override;
+  bool repairs_parts() const override { return true; }
+  double seconds(const PassTimes& times) const override { return times.host.seconds; }
+  bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+               PassTimes& times) override;
+  template <class T>
+  bool compute_as(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+                  PassTimes& times);
 
   bool splits_batch() const { return cut.leaves > 0; }
   void require_weights(std::string_view call) const {
@@ -157,20 +175,9 @@ struct RankLayer::State {
     }
   }
 
-  template <class T>
-  void check_operand(const char* call, const char* name, MatrixView<T> view, std::int64_t rows,
-                     std::int64_t cols) const {
-    if (data_type_of<std::remove_const_t<T>>() != problem.data_type)
-      refuse(fmt::format("{}: {} has another type than the layer", call, name));
-    if (splits_batch()) cols = batch().size();
-    if (view.rows == rows && view.cols == cols) return;
-    refuse(fmt::format("{}: {} is {} x {}, but rank {} has {} x {} of it", call, name, view.rows,
-                       view.cols, ranks->rank(), rows, cols));
-  }
-
   // Calls body(index of a group, options, times) for each group, until it or a stop ends the pass.
   template <class Body>
-  bool run_pass(const verify::RunOptions& run, PassTimes& times, const Body& body) {
+  bool run_pass(const layer::PassOptions& run, PassTimes& times, const Body& body) {
     const double begin = seconds_now();
     const Traffic before = ranks->traffic();
     times = {};
@@ -186,14 +193,14 @@ struct RankLayer::State {
   }
 
   template <class Body>
-  bool run_group(std::size_t g, const verify::RunOptions& run, host::HostTimes& times,
+  bool run_group(std::size_t g, const layer::PassOptions& run, host::HostTimes& times,
                  const Body& body) {
     // Ranks that all share the panels of a pass ask before each of them.
     const bool asks_inside = problem.size.g == 1 && cut.replicas == 1 && !splits_batch();
     if (!asks_inside && run.stop.stop_possible() &&
         any_rank(*ranks, "wishes to stop", run.stop.stop_requested()))
       return false;
-    verify::RunOptions of_group = run;
+    layer::PassOptions of_group = run;
     if (!asks_inside) of_group.stop = {};
     try {
       return body(g, of_group, times);
@@ -203,10 +210,31 @@ struct RankLayer::State {
     }
   }
 
+  // Writes the gradients of all groups, or adds those of the whole batch to the caller's.
+  template <class T>
+  bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+              const layer::PassOptions& options, PassTimes& times) {
+    const bool adds = options.accumulate == layer::Accumulate::Yes;
+    if (adds) sums.resize(gradients.size());
+    const std::span<float> to = adds ? std::span<float>(sums) : gradients;
+    const auto pass = [&](std::size_t g, const auto& of_group, auto& seconds) {
+      const auto dq = rows_in(q_grad, outputs[g]);
+      const auto in = rows_in(s, inputs[g]);
+      const std::span<float> own = numbers_in(to, values[g]);
+      if (!splits_batch()) return groups[g]->template grad_w<T>(dq, in, own, of_group, seconds);
+      add_leaves<T>(*groups[g], dq, in, own, of_group, seconds);
+      return true;
+    };
+    const bool finished = run_pass(options, times, pass);
+    if (adds && finished)
+      std::transform(to.begin(), to.end(), gradients.begin(), gradients.begin(), std::plus<>());
+    return finished;
+  }
+
   // Adds up the gradients of the leaves of all ranks.
   template <class T>
   void add_leaves(GridPart& group, MatrixView<const T> q_grad, MatrixView<const T> s,
-                  std::span<float> gradients, const verify::RunOptions& run,
+                  std::span<float> gradients, const layer::PassOptions& run,
                   host::HostTimes& times) {
     TreeSum tree(*ranks, cut.leaves, std::ssize(gradients));
     of_leaf.resize(gradients.size());
@@ -221,28 +249,76 @@ struct RankLayer::State {
   }
 };
 
+layer::LayerFacts RankLayer::State::facts() const {
+  layer::LayerFacts facts{.problem = problem,
+                          .passes = {true, problem.grad_a, problem.grad_w},
+                          .has_weights = !groups.empty(),
+                          .any_batch = true,
+                          .works_on_results = true};
+  if (groups.empty()) return facts;
+  facts.values = values.back().end;
+  facts.output_rows = outputs.back().end;
+  facts.input_rows = inputs.back().end;
+  return facts;
+}
+
+bool RankLayer::State::compute(Pass pass, const layer::Operands& operands,
+                               const layer::PassOptions& options, PassTimes& times) {
+  if (splits_batch() && operands.in.cols != batch().size())
+    refuse(fmt::format("{}: the operands have {} columns; rank {} has {} of the batch",
+                       to_string(pass), operands.in.cols, ranks->rank(), batch().size()));
+  const DefaultFloatMode mode;
+  return with_type(problem.data_type,
+                   [&]<class T>(T) { return compute_as<T>(pass, operands, options, times); });
+}
+
+template <class T>
+bool RankLayer::State::compute_as(Pass pass, const layer::Operands& operands,
+                                  const layer::PassOptions& options, PassTimes& times) {
+  const auto in = operands.in.as<T>();
+  const auto out = operands.out.as<T>();
+  switch (pass) {
+    case Pass::Fwd:
+      return run_pass(options, times, [&](std::size_t g, auto& of_group, auto& seconds) {
+        if (!options.bias.empty()) of_group.bias = numbers_in(options.bias, outputs[g]);
+        return groups[g]->template forward<T>(rows_in(in, inputs[g]), rows_in(out, outputs[g]),
+                                              of_group, seconds);
+      });
+    case Pass::GradA: {
+      const bool finished =
+          run_pass(options, times, [&](std::size_t g, const auto& of_group, auto& seconds) {
+            return groups[g]->template grad_a<T>(rows_in(in, outputs[g]), rows_in(out, inputs[g]),
+                                                 of_group, seconds);
+          });
+      if (!options.where_positive.empty()) derive(options.where_positive.as<T>(), out);
+      return finished;
+    }
+    case Pass::GradW:
+      break;
+  }
+  return grad_w(in, operands.in_s.as<T>(), operands.gradients, options, times);
+}
+
 RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
                      Communicator& ranks, const Cut& cut)
-    : state_(std::unique_ptr<State>(new State{
-          problem, {cpu, &executor, cut.panels}, &ranks, cut, {}, {}, {}, {}, {}, {}, {}})) {
+    : LayerOf(std::make_unique<State>(problem, internal::RankSetting{cpu, &executor, cut.panels},
+                                      ranks, cut)) {
   check_problem(problem);
   if (const std::string why = why_not(cut, problem, ranks.size()); !why.empty())
     refuse(fmt::format("a layer with {} over {} rank{}: {}", to_string(cut), ranks.size(),
                        ranks.size() == 1 ? "" : "s", why));
   if (cut.replicas == 0)
-    state_->cut.replicas = cheapest_replicas(problem, int(state_->ranks_of(0).size()));
+    state().cut.replicas = cheapest_replicas(problem, int(state().ranks_of(0).size()));
 }
 
-RankLayer::~RankLayer() = default;
-RankLayer::RankLayer(RankLayer&&) noexcept = default;
-RankLayer& RankLayer::operator=(RankLayer&&) noexcept = default;
+RankLayer::State& RankLayer::state() const { return static_cast<State&>(backend()); }
 
 void RankLayer::set_weights(const sparse::CheckedCsr<float>& weights) {
   set_weights({&weights, 1});
 }
 
 void RankLayer::set_weights(std::span<const sparse::CheckedCsr<float>> weights) {
-  State& s = *state_;
+  State& s = state();
   if (std::ssize(weights) != s.problem.size.g)
     refuse(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
                        s.problem.size.g));
@@ -267,12 +343,12 @@ void RankLayer::set_weights(std::span<const sparse::CheckedCsr<float>> weights) 
 }
 
 bool RankLayer::can_set_rows() const {
-  const State& s = *state_;
+  const State& s = state();
   return s.problem.size.g == 1 && s.cut.replicas == 1 && !s.splits_batch();
 }
 
 void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
-  State& s = *state_;
+  State& s = state();
   const Dims size = s.problem.size;
   if (!can_set_rows())
     refuse(
@@ -298,182 +374,76 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
 }
 
 void RankLayer::update_weights(const sparse::PatternChange& change, std::int64_t group) {
-  state_->at("update_weights", group).update_weights(change);
-  state_->place_groups();
+  state().at("update_weights", group).update_weights(change);
+  state().place_groups();
 }
 
 void RankLayer::set_values(std::span<const float> values, std::int64_t group) {
-  GridPart& part = state_->at("set_values", group);
+  GridPart& part = state().at("set_values", group);
   if (std::ssize(values) != part.values())
     refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}", values.size(),
-                       state_->ranks->rank(), part.values(), group));
+                       state().ranks->rank(), part.values(), group));
   part.set_values(values);
 }
 
 void RankLayer::change_parts(const host::ChangePart& change, std::int64_t group) {
-  state_->at("change_values", group).change_values(change);
+  state().at("change_values", group).change_values(change);
 }
-
-template <class T>
-bool RankLayer::forward(MatrixView<const T> s, MatrixView<T> q, const host::ForwardOptions& after,
-                        const verify::RunOptions& options, PassTimes& times) {
-  const DefaultFloatMode mode;
-  State& state = *state_;
-  state.require_weights("forward");
-  state.check_operand("forward", "s", s, state.inputs.back().end, s.cols);
-  state.check_operand("forward", "q", q, state.outputs.back().end, s.cols);
-  if (!after.bias.empty() && std::ssize(after.bias) != q.rows)
-    refuse(fmt::format("forward: the bias has {} numbers; rank {} has {} rows of Q",
-                       after.bias.size(), state.ranks->rank(), q.rows));
-  check_no_overlap("forward", footprint("q", q),
-                   std::array{footprint("s", s), footprint("bias", after.bias)});
-  return state.run_pass(options, times, [&](std::size_t g, const auto& run, auto& seconds) {
-    host::ForwardOptions of_group = after;
-    if (!after.bias.empty()) of_group.bias = numbers_in(after.bias, state.outputs[g]);
-    return state.groups[g]->template forward<T>(
-        rows_in(s, state.inputs[g]), rows_in(q, state.outputs[g]), of_group, run, seconds);
-  });
-}
-
-template <class T>
-bool RankLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                       const host::GradAOptions<T>& after, const verify::RunOptions& options,
-                       PassTimes& times) {
-  const DefaultFloatMode mode;
-  State& state = *state_;
-  state.require_weights("grad_a");
-  if (!state.problem.grad_a) refuse("grad_a: the problem has no GradA");
-  state.check_operand("grad_a", "q_grad", q_grad, state.outputs.back().end, q_grad.cols);
-  state.check_operand("grad_a", "s_grad", s_grad, state.inputs.back().end, q_grad.cols);
-  const MatrixView<const T> mask = after.where_positive;
-  if (mask.data != nullptr)
-    state.check_operand("grad_a", "where_positive", mask, state.inputs.back().end, q_grad.cols);
-  check_no_overlap("grad_a", footprint("s_grad", s_grad),
-                   std::array{footprint("q_grad", q_grad), footprint("where_positive", mask)});
-  const auto pass = [&](std::size_t g, const auto& run, auto& seconds) {
-    return state.groups[g]->template grad_a<T>(rows_in(q_grad, state.outputs[g]),
-                                               rows_in(s_grad, state.inputs[g]), run, seconds);
-  };
-  const bool finished = state.run_pass(options, times, pass);
-  for (std::int64_t r = 0; mask.data != nullptr && r < s_grad.rows; ++r)
-    for (std::int64_t c = 0; c < s_grad.cols; ++c)
-      if (!(float(mask(r, c)) > 0)) s_grad(r, c) = T(0.0f);
-  return finished;
-}
-
-template <class T>
-bool RankLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                       std::span<float> gradients, host::Accumulate accumulate,
-                       const verify::RunOptions& options, PassTimes& times) {
-  const DefaultFloatMode mode;
-  State& state = *state_;
-  state.require_weights("grad_w");
-  if (!state.problem.grad_w) refuse("grad_w: the problem has no GradW");
-  state.check_operand("grad_w", "q_grad", q_grad, state.outputs.back().end, s.cols);
-  state.check_operand("grad_w", "s", s, state.inputs.back().end, s.cols);
-  if (std::ssize(gradients) != values())
-    refuse(fmt::format("grad_w: there are {} gradients for {} values", std::ssize(gradients),
-                       values()));
-  check_no_overlap("grad_w", footprint("gradients", gradients),
-                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  // The gradients of the whole batch are summed before they are added to the caller's.
-  const bool adds = accumulate == host::Accumulate::Yes;
-  if (adds) state.sums.resize(gradients.size());
-  const std::span<float> sums = adds ? std::span<float>(state.sums) : gradients;
-  const auto pass = [&](std::size_t g, const auto& run, auto& seconds) {
-    const auto dq = rows_in(q_grad, state.outputs[g]);
-    const auto in = rows_in(s, state.inputs[g]);
-    const std::span<float> to = numbers_in(sums, state.values[g]);
-    if (!state.splits_batch()) return state.groups[g]->template grad_w<T>(dq, in, to, run, seconds);
-    state.template add_leaves<T>(*state.groups[g], dq, in, to, run, seconds);
-    return true;
-  };
-  const bool finished = state.run_pass(options, times, pass);
-  if (adds && finished)
-    std::transform(sums.begin(), sums.end(), gradients.begin(), gradients.begin(), std::plus<>());
-  return finished;
-}
-
-const Problem& RankLayer::problem() const { return state_->problem; }
 
 Cut RankLayer::cut(std::int64_t group) const {
-  Cut cut = state_->cut;
-  if (state_->groups.empty() || state_->splits_batch()) return cut;
-  const Grid& grid = state_->at("cut", group).grid();
+  Cut cut = state().cut;
+  if (state().groups.empty() || state().splits_batch()) return cut;
+  const Grid& grid = state().at("cut", group).grid();
   cut.rows = grid.rows;
   cut.cols = grid.cols;
   return cut;
 }
 
 std::span<const GroupPart> RankLayer::parts() const {
-  state_->require_weights("parts");
-  return state_->parts;
+  state().require_weights("parts");
+  return state().parts;
 }
 
-Range RankLayer::batch() const { return state_->batch(); }
+Range RankLayer::batch() const { return state().batch(); }
 
 Range RankLayer::outputs(std::int64_t group) const {
-  return state_->parts[state_->index("outputs", group)].outputs;
+  return state().parts[state().index("outputs", group)].outputs;
 }
 
 Range RankLayer::inputs(std::int64_t group) const {
-  return state_->parts[state_->index("inputs", group)].inputs;
-}
-
-std::int64_t RankLayer::output_rows() const {
-  state_->require_weights("output_rows");
-  return state_->outputs.back().end;
-}
-
-std::int64_t RankLayer::input_rows() const {
-  state_->require_weights("input_rows");
-  return state_->inputs.back().end;
+  return state().parts[state().index("inputs", group)].inputs;
 }
 
 const sparse::Csr<float>& RankLayer::weights(std::int64_t group) const {
-  return state_->at("weights", group).weights();
+  return state().at("weights", group).weights();
 }
 
 const sparse::Csr<float>& RankLayer::columns(std::int64_t group) const {
-  const GridPart& part = state_->at("columns", group);
-  if (!state_->problem.grad_a) refuse("columns: the problem has no GradA");
+  const GridPart& part = state().at("columns", group);
+  if (!state().problem.grad_a) refuse("columns: the problem has no GradA");
   return part.transpose();
 }
 
 verify::Rounding RankLayer::rounding(Pass pass) const {
-  state_->require_weights("rounding");
-  verify::Rounding most = state_->groups[0]->rounding(pass);
-  for (const auto& group : state_->groups)
+  state().require_weights("rounding");
+  verify::Rounding most = state().groups[0]->rounding(pass);
+  for (const auto& group : state().groups)
     most.partials = std::max(most.partials, group->rounding(pass).partials);
-  if (pass == Pass::GradW) most.partials += state_->cut.leaves;
+  if (pass == Pass::GradW) most.partials += state().cut.leaves;
   return most;
 }
 
 std::int64_t RankLayer::values() const {
-  state_->require_weights("values");
-  return state_->values.back().end;
+  state().require_weights("values");
+  return state().values.back().end;
 }
 
 std::int64_t RankLayer::all_values() const {
-  return state_->sum(std::mem_fn(&GridPart::all_values));
+  return state().sum(std::mem_fn(&GridPart::all_values));
 }
 
 std::int64_t RankLayer::memory_bytes() const {
-  return state_->sum(std::mem_fn(&GridPart::memory_bytes));
+  return state().sum(std::mem_fn(&GridPart::memory_bytes));
 }
-
-#define TESSERA_INSTANTIATE(T)                                                                \
-  template bool RankLayer::forward(MatrixView<const T>, MatrixView<T>,                        \
-                                   const host::ForwardOptions&, const verify::RunOptions&,    \
-                                   PassTimes&);                                               \
-  template bool RankLayer::grad_a(MatrixView<const T>, MatrixView<T>,                         \
-                                  const host::GradAOptions<T>&, const verify::RunOptions&,    \
-                                  PassTimes&);                                                \
-  template bool RankLayer::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
-                                  host::Accumulate, const verify::RunOptions&, PassTimes&)
-TESSERA_INSTANTIATE(float);
-TESSERA_INSTANTIATE(Half);
-TESSERA_INSTANTIATE(BFloat16);
-#undef TESSERA_INSTANTIATE
 
 }  // namespace tessera::distributed

@@ -84,7 +84,7 @@ std::map<Pass, double> most_bytes(const Problem& problem, int count,
     const auto executor = sequential();
     distributed::RankLayer layer(problem, host::read_host_cpu(), *executor, ranks, cut);
     layer.set_weights(weights);
-    Matrix<float> s(layer.input_rows(), size.z), q(layer.output_rows(), size.z);
+    Matrix<float> s(layer.facts().input_rows, size.z), q(layer.facts().output_rows, size.z);
     std::vector<float> gradients(std::size_t(layer.values()));
     const auto in = std::as_const(s).view(), out = std::as_const(q).view();
     for (const Pass pass : passes_of(problem)) {

@@ -52,16 +52,16 @@ GridPart::GridPart(const RankSetting& setting, Communicator& all, const Problem&
 
 template <class T>
 bool GridPart::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                      const verify::RunOptions& options, host::HostTimes& times) {
+                      const layer::PassOptions& options, host::HostTimes& times) {
   // With one part the rows of dS are where they belong.
   if constexpr (std::is_same_v<T, float>)
     if (grid_.replicas > 1) {
       moved_ = Matrix<float>(transposed_->place().outputs.size(), q_grad.cols);
-      if (!transposed_->product(q_grad, moved_.view(), {}, options, times)) return false;
+      if (!transposed_->product(q_grad, moved_.view(), options, times)) return false;
       move_home(s_grad, options.self_check != nullptr);
       return true;
     }
-  return transposed_->product(q_grad, s_grad, {}, options, times);
+  return transposed_->product(q_grad, s_grad, options, times);
 }
 
 // Sends rows of dS from where GradA has left them to the ranks that have these rows of S.
@@ -127,10 +127,10 @@ std::int64_t GridPart::memory_bytes() const {
 }
 
 template bool GridPart::grad_a(MatrixView<const float>, MatrixView<float>,
-                               const verify::RunOptions&, host::HostTimes&);
-template bool GridPart::grad_a(MatrixView<const Half>, MatrixView<Half>, const verify::RunOptions&,
+                               const layer::PassOptions&, host::HostTimes&);
+template bool GridPart::grad_a(MatrixView<const Half>, MatrixView<Half>, const layer::PassOptions&,
                                host::HostTimes&);
 template bool GridPart::grad_a(MatrixView<const BFloat16>, MatrixView<BFloat16>,
-                               const verify::RunOptions&, host::HostTimes&);
+                               const layer::PassOptions&, host::HostTimes&);
 
 }  // namespace tessera::distributed::internal

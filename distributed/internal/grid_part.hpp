@@ -14,10 +14,9 @@
 #include "tessera/distributed/internal/run_product.hpp"
 #include "tessera/distributed/internal/sub_ranks.hpp"
 #include "tessera/host/change_part.hpp"
-#include "tessera/host/pass_options.hpp"
+#include "tessera/layer/pass_options.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/run_options.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::distributed::internal {
@@ -34,16 +33,16 @@ class GridPart {
 
   // The passes of RankLayer (layer.hpp). They return false if a stop ended them.
   template <class T>
-  bool forward(MatrixView<const T> s, MatrixView<T> q, const host::ForwardOptions& after,
-               const verify::RunOptions& options, host::HostTimes& times) {
-    return fwd_.product(s, q, after, options, times);
+  bool forward(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
+               host::HostTimes& times) {
+    return fwd_.product(s, q, options, times);
   }
   template <class T>
-  bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, const verify::RunOptions& options,
+  bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, const layer::PassOptions& options,
               host::HostTimes& times);
   template <class T>
   bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
-              const verify::RunOptions& options, host::HostTimes& times) {
+              const layer::PassOptions& options, host::HostTimes& times) {
     return fwd_.gradients(q_grad, s, gradients, options, times);
   }
 

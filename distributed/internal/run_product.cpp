@@ -12,6 +12,7 @@
 #include "tessera/distributed/internal/pieces.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/host/cost.hpp"
+#include "tessera/host/pass_options.hpp"
 
 namespace tessera::distributed::internal {
 namespace {
@@ -56,7 +57,7 @@ host::HostProblem RunProduct::whole() const {
 // the pass. Returns true if nothing did.
 template <class T, class Body>
 bool RunProduct::for_each_panel(const Gathering& of, MatrixView<const T> own,
-                                const verify::RunOptions& run, host::HostTimes& times,
+                                const layer::PassOptions& run, host::HostTimes& times,
                                 const Body& body) {
   const auto goes_on = [&](std::int64_t panel) {
     if (run.stop.stop_possible() && any_rank(of_part_, "wishes to stop", run.stop.stop_requested()))
@@ -89,12 +90,13 @@ bool RunProduct::for_each_panel(const Gathering& of, MatrixView<const T> own,
 
 template <class T, class Body>
 void RunProduct::run_panel(Pass pass, MatrixView<const T> panel, Range columns,
-                           const verify::RunOptions& run, host::HostTimes& times,
+                           const layer::PassOptions& run, host::HostTimes& times,
                            const Body& body) {
   if (!layer_) return;
   verify::Checksums checksums;
-  const verify::RunOptions of_panel{.self_check = run.self_check ? &checksums : nullptr,
-                                    .repair = run.repair};
+  layer::PassOptions of_panel;
+  if (run.self_check != nullptr) of_panel.self_check = &checksums;
+  of_panel.repair = run.repair;
   host::HostTimes seconds;
   try {
     [[maybe_unused]] const bool finished = body(panel, columns, of_panel, seconds);
@@ -111,8 +113,8 @@ void RunProduct::run_panel(Pass pass, MatrixView<const T> panel, Range columns,
 }
 
 template <class T>
-bool RunProduct::product(MatrixView<const T> s, MatrixView<T> q, const host::ForwardOptions& after,
-                         const verify::RunOptions& options, host::HostTimes& times) {
+bool RunProduct::product(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
+                         host::HostTimes& times) {
   const host::HostProblem all = whole();
   host::HostColumns panels =
       product_columns(product_cells(all, setting_.cpu), all, s.cols, setting_.cpu);
@@ -122,21 +124,23 @@ bool RunProduct::product(MatrixView<const T> s, MatrixView<T> q, const host::For
   MatrixView<T> sums = q;
   if constexpr (std::is_same_v<T, float>)
     if (adds) sums = run_rows(s.cols);
-  const host::ForwardOptions with_sums = adds ? host::ForwardOptions() : after;
   const bool finished = for_each_panel(
       {pass_, what, panels, kWidestPanel}, s, options, times,
-      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        return layer_->forward<T>(panel, sums.sub({0, sums.rows}, columns), with_sums, of_panel,
-                                  seconds);
+      [&](MatrixView<const T> panel, Range columns, auto& of_panel, auto& seconds) {
+        if (!adds) {
+          of_panel.bias = options.bias;
+          of_panel.activation = options.activation;
+        }
+        return layer_->forward<T>(panel, sums.sub({0, sums.rows}, columns), of_panel, seconds);
       });
   if constexpr (std::is_same_v<T, float>)
-    if (adds && finished) add_partial_sums(q, after, options.self_check != nullptr);
+    if (adds && finished) add_partial_sums(q, options);
   return finished;
 }
 
 template <class T>
 bool RunProduct::gradients(MatrixView<const T> q_grad, MatrixView<const T> s,
-                           std::span<float> gradients, const verify::RunOptions& options,
+                           std::span<float> gradients, const layer::PassOptions& options,
                            host::HostTimes& times) {
   const host::HostColumns panels = gradient_columns(gradient_cells(whole(), setting_.cpu), s.cols);
   if (s.cols == 0) std::ranges::fill(gradients, 0.0f);
@@ -144,10 +148,10 @@ bool RunProduct::gradients(MatrixView<const T> q_grad, MatrixView<const T> s,
     if (of_run_.size() > 1) q_grad = gather_run(q_grad, options.self_check != nullptr);
   return for_each_panel(
       {Pass::GradW, "GradW: rows of S", panels, panels.width}, s, options, times,
-      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        const auto adds = columns.begin > 0 ? host::Accumulate::Yes : host::Accumulate::No;
-        return layer_->grad_w<T>(q_grad.sub({0, q_grad.rows}, columns), panel, gradients, adds,
-                                 of_panel, seconds);
+      [&](MatrixView<const T> panel, Range columns, auto& of_panel, auto& seconds) {
+        if (columns.begin > 0) of_panel.accumulate = layer::Accumulate::Yes;
+        return layer_->grad_w<T>(q_grad.sub({0, q_grad.rows}, columns), panel, gradients, of_panel,
+                                 seconds);
       });
 }
 
@@ -167,8 +171,7 @@ std::span<float> RunProduct::piece(int part) {
 
 // Sends the partial sums of this rank to the ranks with these rows of Q, and adds up those of its
 // own rows in the order of the parts.
-void RunProduct::add_partial_sums(MatrixView<float> q, const host::ForwardOptions& after,
-                                  bool is_checked) {
+void RunProduct::add_partial_sums(MatrixView<float> q, const layer::PassOptions& options) {
   const int parts = of_run_.size(), own = of_run_.rank();
   const auto size = std::size_t(q.rows * q.cols);
   received_.resize(size * std::size_t(parts));
@@ -182,15 +185,16 @@ void RunProduct::add_partial_sums(MatrixView<float> q, const host::ForwardOption
     sends.push_back({part, std::as_bytes(piece(part))});
     receives.push_back({part, std::as_writable_bytes(from)});
   }
-  exchange_pieces(of_run_, "partial sums", std::move(sends), std::move(receives), is_checked);
+  exchange_pieces(of_run_, "partial sums", std::move(sends), std::move(receives),
+                  options.self_check != nullptr);
   std::vector<float> row(std::size_t(q.cols));
   for (std::int64_t r = 0; r < q.rows; ++r) {
     for (std::int64_t c = 0; c < q.cols; ++c) {
       float sum = *sums[0]++;
       for (std::size_t part = 1; part < sums.size(); ++part) sum += *sums[part]++;
-      row[std::size_t(c)] = after.bias.empty() ? sum : sum + after.bias[std::size_t(r)];
+      row[std::size_t(c)] = options.bias.empty() ? sum : sum + options.bias[std::size_t(r)];
     }
-    host::activate(after.activation, row);
+    host::activate(options.activation, row);
     for (std::int64_t c = 0; c < q.cols; ++c) q(r, c) = row[std::size_t(c)];
   }
 }
@@ -240,12 +244,11 @@ verify::Rounding RunProduct::rounding(Pass pass) const {
           ceil_div(size.y, cells.y) + std::int64_t{of_run_.size()}};
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                    \
-  template bool RunProduct::product(MatrixView<const T>, MatrixView<T>,                           \
-                                    const host::ForwardOptions&, const verify::RunOptions&,       \
-                                    host::HostTimes&);                                            \
-  template bool RunProduct::gradients(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
-                                      const verify::RunOptions&, host::HostTimes&)
+#define TESSERA_INSTANTIATE(T)                                                                     \
+  template bool RunProduct::product(MatrixView<const T>, MatrixView<T>, const layer::PassOptions&, \
+                                    host::HostTimes&);                                             \
+  template bool RunProduct::gradients(MatrixView<const T>, MatrixView<const T>, std::span<float>,  \
+                                      const layer::PassOptions&, host::HostTimes&)
 TESSERA_INSTANTIATE(float);
 TESSERA_INSTANTIATE(Half);
 TESSERA_INSTANTIATE(BFloat16);

@@ -22,11 +22,10 @@
 #include "tessera/host/change_part.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/layer.hpp"
-#include "tessera/host/pass_options.hpp"
 #include "tessera/host/times.hpp"
+#include "tessera/layer/pass_options.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/run_options.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::distributed::internal {
@@ -47,16 +46,16 @@ class RunProduct {
   RunProduct(const RankSetting& setting, Communicator& ranks, Pass pass, const Problem& problem,
              Place place, sparse::Csr<float> own);
 
-  // Writes q, this rank's rows of M S, from its rows of S, and does `after` with them. Returns
-  // false if options.stop ended it, which all ranks of a part must have alike. `times` are added.
+  // Writes q, this rank's rows of M S, from its rows of S, with bias and activation. Returns false
+  // if options.stop ended it, which all ranks of a part must have alike. `times` are added.
   template <class T>
-  bool product(MatrixView<const T> s, MatrixView<T> q, const host::ForwardOptions& after,
-               const verify::RunOptions& options, host::HostTimes& times);
+  bool product(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
+               host::HostTimes& times);
 
   // Writes the gradients of this rank's values, from its rows of dQ and of S.
   template <class T>
   bool gradients(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
-                 const verify::RunOptions& options, host::HostTimes& times);
+                 const layer::PassOptions& options, host::HostTimes& times);
 
   void update_weights(const sparse::PatternChange& change);
   void set_values(std::span<const float> values);
@@ -79,15 +78,15 @@ class RunProduct {
   using PanelMemory = std::array<AlignedVector<T>, 2>;
 
   template <class T, class Body>
-  bool for_each_panel(const Gathering& of, MatrixView<const T> own, const verify::RunOptions& run,
+  bool for_each_panel(const Gathering& of, MatrixView<const T> own, const layer::PassOptions& run,
                       host::HostTimes& times, const Body& body);
   template <class T, class Body>
-  void run_panel(Pass pass, MatrixView<const T> panel, Range columns, const verify::RunOptions& run,
+  void run_panel(Pass pass, MatrixView<const T> panel, Range columns, const layer::PassOptions& run,
                  host::HostTimes& times, const Body& body);
   host::HostProblem whole() const;
   MatrixView<float> run_rows(std::int64_t cols);
   std::span<float> piece(int part);
-  void add_partial_sums(MatrixView<float> q, const host::ForwardOptions& after, bool is_checked);
+  void add_partial_sums(MatrixView<float> q, const layer::PassOptions& options);
   MatrixView<const float> gather_run(MatrixView<const float> own, bool is_checked);
 
   RankSetting setting_;

@@ -80,20 +80,20 @@ struct OnRank {
     layer.set_weights(weights);
     const auto seed = std::uint64_t(10 * ranks.rank());
     const std::int64_t z = layer.batch().size();
-    s = random_matrix<float>(layer.input_rows(), z, seed);
-    q_grad = random_matrix<float>(layer.output_rows(), z, seed + 1);
+    s = random_matrix<float>(layer.facts().input_rows, z, seed);
+    q_grad = random_matrix<float>(layer.facts().output_rows, z, seed + 1);
     q = Matrix<float>(q_grad.rows(), z);
     s_grad = Matrix<float>(s.rows(), z);
   }
 
   // Runs all passes. Returns false if one was stopped.
-  bool run(const verify::RunOptions& options = {}) {
+  bool run(const layer::PassOptions& options = {}) {
     PassTimes times;
     gradients.assign(std::size_t(layer.values()), 0.5f);
     const auto in = std::as_const(s).view(), out = std::as_const(q_grad).view();
-    return layer.forward<float>(in, q.view(), {}, options, times) &&
-           layer.grad_a<float>(out, s_grad.view(), {}, options, times) &&
-           layer.grad_w<float>(out, in, gradients, host::Accumulate::No, options, times);
+    return layer.forward<float>(in, q.view(), options, times) &&
+           layer.grad_a<float>(out, s_grad.view(), options, times) &&
+           layer.grad_w<float>(out, in, gradients, options, times);
   }
 
   std::unique_ptr<Executor> executor;
@@ -200,9 +200,10 @@ TEST(EveryCut, BiasActivationMaskAndSumHaveTheBitsOfALoopAfterThePass) {
     const auto mask = random_matrix<float>(plain.s.rows(), plain.s.cols(), 9);
     std::vector<float> sums(plain.gradients.size(), 0.25f);
     const auto in = std::as_const(fused.s).view(), out = std::as_const(fused.q_grad).view();
-    fused.layer.forward<float>(in, fused.q.view(), {bias.elements(), host::Activation::Relu});
-    fused.layer.grad_a<float>(out, fused.s_grad.view(), {mask.view()});
-    fused.layer.grad_w<float>(out, in, sums, host::Accumulate::Yes);
+    fused.layer.forward<float>(in, fused.q.view(),
+                               {.bias = bias.elements(), .activation = codelets::Activation::Relu});
+    fused.layer.grad_a<float>(out, fused.s_grad.view(), {.where_positive = mask.view()});
+    fused.layer.grad_w<float>(out, in, sums, {.accumulate = layer::Accumulate::Yes});
     for (std::int64_t r = 0; r < plain.q.rows(); ++r)
       for (std::int64_t z = 0; z < plain.q.cols(); ++z) {
         const float sum = plain.q(r, z) + bias(r, 0);

@@ -86,11 +86,11 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
       return MatrixView<const T>{rows.data(), std::ssize(rows) / kZ, kZ, kZ, 1};
     };
     const std::vector<T> own_s = rows_of(s, kY, in), own_q_grad = rows_of(q_grad, kX, out);
-    Matrix<T> own_q(layer.output_rows(), kZ), own_s_grad(layer.input_rows(), kZ);
+    Matrix<T> own_q(layer.facts().output_rows, kZ), own_s_grad(layer.facts().input_rows, kZ);
     std::vector<float> own(std::size_t(layer.values()));
     verify::Checksums checksums;
     PassTimes times;
-    EXPECT_TRUE(layer.forward<T>(view(own_s), own_q.view(), {}, {.self_check = &checksums}, times));
+    EXPECT_TRUE(layer.forward<T>(view(own_s), own_q.view(), {.self_check = &checksums}, times));
     EXPECT_TRUE(checksums.ok() && checksums.compared > 0);
     EXPECT_TRUE(groups % count != 0 || times.received_bytes == 0) << times.received_bytes;
     layer.grad_a<T>(view(own_q_grad), own_s_grad.view());
@@ -133,8 +133,8 @@ TEST(Groups, ValuesAreSetGroupByGroup) {
     for (auto& matrix : ones) matrix.values.assign(matrix.values.size(), 1.0f);
     other.set_weights(checked(ones));
     for (const std::int64_t g : groups_of(layer)) other.set_values(layer.weights(g).values, g);
-    const auto q_grad = random_matrix<float>(layer.output_rows(), kZ, 1);
-    Matrix<float> a(layer.input_rows(), kZ), b(layer.input_rows(), kZ);
+    const auto q_grad = random_matrix<float>(layer.facts().output_rows, kZ, 1);
+    Matrix<float> a(layer.facts().input_rows, kZ), b(layer.facts().input_rows, kZ);
     layer.grad_a<float>(q_grad.view(), a.view());
     other.grad_a<float>(q_grad.view(), b.view());
     EXPECT_EQ(a, b);

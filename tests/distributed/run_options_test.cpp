@@ -94,19 +94,18 @@ struct OwnPart {
         s_grad(cols.size(), 150),
         gradients(std::size_t(layer.values())) {}
 
-  void run(RankLayer& layer, Pass pass, const verify::RunOptions& options) {
+  void run(RankLayer& layer, Pass pass, const layer::PassOptions& options) {
     PassTimes times;
     switch (pass) {
       case Pass::Fwd:
-        finished = layer.forward<float>(std::as_const(s).view(), q.view(), {}, options, times);
+        finished = layer.forward<float>(std::as_const(s).view(), q.view(), options, times);
         return;
       case Pass::GradA:
-        finished =
-            layer.grad_a<float>(std::as_const(q_grad).view(), s_grad.view(), {}, options, times);
+        finished = layer.grad_a<float>(std::as_const(q_grad).view(), s_grad.view(), options, times);
         return;
       case Pass::GradW:
         finished = layer.grad_w<float>(std::as_const(q_grad).view(), std::as_const(s).view(),
-                                       gradients, host::Accumulate::No, options, times);
+                                       gradients, options, times);
         return;
     }
   }

@@ -78,8 +78,8 @@ std::string choose_block_together(Arguments& a, Communicator& ranks) {
 
 void add_ranks(Communicator& ranks, const RankLayer& layer, int threads, HostRun& run) {
   const GroupPart& first = layer.parts()[0];
-  const report::HostRank own{first.group * layer.problem().size.x + first.outputs.begin,
-                             layer.output_rows(),
+  const report::HostRank own{first.group * run.report.problem.size.x + first.outputs.begin,
+                             layer.facts().output_rows,
                              layer.values(),
                              threads,
                              cores_of_process(),

@@ -14,6 +14,7 @@
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/io/npz.hpp"
+#include "tessera/layer/pass_options.hpp"
 #include "tessera/report/host_report.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
@@ -119,12 +120,12 @@ class RankPasses {
       case Pass::Fwd:
         return product({s_, &GroupPart::inputs, &GroupPart::outputs}, report,
                        [this](auto in, auto out, const auto& options, PassTimes& times) {
-                         return layer_.template forward<T>(in, out, {}, options, times);
+                         return layer_.template forward<T>(in, out, options, times);
                        });
       case Pass::GradA:
         return product({q_grad_, &GroupPart::outputs, &GroupPart::inputs}, report,
                        [this](auto in, auto out, const auto& options, PassTimes& times) {
-                         return layer_.template grad_a<T>(in, out, {}, options, times);
+                         return layer_.template grad_a<T>(in, out, options, times);
                        });
       case Pass::GradW:
         return gradient(report);
@@ -139,7 +140,7 @@ class RankPasses {
     Range GroupPart::* to;
   };
 
-  std::int64_t groups() const { return layer_.problem().size.g; }
+  std::int64_t groups() const { return layer_.facts().problem.size.g; }
 
   // Returns rows of a group in an operand of all groups.
   MatrixView<const T> rows_in(const Matrix<T>& whole, std::int64_t group, Range rows) const {
@@ -165,7 +166,7 @@ class RankPasses {
   template <class Run>
   void measure(report::HostPassReport& report, const Run& run) {
     constexpr double kSeconds = 0.1;
-    const auto once = [&](const verify::RunOptions& options) {
+    const auto once = [&](const layer::PassOptions& options) {
       PassTimes times;
       ranks_.barrier("start of a pass");
       [[maybe_unused]] const bool finished = run(options, times);
@@ -196,7 +197,7 @@ class RankPasses {
   void product(const Product& of, report::HostPassReport& report, const Run& run) {
     const Matrix<T> in = own(of.in, of.from);
     Matrix<T> out = own(of.to == &GroupPart::outputs ? q_grad_ : s_, of.to);
-    measure(report, [&](const verify::RunOptions& options, PassTimes& times) {
+    measure(report, [&](const layer::PassOptions& options, PassTimes& times) {
       return run(in.view(), out.view(), options, times);
     });
     if (is_checked_) report.verdict = of_all_ranks(ranks_, verdict(of, report.pass, out));
@@ -252,9 +253,8 @@ class RankPasses {
   void gradient(report::HostPassReport& report) {
     const Matrix<T> s = own(s_, &GroupPart::inputs), q_grad = own(q_grad_, &GroupPart::outputs);
     std::vector<float> values(std::size_t(layer_.values()));
-    measure(report, [&](const verify::RunOptions& options, PassTimes& times) {
-      return layer_.template grad_w<T>(q_grad.view(), s.view(), values, host::Accumulate::No,
-                                       options, times);
+    measure(report, [&](const layer::PassOptions& options, PassTimes& times) {
+      return layer_.template grad_w<T>(q_grad.view(), s.view(), values, options, times);
     });
     verify::Verdict verdict;
     std::vector<sparse::Csr<float>> gradients;
@@ -290,8 +290,9 @@ class RankPasses {
 
   // Stores the gradients of all ranks, on the first one.
   void keep(const std::vector<sparse::Csr<float>>& own) {
-    const Dims size = layer_.problem().size_in_blocks();
-    const BlockShape block = layer_.problem().block;
+    const Problem problem = layer_.facts().problem;
+    const Dims size = problem.size_in_blocks();
+    const BlockShape block = problem.block;
     std::vector<sparse::Csr<float>> all;
     for (std::int64_t group = 0; group < groups(); ++group) {
       sparse::Coo<float> places{.rows = size.x, .cols = size.y, .block = block};
