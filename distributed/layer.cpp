@@ -182,9 +182,13 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
     const Traffic before = ranks->traffic();
     times = {};
     if (run.self_check != nullptr) *run.self_check = {};
+    layer::PassOptions of_groups = run;
+    std::int64_t steps = 0;  // of all groups
+    if (run.progress)
+      of_groups.progress = [&](const verify::Progress& at) { run.progress({at.step, steps++}); };
     bool goes_on = true;
     for (std::size_t g = 0; goes_on && g < groups.size(); ++g)
-      goes_on = run_group(g, run, times.host, body);
+      goes_on = run_group(g, of_groups, times.host, body);
     const Traffic& after = ranks->traffic();
     times.host.seconds = seconds_now() - begin;
     times.gather_seconds = after.wait_seconds - before.wait_seconds;
@@ -319,6 +323,7 @@ void RankLayer::set_weights(const sparse::CheckedCsr<float>& weights) {
 
 void RankLayer::set_weights(std::span<const sparse::CheckedCsr<float>> weights) {
   State& s = state();
+  const auto call = s.caller.enter("set_weights");
   if (std::ssize(weights) != s.problem.size.g)
     refuse(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
                        s.problem.size.g));
@@ -349,6 +354,7 @@ bool RankLayer::can_set_rows() const {
 
 void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   State& s = state();
+  const auto call = s.caller.enter("set_rows");
   const Dims size = s.problem.size;
   if (!can_set_rows())
     refuse(
@@ -374,11 +380,13 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
 }
 
 void RankLayer::update_weights(const sparse::PatternChange& change, std::int64_t group) {
+  const auto call = state().caller.enter("update_weights");
   state().at("update_weights", group).update_weights(change);
   state().place_groups();
 }
 
 void RankLayer::set_values(std::span<const float> values, std::int64_t group) {
+  const auto call = state().caller.enter("set_values");
   GridPart& part = state().at("set_values", group);
   if (std::ssize(values) != part.values())
     refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}", values.size(),
@@ -387,6 +395,7 @@ void RankLayer::set_values(std::span<const float> values, std::int64_t group) {
 }
 
 void RankLayer::change_parts(const host::ChangePart& change, std::int64_t group) {
+  const auto call = state().caller.enter("change_values");
   state().at("change_values", group).change_values(change);
 }
 
@@ -404,7 +413,9 @@ std::span<const GroupPart> RankLayer::parts() const {
   return state().parts;
 }
 
-Range RankLayer::batch() const { return state().batch(); }
+Range RankLayer::columns_of_batch() const { return state().batch(); }
+
+std::int64_t RankLayer::batch() const { return state().batch().size(); }
 
 Range RankLayer::outputs(std::int64_t group) const {
   return state().parts[state().index("outputs", group)].outputs;
@@ -433,10 +444,7 @@ verify::Rounding RankLayer::rounding(Pass pass) const {
   return most;
 }
 
-std::int64_t RankLayer::values() const {
-  state().require_weights("values");
-  return state().values.back().end;
-}
+std::int64_t RankLayer::values() const { return facts().values; }
 
 std::int64_t RankLayer::all_values() const {
   return state().sum(std::mem_fn(&GridPart::all_values));

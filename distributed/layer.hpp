@@ -46,11 +46,11 @@ struct GroupPart {
 //   grad_w   dR  of the rank's values from its rows of dQ and S
 //
 // The operands of a rank have its rows of each of its groups (parts()), one group below the other,
-// and its columns of the batch (batch()); facts() has the numbers of rows. Without leaves a call
-// may have any number of columns. Results have the bits of a HostLayer of the whole layer, for any
-// number of ranks and threads, as long as all ranks describe the same caches (host::HostCpu); with
-// replicas, and in GradW with leaves, they have bits of their own, which do not depend on the
-// number of ranks either.
+// and its columns of the batch (columns_of_batch()); facts() has the numbers of rows. Without
+// leaves a call may have any number of columns. Results have the bits of a HostLayer of the whole
+// layer, for any number of ranks and threads, as long as all ranks describe the same caches
+// (host::HostCpu); with replicas, and in GradW with leaves, they have bits of their own, which do
+// not depend on the number of ranks either.
 //
 // Every function that is not const is collective: all ranks call it, in the same order, with the
 // same options; those of a group, all ranks that have it. An exception on one rank leaves the
@@ -104,7 +104,10 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   // Return what this rank has, after the first weights: its groups, ascending; and its columns of
   // the batch. Operands have any number of columns without leaves.
   std::span<const GroupPart> parts() const;
-  Range batch() const;
+  Range columns_of_batch() const;
+
+  // Returns the number of these columns.
+  std::int64_t batch() const;
 
   // Return this rank's rows of Q and S of one of its groups, in elements of the group.
   Range outputs(std::int64_t group = 0) const;
@@ -120,7 +123,7 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   // Returns the rounding that the results of a pass may have.
   verify::Rounding rounding(Pass pass) const;
 
-  // Return the number of values of this rank, and of its groups on all ranks.
+  // Return the number of values of this rank, and of its groups on all ranks; 0 without weights.
   std::int64_t values() const;
   std::int64_t all_values() const;
 

@@ -145,7 +145,7 @@ TEST(Groups, RefusesWhatIsNotItsOwn) {
   run_ranks(2, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
     RankLayer layer(problem_of(2, {1, 1}, DataType::Float), kTiny, *executor, ranks);
-    test::refusal([&] { layer.values(); });
+    test::refusal([&] { layer.weights(); });
     test::refusal([&] { layer.set_weights(checked(weights_of(3, {1, 1}))); });
     layer.set_weights(checked(weights_of(2, {1, 1})));
     const std::int64_t other = 1 - ranks.rank();

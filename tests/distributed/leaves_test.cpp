@@ -35,7 +35,7 @@ TEST(Leaves, HasTheSameBitsForEveryNumberOfRanks) {
       const auto executor = make_executor(1);
       RankLayer layer(problem, cpu, *executor, ranks, {.leaves = kLeaves});
       layer.set_weights(sparse::checked(weights));
-      const Range own = layer.batch();
+      const Range own = layer.columns_of_batch();
       const auto part = [&](auto view) { return view.sub({0, view.rows}, own); };
       std::vector<float> gradients(weights.values.size());
       layer.forward<float>(part(s.view()), part(q.view()));
@@ -83,7 +83,7 @@ TEST(Leaves, HaveTheBitsOfTheirTreeAndOfOneProcess) {
     const auto own_executor = make_executor(1);
     RankLayer layer(problem, cpu, *own_executor, ranks, {.leaves = 3});
     layer.set_weights(std::vector{sparse::checked(weights[0]), sparse::checked(weights[1])});
-    const auto part = [&](auto view) { return view.sub({0, view.rows}, layer.batch()); };
+    const auto part = [&](auto view) { return view.sub({0, view.rows}, layer.columns_of_batch()); };
     std::vector<float> gradients(sums[0].size());
     layer.forward<float>(part(s.view()), part(got_q.view()));
     layer.grad_a<float>(part(q_grad.view()), part(got_s_grad.view()));

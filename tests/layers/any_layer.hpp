@@ -25,7 +25,7 @@ class AnyLayer : public testing::Test {
   using Backend = typename Setting::Backend;
   using Element = typename Setting::T;
   using L = typename Backend::Layer;
-  static constexpr bool kHasBuckets = !std::is_same_v<Backend, OnPod>;
+  static constexpr bool kHasBuckets = requires(const L& layer) { layer.buckets(0); };
   static_assert(train::Layer<L, Element> || !kHasBuckets);
 
   // Two groups; the sides are no multiples of the larger block.
@@ -107,7 +107,7 @@ using Settings =
     testing::Types<Setting<OnHost, float>, Setting<OnHost, Half>, Setting<OnHost, BFloat16>,
                    Setting<OnTiles, float>, Setting<OnTiles, Half>, Setting<OnTiles, BFloat16>,
                    Setting<OnTwoLayouts, float>, Setting<OnTwoLayouts, Half>, Setting<OnPod, float>,
-                   Setting<OnPod, Half>>;
+                   Setting<OnPod, Half>, Setting<OnRanks, float>, Setting<OnRanks, BFloat16>>;
 
 // Returns the code of the Error that the call throws.
 template <class Call>

@@ -2,10 +2,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/random.hpp"
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/distributed/layer.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/pod/pod_layer.hpp"
@@ -65,6 +70,49 @@ struct OnPod {
     const auto order = problem.data_type == DataType::Float ? pod::DeviceOrder::SideBySide
                                                             : pod::DeviceOrder::OneAfterAnother;
     return {pod::plan_of_grid(problem, pod, grid, 2), device::ExchangeMode::Share, order, executor};
+  }
+};
+
+// One rank of a layer over ranks, which has all of it.
+struct OnRanks {
+  class OneRank : public distributed::Communicator {
+   public:
+    OneRank() : Communicator(distributed::kDefaultTimeout) {}
+    int rank() const override { return 0; }
+    int size() const override { return 1; }
+    void abort(int, const std::string&) noexcept override {}
+
+   protected:
+    std::unique_ptr<distributed::internal::Pending> begin(
+        std::string_view, std::span<const distributed::SendPiece>,
+        std::span<const distributed::ReceivePiece>) override {
+      return nullptr;
+    }
+  };
+  struct Layer : distributed::RankLayer {
+    using Misfit = std::optional<partitioner::Misfit>;
+    using RankLayer::RankLayer;
+    Misfit set_weights(const std::vector<sparse::Csr<float>>& weights) {
+      std::vector<sparse::CheckedCsr<float>> all;
+      for (const sparse::Csr<float>& matrix : weights) all.push_back(sparse::checked(matrix));
+      RankLayer::set_weights(all);
+      return {};
+    }
+    Misfit set_weights(const sparse::Csr<float>& weights) {
+      return set_weights(std::vector{weights});
+    }
+    Misfit update_weights(const sparse::PatternChange& change, std::int64_t group = 0) {
+      RankLayer::update_weights(change, group);
+      return {};
+    }
+  };
+  static constexpr bool kSameBitsAfterUpdate = true;
+  static Layer make(const Problem& problem, Executor& executor) {
+    static OneRank ranks;
+    return {problem,
+            {.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()},
+            executor,
+            ranks};
   }
 };
 
