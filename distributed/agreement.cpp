@@ -13,25 +13,6 @@ namespace {
 
 std::string text_of(const std::vector<char>& text) { return {text.begin(), text.end()}; }
 
-class MatricesDigest {
- public:
-  void add(const sparse::Csr<float>& matrix) {
-    digest_.add(matrix.rows).add(matrix.cols).add(matrix.block.rows).add(matrix.block.cols);
-    digest_.add(std::span<const std::int64_t>(matrix.row_begin));
-    digest_.add(std::span<const std::int32_t>(matrix.col));
-    digest_.add(std::span<const float>(matrix.values));
-    blocks_ += matrix.blocks();
-  }
-  Given given() const {
-    return {"matrix of weights", digest_.value(),
-            fmt::format("{} blocks with digest {:016x}", blocks_, digest_.value())};
-  }
-
- private:
-  Digest digest_;
-  std::int64_t blocks_ = 0;
-};
-
 // Throws for the ranks that were given another thing of this name than the first rank. Collective.
 [[noreturn]] void refuse_difference(Communicator& ranks, std::string_view call, const Given& own,
                                     const std::vector<int>& others) {
@@ -87,16 +68,18 @@ Given given_cut(std::string_view name, const RowCut& cut) {
           fmt::format("{}", fmt::join(cut.begin, ", "))};
 }
 
-Given given_weights(std::span<const sparse::Csr<float>> weights) {
-  MatricesDigest digest;
-  for (const sparse::Csr<float>& matrix : weights) digest.add(matrix);
-  return digest.given();
-}
-
 Given given_weights(std::span<const sparse::CheckedCsr<float>> weights) {
-  MatricesDigest digest;
-  for (const sparse::CheckedCsr<float>& matrix : weights) digest.add(*matrix);
-  return digest.given();
+  Digest digest;
+  std::int64_t blocks = 0;
+  for (const sparse::CheckedCsr<float>& matrix : weights) {
+    digest.add(matrix->rows).add(matrix->cols).add(matrix->block.rows).add(matrix->block.cols);
+    digest.add(std::span<const std::int64_t>(matrix->row_begin));
+    digest.add(std::span<const std::int32_t>(matrix->col));
+    digest.add(std::span<const float>(matrix->values));
+    blocks += matrix->blocks();
+  }
+  return {"matrix of weights", digest.value(),
+          fmt::format("{} blocks with digest {:016x}", blocks, digest.value())};
 }
 
 void require_same(Communicator& ranks, std::string_view call, const std::vector<Given>& given) {

@@ -13,7 +13,6 @@
 #include "tessera/distributed/row_cut.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/sparse/checked.hpp"
-#include "tessera/sparse/formats.hpp"
 
 namespace tessera::distributed {
 
@@ -53,7 +52,6 @@ struct Given {
 Given given_problem(const Problem& problem);
 Given given_caches(const host::HostCpu& cpu);
 Given given_cut(std::string_view name, const RowCut& cut);
-Given given_weights(std::span<const sparse::Csr<float>> weights);
 Given given_weights(std::span<const sparse::CheckedCsr<float>> weights);
 
 // Throws Error{InvalidArgument} on every rank unless all ranks were given the same. The message

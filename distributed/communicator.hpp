@@ -100,6 +100,10 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  // Returns the number by which messages name a rank, which differs from `rank` if these are some
+  // ranks among others.
+  virtual int number(int rank) const { return rank; }
+
   // Starts to send and receive pieces and returns at once. Pieces without bytes are left out, on
   // both sides. `what` says for people what travels, for example "Fwd: rows of S"; it must live as
   // long as the transfer. Throws Error{InvalidArgument} for a rank that does not exist or is the

@@ -23,7 +23,7 @@ struct FileRows {
 // Reads this rank's rows of an .smtx, .mtx or .npz file (io/row_file.hpp). The first rank reads
 // through the file once to find where rows are and tells the others; then each rank reads the bytes
 // of its own rows alone. The cut has about as many entries for each rank. Elements are grouped into
-// blocks, whose gaps are filled with zeros. The result is what DistributedLayer::set_rows takes. T
+// blocks, whose gaps are filled with zeros. The result is what RankLayer::set_rows takes. T
 // is float or double. Collective. Throws the errors of io::index_rows and io::read_rows;
 // io::NotByRows is thrown on every rank, so that all can read the whole file instead;
 // Error{InvalidArgument} on every rank if the files of the ranks differ in length or at their ends.

@@ -3,29 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <numeric>
-#include <tuple>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "tessera/base/float_mode.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/base/overlap.hpp"
 #include "tessera/distributed/agreement.hpp"
-#include "tessera/distributed/internal/columns.hpp"
-#include "tessera/distributed/internal/panels.hpp"
+#include "tessera/distributed/internal/grid_part.hpp"
 #include "tessera/distributed/lists.hpp"
-#include "tessera/host/cells.hpp"
-#include "tessera/host/cost.hpp"
-#include "tessera/host/layer.hpp"
+#include "tessera/distributed/tree_sum.hpp"
+#include "tessera/sparse/check.hpp"
 
 namespace tessera::distributed {
 namespace {
+
+using internal::Grid;
+using internal::GridPart;
+using internal::Place;
+using Matrices = std::span<const sparse::CheckedCsr<float>>;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::InvalidArgument, why); }
 
@@ -33,458 +35,420 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The panels of a pass, two at a time.
 template <class T>
-using PanelMemory = std::array<AlignedVector<T>, 2>;
+MatrixView<T> rows_in(MatrixView<T> view, Range rows) {
+  return view.sub(rows, {0, view.cols});
+}
 
-// Columns of the widest panel of a product. On the computers of bench/results/distributed.md wider
-// ones hide less of the copies.
-constexpr std::int64_t kWidestPanel = 64;
+template <class T>
+std::span<T> numbers_in(std::span<T> all, Range range) {
+  return all.subspan(std::size_t(range.begin), std::size_t(range.size()));
+}
+
+// Multiplies by the derivative of a ReLU.
+template <class T>
+void derive(MatrixView<const T> where_positive, MatrixView<T> results) {
+  for (std::int64_t r = 0; r < results.rows; ++r)
+    for (std::int64_t c = 0; c < results.cols; ++c)
+      if (!(float(where_positive(r, c)) > 0)) results(r, c) = T(0.0f);
+}
 
 }  // namespace
 
-struct DistributedLayer::State {
+struct RankLayer::State : layer::BackendOf<PassTimes> {
+  State(const Problem& of, internal::RankSetting with, Communicator& all, const Cut& by)
+      : problem(of), setting(std::move(with)), ranks(&all), cut(by) {}
+
   Problem problem;
-  host::HostCpu cpu;
-  Executor* executor;
+  internal::RankSetting setting;
   Communicator* ranks;
-  LayerOptions options;
-  RowCut outputs, inputs;
-  std::int64_t all_values = 0;
-  bool has_weights = false;
+  Cut cut;
 
-  // The products of this rank. A rank without rows or without columns has none.
-  std::optional<host::HostLayer> rows, columns;
-  std::vector<std::int32_t> order;  // received_order of the columns
-  std::vector<float> received;      // values of the columns
-  std::tuple<PanelMemory<float>, PanelMemory<Half>, PanelMemory<BFloat16>> memory;
-  std::vector<float> sums;  // gradients of several panels that are added to the caller's
-  sparse::Csr<float> no_rows, no_columns;  // of a rank without them
+  // With weights, the groups of this rank:
+  std::vector<std::unique_ptr<GridPart>> groups;
+  std::vector<GroupPart> parts;
+  std::vector<Range> outputs, inputs, values;  // in the operands and gradients of the rank
+  std::vector<float> sums, of_leaf;            // gradients to add to others
 
-  const sparse::Csr<float>& weights() const { return rows ? rows->weights() : no_rows; }
-  Range own(const RowCut& cut) const { return cut.of(ranks->rank()); }
-
-  void require_weights(const char* call) const {
-    if (!has_weights) refuse(fmt::format("{}: set_weights comes first", call));
+  std::optional<partitioner::Misfit> set_weights(
+      std::vector<sparse::CheckedCsr<float>> weights) override;
+  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
+                                                    std::int64_t group) override;
+  void set_values(std::span<const float> of_group, std::int64_t group) override;
+  void change_values(const layer::ChangePart& change, std::int64_t group) override {
+    at("change_values", group).change_values(change);
   }
+  const sparse::Csr<float>& weights_of(std::int64_t group) const override {
+    return at("weights", group).weights();
+  }
+  verify::Rounding rounding(Pass pass) const override;
 
+  layer::LayerFacts facts() const override;
+  bool repairs_parts() const override { return true; }
+  double seconds(const PassTimes& times) const override { return times.host.seconds; }
+  bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+               PassTimes& times) override;
   template <class T>
-  void check_operand(const char* call, const char* name, MatrixView<T> view, const RowCut& cut,
-                     std::int64_t cols) const {
-    using Element = std::remove_const_t<T>;
-    require_weights(call);
-    if (data_type_of<Element>() != problem.data_type)
-      refuse(fmt::format("{}: {} has another type than the layer", call, name));
-    if (view.rows == own(cut).size() && view.cols == cols) return;
-    refuse(fmt::format("{}: {} is {} x {}, but rank {} has {} x {} of it", call, name, view.rows,
-                       view.cols, ranks->rank(), own(cut).size(), cols));
+  bool compute_as(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+                  PassTimes& times);
+
+  bool splits_batch() const { return cut.leaves > 0; }
+  void require_weights(std::string_view call) const {
+    if (groups.empty()) refuse(fmt::format("{}: set_weights comes first", call));
   }
 
-  // A pass over the gathered panels of an operand, which is cut among the ranks by `cut`.
-  struct Gathering {
-    Pass pass = Pass::Fwd;
-    std::string_view what;  // travels
-    const RowCut& cut;
-    host::HostColumns columns;  // of the panels of HostLayer
-    std::int64_t widest = 0;
-  };
+  // Returns the ranks that share a group.
+  Range ranks_of(std::int64_t group) const {
+    if (splits_batch()) return {ranks->rank(), ranks->rank() + 1};
+    return ranks_of_group(group, problem.size.g, ranks->size());
+  }
 
-  // Calls body(panel, columns, options of the panel, times) for all panels, until it or a stop ends
-  // the pass. Returns true if nothing did.
-  template <class T, class Body>
-  bool for_each_panel(const Gathering& of, MatrixView<const T> own_rows,
-                      const verify::RunOptions& run, PassTimes& times, const Body& body) {
+  // Leaves are pairs of columns, so that no panel of any rank ends with a single column.
+  Range leaf_columns(std::int64_t leaf) const {
+    const std::int64_t pairs = problem.size.z / 2;
+    return {pairs * leaf / cut.leaves * 2, pairs * (leaf + 1) / cut.leaves * 2};
+  }
+  Range batch() const {
+    if (!splits_batch()) return {0, problem.size.z};
+    const Range own = TreeSum(*ranks, cut.leaves, 0).leaves();
+    if (own.size() == 0) return {0, 0};
+    return {leaf_columns(own.begin).begin, leaf_columns(own.end - 1).end};
+  }
+
+  // Returns the sum of a number of all groups.
+  template <class Number>
+  std::int64_t sum(const Number& number) const {
+    std::int64_t sum = 0;
+    for (const auto& group : groups) sum += number(*group);
+    return sum;
+  }
+
+  std::size_t index(std::string_view call, std::int64_t group) const {
+    require_weights(call);
+    const auto found = std::ranges::find(parts, group, &GroupPart::group);
+    if (found == parts.end())
+      refuse(fmt::format("{}: rank {} has nothing of group {}", call, ranks->rank(), group));
+    return std::size_t(found - parts.begin());
+  }
+  GridPart& at(std::string_view call, std::int64_t group) const {
+    return *groups[index(call, group)];
+  }
+
+  std::vector<Given> given(Matrices weights) const {
+    std::vector<Given> all{
+        given_problem(problem),
+        given_caches(setting.cpu),
+        given_cut("cut of the outputs", cut.rows.value_or(RowCut())),
+        given_cut("cut of the inputs", cut.cols.value_or(RowCut())),
+        {"number of replicas", Digest().add(std::int64_t{cut.replicas}).value(),
+         std::to_string(cut.replicas)},
+        {"number of leaves", Digest().add(cut.leaves).value(), std::to_string(cut.leaves)}};
+    if (!weights.empty()) all.push_back(given_weights(weights));
+    return all;
+  }
+
+  void check_matrix(std::string_view call, const sparse::Csr<float>& m, Dims size) const {
+    const BlockShape block = problem.block;
+    if (m.rows != size.x || m.cols != size.y || m.block != block)
+      refuse(
+          fmt::format("{}: the matrix is {} x {} in blocks of {} x {}; rank {} takes {} x {} in "
+                      "blocks of {} x {}",
+                      call, m.rows, m.cols, m.block.rows, m.block.cols, ranks->rank(), size.x,
+                      size.y, block.rows, block.cols));
+  }
+
+  std::unique_ptr<GridPart> make_part(std::int64_t group, Grid grid, sparse::Csr<float> own) {
+    return std::make_unique<GridPart>(setting, *ranks, problem, group, ranks_of(group),
+                                      std::move(grid), std::move(own));
+  }
+
+  // Makes new groups those of the layer.
+  void take(std::vector<std::unique_ptr<GridPart>> next) {
+    std::vector<GroupPart> of_next;
+    for (const auto& group : next) {
+      const Place& place = group->place();
+      of_next.push_back({group->group(), place.outputs, place.inputs, place.rows, place.columns});
+    }
+    groups = std::move(next);
+    parts = std::move(of_next);
+    place_groups();
+  }
+
+  // Counts the rows and values of the groups.
+  void place_groups() {
+    const auto add = [](std::vector<Range>& all, std::int64_t size) {
+      const std::int64_t begin = all.empty() ? 0 : all.back().end;
+      all.push_back({begin, begin + size});
+    };
+    for (auto* const list : {&outputs, &inputs, &values}) list->clear();
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      add(outputs, parts[g].outputs.size());
+      add(inputs, parts[g].inputs.size());
+      add(values, groups[g]->values());
+    }
+  }
+
+  // Calls body(index of a group, options, times) for each group, until it or a stop ends the pass.
+  template <class Body>
+  bool run_pass(const layer::PassOptions& run, PassTimes& times, const Body& body) {
     const double begin = seconds_now();
     const Traffic before = ranks->traffic();
     times = {};
     if (run.self_check != nullptr) *run.self_check = {};
-    const std::int64_t z = own_rows.cols;
+    layer::PassOptions of_groups = run;
+    std::int64_t steps = 0;  // of all groups
+    if (run.progress)
+      of_groups.progress = [&](const verify::Progress& at) { run.progress({at.step, steps++}); };
     bool goes_on = true;
-    if (ranks->size() == 1) {
-      goes_on = run_panel(of, {0, z}, 0, own_rows, run, times, body);
-    } else {
-      const host::HostColumns cut = options.panels ? of.columns : host::HostColumns{z, z, false};
-      internal::GatheredPanels<T> panels(
-          *ranks, *executor, of.cut, std::get<PanelMemory<T>>(memory), of.what, own_rows,
-          internal::panel_ranges(z, cut.width, options.panels ? of.widest : z), cut.stride,
-          run.self_check != nullptr);
-      for (std::int64_t panel = 0; goes_on && panel < panels.count(); ++panel) {
-        const MatrixView<const T> rows_of_all = panels.next();
-        goes_on = run_panel(of, panels.columns(panel), panel, rows_of_all, run, times, body);
-      }
-      panels.end();
-    }
+    for (std::size_t g = 0; goes_on && g < groups.size(); ++g)
+      goes_on = run_group(g, of_groups, times.host, body);
+    const Traffic& after = ranks->traffic();
     times.host.seconds = seconds_now() - begin;
-    times.gather_seconds = ranks->traffic().wait_seconds - before.wait_seconds;
-    times.received_bytes = ranks->traffic().received_bytes - before.received_bytes;
+    times.gather_seconds = after.wait_seconds - before.wait_seconds;
+    times.received_bytes = after.received_bytes - before.received_bytes;
     return goes_on;
   }
 
-  template <class T, class Body>
-  bool run_panel(const Gathering& of, Range columns_of_z, std::int64_t begun,
-                 MatrixView<const T> panel, const verify::RunOptions& run, PassTimes& times,
+  template <class Body>
+  bool run_group(std::size_t g, const layer::PassOptions& run, host::HostTimes& times,
                  const Body& body) {
-    if (is_stopped(run)) return false;
-    if (run.progress) run.progress({of.what, begun});
-    verify::Checksums checksums;
-    const verify::RunOptions of_panel{.self_check = run.self_check ? &checksums : nullptr,
-                                      .repair = run.repair};
-    host::HostTimes seconds;
+    // Ranks that all share the panels of a pass ask before each of them.
+    const bool asks_inside = problem.size.g == 1 && cut.replicas == 1 && !splits_batch();
+    if (!asks_inside && run.stop.stop_possible() &&
+        any_rank(*ranks, "wishes to stop", run.stop.stop_requested()))
+      return false;
+    layer::PassOptions of_group = run;
+    if (!asks_inside) of_group.stop = {};
     try {
-      [[maybe_unused]] const bool finished = body(panel, columns_of_z, of_panel, seconds);
+      return body(g, of_group, times);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::CheckFailed) throw;
-      throw Error(
-          error.code(),
-          fmt::format("{} of columns {} to {} on rank {}{}: {}", to_string(of.pass),
-                      columns_of_z.begin, columns_of_z.end, ranks->rank(),
-                      of.pass == Pass::GradA ? ", as Fwd of R transposed" : "", error.what()));
+      if (error.code() != ErrorCode::CheckFailed || problem.size.g == 1) throw;
+      throw Error(error.code(), fmt::format("group {}: {}", parts[g].group, error.what()));
     }
-    times.host += seconds;
-    if (run.self_check != nullptr && checksums.compared > 0)
-      verify::add_part(checksums, *run.self_check);
-    return true;
   }
 
-  // True if any rank wants to stop.
-  bool is_stopped(const verify::RunOptions& run) const {
-    if (!run.stop.stop_possible()) return false;
-    bool stopped = false;
-    for (const auto& list :
-         gather_lists(*ranks, "wishes to stop", std::vector<char>{run.stop.stop_requested()}))
-      stopped = stopped || list[0] != 0;
-    return stopped;
+  // Writes the gradients of all groups, or adds those of the whole batch to the caller's.
+  template <class T>
+  bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+              const layer::PassOptions& options, PassTimes& times) {
+    const bool adds = options.accumulate == layer::Accumulate::Yes;
+    if (adds) sums.resize(gradients.size());
+    const std::span<float> to = adds ? std::span<float>(sums) : gradients;
+    const auto pass = [&](std::size_t g, const auto& of_group, auto& seconds) {
+      const auto dq = rows_in(q_grad, outputs[g]);
+      const auto in = rows_in(s, inputs[g]);
+      const std::span<float> own = numbers_in(to, values[g]);
+      if (!splits_batch()) return groups[g]->template grad_w<T>(dq, in, own, of_group, seconds);
+      add_leaves<T>(*groups[g], dq, in, own, of_group, seconds);
+      return true;
+    };
+    const bool finished = run_pass(options, times, pass);
+    if (adds && finished)
+      std::transform(to.begin(), to.end(), gradients.begin(), gradients.begin(), std::plus<>());
+    return finished;
   }
 
-  // The panels of HostLayer for the whole layer, or for its transpose.
-  host::HostProblem whole(bool transposed) const {
-    const Dims size = problem.size_in_blocks();
-    host::HostProblem of{size, problem.block, all_values / problem.block.area(), problem.data_type};
-    if (transposed) {
-      std::swap(of.size.x, of.size.y);
-      of.block = of.block.transposed();
+  // Adds up the gradients of the leaves of all ranks.
+  template <class T>
+  void add_leaves(GridPart& group, MatrixView<const T> q_grad, MatrixView<const T> s,
+                  std::span<float> gradients, const layer::PassOptions& run,
+                  host::HostTimes& times) {
+    TreeSum tree(*ranks, cut.leaves, std::ssize(gradients));
+    of_leaf.resize(gradients.size());
+    const std::int64_t first = batch().begin;
+    for (std::int64_t i = tree.leaves().begin; i < tree.leaves().end; ++i) {
+      const Range all = leaf_columns(i), own{all.begin - first, all.end - first};
+      group.grad_w<T>(q_grad.sub({0, q_grad.rows}, own), s.sub({0, s.rows}, own), of_leaf, run,
+                      times);
+      tree.add(of_leaf);
     }
-    return of;
-  }
-  host::HostColumns product_panels(bool transposed, std::int64_t z) const {
-    const host::HostProblem of = whole(transposed);
-    host::HostColumns panels = product_columns(product_cells(of, cpu), of, z, cpu);
-    if (!of.block.is_element()) panels.stride = std::min(panels.width, kWidestPanel);
-    return panels;
-  }
-
-  void set_columns() {
-    const Range own_inputs = own(inputs);
-    sparse::Csr<float> transpose = internal::exchange_columns(*ranks, inputs, weights());
-    order = internal::received_order(transpose);
-    columns.reset();
-    no_columns = {};
-    if (own_inputs.size() == 0) {
-      no_columns = std::move(transpose);
-      return;
-    }
-    const Dims size = problem.size;
-    columns.emplace(Problem{.size = {1, own_inputs.size(), size.x, size.z},
-                            .block = problem.block.transposed(),
-                            .density = problem.density,
-                            .data_type = problem.data_type},
-                    cpu, *executor);
-    columns->set_weights(transpose);
-  }
-
-  void send_values() {
-    if (!problem.grad_a) return;
-    internal::exchange_values(*ranks, inputs, weights(), order, received);
-    if (columns) columns->set_values(received);
+    tree.finish(gradients);
   }
 };
 
-DistributedLayer::DistributedLayer(const Problem& problem, const host::HostCpu& cpu,
-                                   Executor& executor, Communicator& ranks,
-                                   const LayerOptions& options)
-    : state_(std::unique_ptr<State>(new State{problem, cpu, &executor, &ranks, options})) {
+layer::LayerFacts RankLayer::State::facts() const {
+  layer::LayerFacts facts{.problem = problem,
+                          .passes = {true, problem.grad_a, problem.grad_w},
+                          .has_weights = !groups.empty(),
+                          .any_batch = true,
+                          .works_on_results = true,
+                          .prepares_changes = false};
+  if (groups.empty()) return facts;
+  facts.values = values.back().end;
+  facts.output_rows = outputs.back().end;
+  facts.input_rows = inputs.back().end;
+  return facts;
+}
+
+bool RankLayer::State::compute(Pass pass, const layer::Operands& operands,
+                               const layer::PassOptions& options, PassTimes& times) {
+  if (splits_batch() && operands.in.cols != batch().size())
+    refuse(fmt::format("{}: the operands have {} columns; rank {} has {} of the batch",
+                       to_string(pass), operands.in.cols, ranks->rank(), batch().size()));
+  const DefaultFloatMode mode;
+  return with_type(problem.data_type,
+                   [&]<class T>(T) { return compute_as<T>(pass, operands, options, times); });
+}
+
+template <class T>
+bool RankLayer::State::compute_as(Pass pass, const layer::Operands& operands,
+                                  const layer::PassOptions& options, PassTimes& times) {
+  const auto in = operands.in.as<T>();
+  const auto out = operands.out.as<T>();
+  switch (pass) {
+    case Pass::Fwd:
+      return run_pass(options, times, [&](std::size_t g, auto& of_group, auto& seconds) {
+        if (!options.bias.empty()) of_group.bias = numbers_in(options.bias, outputs[g]);
+        return groups[g]->template forward<T>(rows_in(in, inputs[g]), rows_in(out, outputs[g]),
+                                              of_group, seconds);
+      });
+    case Pass::GradA: {
+      const bool finished =
+          run_pass(options, times, [&](std::size_t g, const auto& of_group, auto& seconds) {
+            return groups[g]->template grad_a<T>(rows_in(in, outputs[g]), rows_in(out, inputs[g]),
+                                                 of_group, seconds);
+          });
+      if (!options.where_positive.empty()) derive(options.where_positive.as<T>(), out);
+      return finished;
+    }
+    case Pass::GradW:
+      break;
+  }
+  return grad_w(in, operands.in_s.as<T>(), operands.gradients, options, times);
+}
+
+RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
+                     Communicator& ranks, const Cut& cut)
+    : LayerOf(std::make_unique<State>(problem, internal::RankSetting{cpu, &executor, cut.panels},
+                                      ranks, cut)) {
   check_problem(problem);
-  if (problem.size.g != 1)
-    refuse(fmt::format("a DistributedLayer has one group, not {}; GroupedLayer has several",
+  if (const std::string why = why_not(cut, problem, ranks.size()); !why.empty())
+    refuse(fmt::format("a layer with {} over {} rank{}: {}", to_string(cut), ranks.size(),
+                       ranks.size() == 1 ? "" : "s", why));
+  if (cut.replicas == 0)
+    state().cut.replicas = cheapest_replicas(problem, int(state().ranks_of(0).size()));
+}
+
+RankLayer::State& RankLayer::state() const { return static_cast<State&>(backend()); }
+
+std::optional<partitioner::Misfit> RankLayer::State::set_weights(
+    std::vector<sparse::CheckedCsr<float>> weights) {
+  if (std::ssize(weights) != problem.size.g)
+    refuse(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
                        problem.size.g));
-  if (options.outputs) check(*options.outputs, problem.size.x, problem.block.rows, ranks.size());
-  if (options.inputs) check(*options.inputs, problem.size.y, problem.block.cols, ranks.size());
-}
-
-DistributedLayer::~DistributedLayer() = default;
-DistributedLayer::DistributedLayer(DistributedLayer&&) noexcept = default;
-DistributedLayer& DistributedLayer::operator=(DistributedLayer&&) noexcept = default;
-
-void DistributedLayer::set_weights(const sparse::Csr<float>& weights) {
-  const Problem& problem = state_->problem;
-  const Dims size = problem.size_in_blocks();
-  if (weights.rows != size.x || weights.cols != size.y || weights.block != problem.block)
-    refuse(
-        fmt::format("set_weights: the matrix is {} x {} in blocks of {} x {}, the layer is {} x "
-                    "{} in blocks of {} x {}",
-                    weights.rows, weights.cols, weights.block.rows, weights.block.cols, size.x,
-                    size.y, problem.block.rows, problem.block.cols));
-  require_same(*state_->ranks, "set_weights",
-               {given_problem(problem), given_weights({&weights, 1})});
-  RowCut outputs;
-  if (state_->options.outputs) {
-    outputs = *state_->options.outputs;
-  } else {
-    std::vector<std::int64_t> counts(std::size_t(weights.block_rows()));
-    for (std::size_t row = 0; row < counts.size(); ++row)
-      counts[row] = weights.row_begin[row + 1] - weights.row_begin[row];
-    outputs = cut_evenly(counts, problem.size.x, problem.block.rows, state_->ranks->size());
+  for (const sparse::CheckedCsr<float>& matrix : weights)
+    check_matrix("set_weights", *matrix, problem.size_in_blocks());
+  require_same(*ranks, "set_weights", given(weights));
+  // A matrix that cannot be cut is refused on all ranks, before any of them sends a part of one.
+  std::vector<Grid> grids;
+  for (std::size_t g = 0; g < weights.size(); ++g)
+    grids.push_back(
+        internal::grid_of(problem, cut, *weights[g], int(ranks_of(std::int64_t(g)).size())));
+  std::vector<std::unique_ptr<GridPart>> next;
+  for (std::size_t g = 0; g < weights.size(); ++g) {
+    const Range of_group = ranks_of(std::int64_t(g));
+    const std::int64_t rank = ranks->rank();
+    if (rank < of_group.begin || rank >= of_group.end) continue;
+    const Place place = grids[g].forward(int(rank - of_group.begin));
+    next.push_back(
+        make_part(std::int64_t(g), grids[g], internal::part_of(*weights[g], grids[g], place)));
   }
-  const Range own = outputs.of(state_->ranks->rank());
-  set_rows(outputs, rows_of(weights, own));
+  take(std::move(next));
+  return {};
 }
 
-void DistributedLayer::set_rows(const RowCut& outputs, sparse::Csr<float> rows) {
-  State& s = *state_;
-  const Dims size = s.problem.size, padded = s.problem.size_in_blocks();
-  check(outputs, size.x, s.problem.block.rows, s.ranks->size());
-  const Range own = outputs.of(s.ranks->rank());
-  if (rows.rows != round_up(own.size(), s.problem.block.rows) || rows.cols != padded.y ||
-      rows.block != s.problem.block)
-    refuse(
-        fmt::format("set_rows: the matrix is {} x {}, but rank {} has {} rows of {} columns, in "
-                    "blocks of {} x {}",
-                    rows.rows, rows.cols, s.ranks->rank(), own.size(), padded.y,
-                    s.problem.block.rows, s.problem.block.cols));
-  require_same(
-      *s.ranks, "set_rows",
-      {given_problem(s.problem), given_caches(s.cpu), given_cut("cut of the outputs", outputs),
-       given_cut("cut of the inputs", s.options.inputs.value_or(RowCut()))});
-  s.has_weights = false;
-  s.outputs = outputs;
-  s.rows.reset();
-  if (own.size() == 0) {
-    s.no_rows = std::move(rows);
-  } else {
-    Problem problem = s.problem;
-    problem.size.x = own.size();
-    problem.grad_a = false;
-    s.rows.emplace(problem, s.cpu, *s.executor);
-    s.rows->set_weights(rows);
-  }
-  const auto counts = internal::column_counts(*s.ranks, s.weights());
-  s.all_values =
-      std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) * s.problem.block.area();
-  s.inputs = s.options.inputs ? *s.options.inputs
-                              : cut_evenly(counts, size.y, s.problem.block.cols, s.ranks->size());
-  if (s.problem.grad_a) s.set_columns();
-  s.has_weights = true;
+bool RankLayer::can_set_rows() const {
+  const State& s = state();
+  return s.problem.size.g == 1 && s.cut.replicas == 1 && !s.splits_batch();
 }
 
-void DistributedLayer::update_weights(const sparse::PatternChange& change) {
-  State& s = *state_;
-  s.require_weights("update_weights");
-  if (s.rows)
-    s.rows->update_weights(change);
-  else if (!change.removed.empty() || !change.added.empty())
-    refuse(fmt::format("update_weights: rank {} has no rows to change", s.ranks->rank()));
-  std::vector<std::int64_t> difference{std::ssize(change.added) - std::ssize(change.removed)};
-  for (const auto& list : gather_lists(*s.ranks, "number of changed weights", difference))
-    s.all_values += list[0] * s.problem.block.area();
-  if (!s.problem.grad_a) return;
-  const sparse::PatternChange of_columns = internal::exchange_change(
-      *s.ranks, s.inputs, s.problem.block, s.own(s.outputs).begin / s.problem.block.rows, change);
-  if (!s.columns) return;
-  s.columns->update_weights(of_columns);
-  s.order = internal::received_order(s.columns->weights());
-}
-
-void DistributedLayer::set_values(std::span<const float> values) {
-  state_->require_weights("set_values");
-  if (state_->rows)
-    state_->rows->set_values(values);
-  else if (!values.empty())
-    refuse("set_values: this rank has no values");
-  state_->send_values();
-}
-
-void DistributedLayer::change_parts(const host::ChangePart& change) {
-  state_->require_weights("change_values");
-  if (state_->rows) state_->rows->change_values(change);
-  state_->send_values();
-}
-
-template <class T>
-bool DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
-                               const host::ForwardOptions& after, const verify::RunOptions& options,
-                               PassTimes& times) {
-  State& state = *state_;
-  state.check_operand("forward", "s", s, state.inputs, s.cols);
-  state.check_operand("forward", "q", q, state.outputs, s.cols);
-  const Footprint operands[] = {footprint("s", s), footprint("bias", after.bias)};
-  check_no_overlap("forward", footprint("q", q), operands);
-  return state.for_each_panel<T>(
-      {Pass::Fwd, "Fwd: rows of S", state.inputs, state.product_panels(false, s.cols),
-       kWidestPanel},
-      s, options, times,
-      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        return !state.rows || state.rows->forward<T>(panel, q.sub({0, q.rows}, columns),
-                                                     layer::of_run(of_panel, after), seconds);
-      });
-}
-
-template <class T>
-bool DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                              const host::GradAOptions<T>& after, const verify::RunOptions& options,
-                              PassTimes& times) {
-  const DefaultFloatMode mode;
-  State& state = *state_;
-  state.check_operand("grad_a", "q_grad", q_grad, state.outputs, q_grad.cols);
-  state.check_operand("grad_a", "s_grad", s_grad, state.inputs, q_grad.cols);
-  const auto mask = after.where_positive.template as<T>();
-  if (mask.data != nullptr)
-    state.check_operand("grad_a", "where_positive", mask, state.inputs, q_grad.cols);
-  if (!state.problem.grad_a) refuse("grad_a: the problem has no GradA");
-  const Footprint operands[] = {footprint("q_grad", q_grad), footprint("where_positive", mask)};
-  check_no_overlap("grad_a", footprint("s_grad", s_grad), operands);
-  return state.for_each_panel<T>(
-      {Pass::GradA, "GradA: rows of dQ", state.outputs, state.product_panels(true, q_grad.cols),
-       kWidestPanel},
-      q_grad, options, times,
-      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        if (!state.columns) return true;
-        const bool finished = state.columns->forward<T>(
-            panel, s_grad.sub({0, s_grad.rows}, columns), layer::of_run(of_panel), seconds);
-        if (mask.data == nullptr) return finished;
-        for (std::int64_t r = 0; r < s_grad.rows; ++r)
-          for (std::int64_t c = columns.begin; c < columns.end; ++c)
-            if (!(float(mask(r, c)) > 0)) s_grad(r, c) = T(0.0f);
-        return finished;
-      });
-}
-
-template <class T>
-bool DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                              std::span<float> gradients, host::Accumulate accumulate,
-                              const verify::RunOptions& options, PassTimes& times) {
-  const DefaultFloatMode mode;
-  State& state = *state_;
-  state.check_operand("grad_w", "q_grad", q_grad, state.outputs, s.cols);
-  state.check_operand("grad_w", "s", s, state.inputs, s.cols);
-  if (!state.problem.grad_w) refuse("grad_w: the problem has no GradW");
-  if (std::ssize(gradients) != values())
-    refuse(fmt::format("grad_w: there are {} gradients for {} values", std::ssize(gradients),
-                       values()));
-  const host::HostColumns panels =
-      gradient_columns(gradient_cells(state.whole(false), state.cpu), s.cols);
-  const Footprint operands[] = {footprint("q_grad", q_grad), footprint("s", s)};
-  check_no_overlap("grad_w", footprint("gradients", gradients), operands);
-  // Panels are summed before they are added to the caller's gradients, as on one rank.
-  const bool adds = accumulate == host::Accumulate::Yes && s.cols > panels.width;
-  if (adds) state.sums.resize(gradients.size());
-  const std::span<float> sums = adds ? std::span<float>(state.sums) : gradients;
-  if (!adds && accumulate == host::Accumulate::No && s.cols == 0)
-    std::fill(gradients.begin(), gradients.end(), 0.0f);
-  const bool finished = state.for_each_panel<T>(
-      {Pass::GradW, "GradW: rows of S", state.inputs, panels, panels.width}, s, options, times,
-      [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        if (!state.rows) return true;
-        const host::Accumulate how = columns.begin > 0 ? host::Accumulate::Yes
-                                     : adds            ? host::Accumulate::No
-                                                       : accumulate;
-        return state.rows->grad_w<T>(q_grad.sub({0, q_grad.rows}, columns), panel, sums,
-                                     layer::of_run(of_panel, {.accumulate = how}), seconds);
-      });
-  if (adds && finished)
-    std::transform(sums.begin(), sums.end(), gradients.begin(), gradients.begin(), std::plus<>());
-  return finished;
-}
-
-template <class T>
-PassTimes DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
-                                    const host::ForwardOptions& after) {
-  PassTimes times;
-  [[maybe_unused]] const bool finished = forward<T>(s, q, after, {}, times);
-  return times;
-}
-
-template <class T>
-PassTimes DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                                   const host::GradAOptions<T>& after) {
-  PassTimes times;
-  [[maybe_unused]] const bool finished = grad_a<T>(q_grad, s_grad, after, {}, times);
-  return times;
-}
-
-template <class T>
-PassTimes DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                   std::span<float> gradients, host::Accumulate accumulate) {
-  PassTimes times;
-  [[maybe_unused]] const bool finished = grad_w<T>(q_grad, s, gradients, accumulate, {}, times);
-  return times;
-}
-
-const Problem& DistributedLayer::problem() const { return state_->problem; }
-
-const RowCut& DistributedLayer::outputs() const {
-  state_->require_weights("outputs");
-  return state_->outputs;
-}
-
-const RowCut& DistributedLayer::inputs() const {
-  state_->require_weights("inputs");
-  return state_->inputs;
-}
-
-const sparse::Csr<float>& DistributedLayer::weights() const {
-  state_->require_weights("weights");
-  return state_->weights();
-}
-
-const sparse::Csr<float>& DistributedLayer::columns() const {
-  state_->require_weights("columns");
-  if (!state_->problem.grad_a) refuse("columns: the problem has no GradA");
-  return state_->columns ? state_->columns->weights() : state_->no_columns;
-}
-
-// Sums are those of one process, so their number of terms is that of its cells.
-verify::Rounding DistributedLayer::rounding(Pass pass) const {
-  const State& s = *state_;
-  s.require_weights("rounding");
-  const host::HostCells cut = host::cells_of(pass, s.whole(false), s.cpu);
-  constexpr std::int64_t kLanes = 16;  // of the widest vectors
+void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
+  State& s = state();
+  const auto call = s.caller.enter("set_rows");
   const Dims size = s.problem.size;
-  if (pass == Pass::GradW)
-    return {DataType::Float, DataType::Float,
-            kLanes + ceil_div(size.z, gradient_columns(cut, size.z).width)};
-  return {s.problem.data_type, DataType::Float,
-          ceil_div(pass == Pass::Fwd ? size.y : size.x, cut.y) + 1};
+  if (!can_set_rows())
+    refuse(
+        fmt::format("set_rows: a layer of {} groups with {} takes whole matrices; call "
+                    "set_weights",
+                    size.g, to_string(s.cut)));
+  check(rows, size.x, s.problem.block.rows, s.ranks->size());
+  Dims part = s.problem.size_in_blocks();
+  part.x = round_up(rows.of(s.ranks->rank()).size(), s.problem.block.rows);
+  s.check_matrix("set_rows", own, part);
+  sparse::check(own);
+  std::vector<Given> given = s.given({});
+  given.push_back(given_cut("cut of the outputs", rows));
+  require_same(*s.ranks, "set_rows", given);
+  Grid grid{.rows = rows, .cols = {}, .replicas = 1};
+  grid.cols = s.cut.cols ? *s.cut.cols
+                         : cut_evenly(sums_of_ranks(*s.ranks, "numbers of blocks of the columns",
+                                                    internal::column_counts(own)),
+                                      size.y, s.problem.block.cols, s.ranks->size());
+  std::vector<std::unique_ptr<GridPart>> groups;
+  groups.push_back(s.make_part(0, std::move(grid), std::move(own)));
+  s.take(std::move(groups));
 }
 
-std::int64_t DistributedLayer::values() const { return std::ssize(state_->weights().values); }
-std::int64_t DistributedLayer::all_values() const { return state_->all_values; }
-
-std::int64_t DistributedLayer::memory_bytes() const {
-  std::int64_t bytes = std::ssize(state_->order) * 4 + std::ssize(state_->received) * 4;
-  if (state_->rows) bytes += state_->rows->memory_bytes();
-  if (state_->columns) bytes += state_->columns->memory_bytes();
-  return bytes;
+std::optional<partitioner::Misfit> RankLayer::State::update_weights(
+    const sparse::PatternChange& change, std::int64_t group) {
+  at("update_weights", group).update_weights(change);
+  place_groups();
+  return {};
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                    \
-  template PassTimes DistributedLayer::forward(MatrixView<const T>, MatrixView<T>,                \
-                                               const host::ForwardOptions&);                      \
-  template PassTimes DistributedLayer::grad_a(MatrixView<const T>, MatrixView<T>,                 \
-                                              const host::GradAOptions<T>&);                      \
-  template PassTimes DistributedLayer::grad_w(MatrixView<const T>, MatrixView<const T>,           \
-                                              std::span<float>, host::Accumulate);                \
-  template bool DistributedLayer::forward(MatrixView<const T>, MatrixView<T>,                     \
-                                          const host::ForwardOptions&, const verify::RunOptions&, \
-                                          PassTimes&);                                            \
-  template bool DistributedLayer::grad_a(MatrixView<const T>, MatrixView<T>,                      \
-                                         const host::GradAOptions<T>&, const verify::RunOptions&, \
-                                         PassTimes&);                                             \
-  template bool DistributedLayer::grad_w(MatrixView<const T>, MatrixView<const T>,                \
-                                         std::span<float>, host::Accumulate,                      \
-                                         const verify::RunOptions&, PassTimes&)
-TESSERA_INSTANTIATE(float);
-TESSERA_INSTANTIATE(Half);
-TESSERA_INSTANTIATE(BFloat16);
-#undef TESSERA_INSTANTIATE
+void RankLayer::State::set_values(std::span<const float> of_group, std::int64_t group) {
+  GridPart& part = at("set_values", group);
+  if (std::ssize(of_group) != part.values())
+    refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}",
+                       of_group.size(), ranks->rank(), part.values(), group));
+  part.set_values(of_group);
+}
+
+Cut RankLayer::cut(std::int64_t group) const {
+  Cut cut = state().cut;
+  if (state().groups.empty() || state().splits_batch()) return cut;
+  const Grid& grid = state().at("cut", group).grid();
+  cut.rows = grid.rows;
+  cut.cols = grid.cols;
+  return cut;
+}
+
+std::span<const GroupPart> RankLayer::parts() const {
+  state().require_weights("parts");
+  return state().parts;
+}
+
+Range RankLayer::columns_of_batch() const { return state().batch(); }
+
+Range RankLayer::outputs(std::int64_t group) const {
+  return state().parts[state().index("outputs", group)].outputs;
+}
+
+Range RankLayer::inputs(std::int64_t group) const {
+  return state().parts[state().index("inputs", group)].inputs;
+}
+
+const sparse::Csr<float>& RankLayer::columns(std::int64_t group) const {
+  const GridPart& part = state().at("columns", group);
+  if (!state().problem.grad_a) refuse("columns: the problem has no GradA");
+  return part.transpose();
+}
+
+verify::Rounding RankLayer::State::rounding(Pass pass) const {
+  require_weights("rounding");
+  verify::Rounding most = groups[0]->rounding(pass);
+  for (const auto& group : groups)
+    most.partials = std::max(most.partials, group->rounding(pass).partials);
+  if (pass == Pass::GradW) most.partials += cut.leaves;
+  return most;
+}
+
+std::int64_t RankLayer::all_values() const {
+  return state().sum(std::mem_fn(&GridPart::all_values));
+}
+
+std::int64_t RankLayer::memory_bytes() const {
+  return state().sum(std::mem_fn(&GridPart::memory_bytes));
+}
 
 }  // namespace tessera::distributed

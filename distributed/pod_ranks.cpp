@@ -43,11 +43,6 @@ void PodRanks::complete(std::span<std::vector<std::byte>> lists) {
   }
 }
 
-bool PodRanks::any(bool own) {
-  bool result = false;
-  for (const auto& list : gather_lists(ranks_, "wishes to stop", std::vector<char>{own}))
-    result = result || list[0] != 0;
-  return result;
-}
+bool PodRanks::any(bool own) { return any_rank(ranks_, "wishes to stop", own); }
 
 }  // namespace tessera::distributed

@@ -11,15 +11,28 @@
 namespace tessera::distributed {
 namespace {
 
-constexpr std::int64_t kMostLeaves = 4096;
-
 Range share(std::int64_t size, int parts, int i) {
   return {size * i / parts, size * (i + 1) / parts};
 }
 
-// A tree of 6 leaves is one of 4 and one of 2, whose sums are added last.
 void add_into(std::vector<float>& sum, const std::vector<float>& more) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
+}
+
+// Adds the next subtree to those before it. Neighbours that are both complete become one, whose
+// values are left by add(left, right). A tree of 6 leaves is one of 4 and one of 2.
+template <class Node, class Add>
+void push(std::vector<Node>& nodes, Node next, const Add& add) {
+  while (!nodes.empty() && nodes.back().size == next.size &&
+         nodes.back().first % (2 * next.size) == 0 &&
+         nodes.back().first + next.size == next.first) {
+    Node left = std::move(nodes.back());
+    nodes.pop_back();
+    add(left, next);
+    left.size *= 2;
+    next = std::move(left);
+  }
+  nodes.push_back(std::move(next));
 }
 
 }  // namespace
@@ -51,21 +64,6 @@ std::vector<float> TreeSum::take(Pool& pool, std::int64_t length) {
   return list;
 }
 
-// Adds the neighbours that are both complete.
-void TreeSum::push(std::vector<Subtree>& subtrees, Subtree next, Pool& pool) {
-  while (!subtrees.empty() && subtrees.back().size == next.size &&
-         subtrees.back().first % (2 * next.size) == 0 &&
-         subtrees.back().first + next.size == next.first) {
-    Subtree left = std::move(subtrees.back());
-    subtrees.pop_back();
-    add_into(left.values, next.values);
-    pool.push_back(std::move(next.values));
-    left.size *= 2;
-    next = std::move(left);
-  }
-  subtrees.push_back(std::move(next));
-}
-
 void TreeSum::add(std::span<const float> leaf) {
   const DefaultFloatMode mode;
   check_length(leaf.size());
@@ -75,18 +73,20 @@ void TreeSum::add(std::span<const float> leaf) {
                             own_.begin, own_.end - 1));
   std::vector<float> values = take(whole_lists_, length_);
   std::copy(leaf.begin(), leaf.end(), values.begin());
-  push(subtrees_, {next_++, 1, std::move(values)}, whole_lists_);
+  push(subtrees_, Subtree{next_++, 1, std::move(values)}, [&](Subtree& left, Subtree& right) {
+    add_into(left.values, right.values);
+    whole_lists_.push_back(std::move(right.values));
+  });
 }
 
-// Returns the subtrees that a rank has at the end, by the same rule.
+// Returns the subtrees that a rank has at the end.
 std::vector<Range> TreeSum::runs_of(int rank) const {
   const Range leaves = share(leaves_, ranks_.size(), rank);
-  std::vector<Subtree> subtrees;
-  Pool none;
+  std::vector<Part> parts;
   for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf)
-    push(subtrees, {leaf, 1, {}}, none);
+    push(parts, Part{leaf, 1, {}}, [](Part&, Part&) {});
   std::vector<Range> runs;
-  for (const Subtree& s : subtrees) runs.push_back({s.first, s.first + s.size});
+  for (const Part& part : parts) runs.push_back({part.first, part.first + part.size});
   return runs;
 }
 
@@ -94,25 +94,14 @@ std::vector<Range> TreeSum::runs_of(int rank) const {
 // others over the left one of each two.
 void TreeSum::add_parts(std::span<const Part> parts, std::span<float> sum) {
   std::size_t sums_left = parts.size() - 1;
-  const auto add_right = [&](Part& left, const Part& right) {
+  const auto add_right = [&](Part& left, Part& right) {
     const std::span<float> to = --sums_left == 0 ? sum : left.values;
     std::transform(left.values.begin(), left.values.end(), right.values.begin(), to.begin(),
                    std::plus<>());
     left.values = to;
   };
   std::vector<Part> whole;
-  for (Part next : parts) {
-    while (!whole.empty() && whole.back().size == next.size &&
-           whole.back().first % (2 * next.size) == 0 &&
-           whole.back().first + next.size == next.first) {
-      Part left = whole.back();
-      whole.pop_back();
-      add_right(left, next);
-      left.size *= 2;
-      next = left;
-    }
-    whole.push_back(next);
-  }
+  for (const Part& next : parts) push(whole, next, add_right);
   // Leaves that are no power of two leave several subtrees, the largest first.
   for (; whole.size() > 1; whole.pop_back()) add_right(whole[whole.size() - 2], whole.back());
   if (parts.size() == 1) std::ranges::copy(parts[0].values, sum.begin());

@@ -15,11 +15,13 @@ namespace tessera::distributed {
 // up the largest whole subtrees in it. Then each rank receives one part of all subtrees, adds them
 // up in the order of the tree, and tells the others: 2 * (P - 1) / P lists travel to each rank if
 // the leaves divide by the P ranks, and up to 2 * log2(leaves) times as much of the first half
-// otherwise. Gradients of a batch that is split over ranks are added so (batch_layer.hpp).
+// otherwise. Gradients of a batch that is split over ranks are added so (cut.hpp).
 class TreeSum {
  public:
-  // Throws Error{InvalidArgument} unless there are 1 to 4096 leaves and `length` is at least 0. The
-  // communicator must outlive the object.
+  static constexpr std::int64_t kMostLeaves = 4096;
+
+  // Throws Error{InvalidArgument} unless there are 1 to kMostLeaves leaves and `length` is at least
+  // 0. The communicator must outlive the object.
   TreeSum(Communicator& ranks, std::int64_t leaves, std::int64_t length);
 
   // Returns the numbers of the calling rank's leaves.
@@ -52,7 +54,6 @@ class TreeSum {
   using Pool = std::vector<std::vector<float>>;
 
   static std::vector<float> take(Pool& pool, std::int64_t length);
-  static void push(std::vector<Subtree>& subtrees, Subtree next, Pool& pool);
   static void add_parts(std::span<const Part> parts, std::span<float> sum);
   std::vector<Range> runs_of(int rank) const;
   void check_length(std::size_t size) const;

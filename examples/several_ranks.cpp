@@ -1,12 +1,14 @@
 // Trains a sparse layer on several ranks: three steps on three ranks, a checkpoint, and two more
-// steps on two ranks, beside five steps on one rank. The weights must have the same bits. Ranks are
-// threads here; a program for mpirun calls run_mpi_rank (distributed/mpi_ranks.hpp) instead.
+// steps on two ranks, beside five steps on one rank. Then three steps whose batch is split over the
+// ranks. The weights must have the same bits. Ranks are threads here; a program for mpirun calls
+// run_mpi_rank (distributed/mpi_ranks.hpp) instead.
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/file.hpp"
@@ -33,12 +35,14 @@ const Problem kProblem{.size = {1, kOutputs, kInputs, kBatch},
                        .grad_w = true};
 const train::Optimiser kOptimiser{train::Adam{}};
 
+sparse::Csr<float> weights() { return sparse::random_pattern(kOutputs, kInputs, {1, 1}, 0.1, 1); }
+
 // The steps [first, end) of one rank. It begins with the file of weights, or with a checkpoint, and
 // leaves a checkpoint.
 void run(Communicator& ranks, const std::string& file, const std::string& folder,
          std::int64_t first, std::int64_t end) {
   const auto executor = make_executor(1);
-  distributed::DistributedLayer layer(kProblem, host::read_host_cpu(), *executor, ranks);
+  distributed::RankLayer layer(kProblem, host::read_host_cpu(), *executor, ranks);
   train::ValueState<float> state;
   if (first == 0) {
     const distributed::FileRows own = distributed::read_own_rows(ranks, file);
@@ -49,7 +53,7 @@ void run(Communicator& ranks, const std::string& file, const std::string& folder
     layer.set_rows(saved.layers[0].outputs, saved.layers[0].rows);
     state = {saved.step, saved.layers[0].slots};
   }
-  const Range rows = layer.outputs().of(ranks.rank()), cols = layer.inputs().of(ranks.rank());
+  const Range rows = layer.outputs(), cols = layer.inputs();
   Matrix<float> q(rows.size(), kBatch), s_gradient(cols.size(), kBatch);
   std::vector<float> gradients(static_cast<std::size_t>(layer.values()));
   for (std::int64_t step = first; step < end; ++step) {
@@ -65,7 +69,31 @@ void run(Communicator& ranks, const std::string& file, const std::string& folder
     layer.change_values(train::ValueStep<float>(kOptimiser, gradients, state));
   }
   write_checkpoint(ranks, folder,
-                   {state.steps, {{layer.outputs(), layer.weights(), state.arrays}}});
+                   {state.steps, {{*layer.cut().rows, layer.weights(), state.arrays}}});
+}
+
+// Returns the weights after three steps of ranks that have all weights and split the batch.
+std::vector<float> split_batch(int count) {
+  std::vector<float> values;
+  distributed::run_ranks(count, [&](Communicator& ranks) {
+    const auto executor = make_executor(1);
+    distributed::RankLayer layer(kProblem, host::read_host_cpu(), *executor, ranks,
+                                 {.leaves = distributed::kLeaves});
+    layer.set_weights(sparse::checked(weights()));
+    train::ValueState<float> state = train::make_value_state<float>(kOptimiser, layer.values());
+    const Range columns = layer.columns_of_batch();
+    Matrix<float> q(kOutputs, columns.size());
+    std::vector<float> gradients(static_cast<std::size_t>(layer.values()));
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      const Matrix<float> s = random_matrix<float>(kInputs, kBatch, 100 + step);
+      const MatrixView<const float> own_s = s.view().sub({0, kInputs}, columns);
+      layer.forward<float>(own_s, q.view());
+      layer.grad_w<float>(std::as_const(q).view(), own_s, gradients);
+      layer.change_values(train::ValueStep<float>(kOptimiser, gradients, state));
+    }
+    if (ranks.rank() == 0) values = layer.weights().values;
+  });
+  return values;
 }
 
 std::vector<float> values_of(const std::string& folder) {
@@ -85,7 +113,7 @@ int main() {
   const fs::path folder = pattern;
   const std::string file = folder / "weights.mtx", alone = folder / "alone",
                     spread = folder / "spread";
-  write_file(file, io::write_mtx(sparse::random_pattern(kOutputs, kInputs, {1, 1}, 0.1, 1)));
+  write_file(file, io::write_mtx(weights()));
   const auto on = [&](int ranks, const std::string& to, std::int64_t first, std::int64_t end) {
     distributed::run_ranks(ranks, [&](Communicator& all) { run(all, file, to, first, end); });
   };
@@ -95,6 +123,9 @@ int main() {
   const bool same = values_of(alone) == values_of(spread);
   std::printf("5 steps on 1 rank, and 3 on 3 ranks and 2 on 2 ranks: %s\n",
               same ? "the same bits" : "OTHER BITS");
+  const bool same_split = split_batch(1) == split_batch(3);
+  std::printf("3 steps with the batch on 1 rank and on 3 ranks: %s\n",
+              same_split ? "the same bits" : "OTHER BITS");
   fs::remove_all(folder);
-  return same ? 0 : 1;
+  return same && same_split ? 0 : 1;
 }

@@ -124,6 +124,13 @@ void check_options(Pass pass, const PassOptions& options, const LayerFacts& fact
 
 }  // namespace
 
+std::unique_ptr<PreparedUpdate::State> Backend::prepare(const sparse::PatternChange&,
+                                                        std::int64_t) {
+  refuse("prepare_update: this layer does not prepare changes");
+}
+
+void Backend::commit(PreparedUpdate::State&) { refuse("commit: this layer prepares no changes"); }
+
 std::string_view Backend::call_of(Pass pass) { return names_of(pass).call; }
 
 void Backend::check(Pass pass, const Operands& operands, const PassOptions& options) const {

@@ -52,7 +52,8 @@ struct LayerFacts {
   std::int64_t input_rows = 0;    // of S and dS
   bool any_batch = false;         // true: a call has any number of columns; false: problem.size.z
   bool works_on_results = false;  // bias, activation, derivative and sum of PassOptions
-  bool changes_pattern = true;    // set_weights, update_weights, prepare_update, commit
+  bool changes_pattern = true;    // set_weights and update_weights
+  bool prepares_changes = true;   // prepare_update and commit
 };
 
 // Computes what a Layer is asked for. A target derives from BackendOf with its type of cost; calls
@@ -69,10 +70,11 @@ class Backend {
   virtual std::optional<partitioner::Misfit> set_weights(
       std::vector<sparse::CheckedCsr<float>> weights) = 0;
 
-  // Prepares a change of a group's pattern and makes it.
+  // Prepares a change of a group's pattern and makes it. By default neither is called: a target
+  // whose facts() allow it overrides both.
   virtual std::unique_ptr<PreparedUpdate::State> prepare(const sparse::PatternChange& change,
-                                                         std::int64_t group) = 0;
-  virtual void commit(PreparedUpdate::State& update) = 0;
+                                                         std::int64_t group);
+  virtual void commit(PreparedUpdate::State& update);
 
   // Does both, which may be cheaper. Returns what did not fit.
   virtual std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,

@@ -123,15 +123,10 @@ struct StaticLayer::State : layer::BackendOf<device::Ledger> {
     return *weights[std::size_t(group)];
   }
 
-  // Nothing calls these: facts() say that the pattern stays.
+  // Nothing calls this: facts() say that the pattern stays.
   std::optional<partitioner::Misfit> set_weights(std::vector<sparse::CheckedCsr<float>>) override {
     return std::nullopt;
   }
-  std::unique_ptr<layer::PreparedUpdate::State> prepare(const sparse::PatternChange&,
-                                                        std::int64_t) override {
-    return nullptr;
-  }
-  void commit(layer::PreparedUpdate::State&) override {}
 
  private:
   bool takes(const layer::TargetOptions& options) const override {
@@ -154,7 +149,8 @@ layer::LayerFacts StaticLayer::State::facts() const {
           .values = values(),
           .output_rows = size.g * size.x,
           .input_rows = size.g * size.y,
-          .changes_pattern = false};
+          .changes_pattern = false,
+          .prepares_changes = false};
 }
 
 StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,

@@ -12,9 +12,7 @@
 #include "tessera/bench/distributed/parts.hpp"
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/timing.hpp"
-#include "tessera/distributed/grouped_layer.hpp"
 #include "tessera/distributed/layer.hpp"
-#include "tessera/distributed/replicated_layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/sparse/random.hpp"
 
@@ -56,9 +54,9 @@ Results run(const Layer& l, int count) {
   std::mutex mutex;
   distributed::run_ranks(count, [&](distributed::Communicator& ranks) {
     const auto executor = sequential();
-    distributed::DistributedLayer layer(problem, host::read_host_cpu(), *executor, ranks);
-    layer.set_weights(weights);
-    const Range rows = layer.outputs().of(ranks.rank()), cols = layer.inputs().of(ranks.rank());
+    distributed::RankLayer layer(problem, host::read_host_cpu(), *executor, ranks);
+    layer.set_weights(sparse::checked(weights));
+    const Range rows = layer.outputs(), cols = layer.inputs();
     const auto part = [](auto view, Range of) { return view.sub(of, {0, view.cols}); };
     const auto first = std::size_t(weights.row_begin[std::size_t(rows.begin / l.block)]) *
                        std::size_t(l.block * l.block);
@@ -72,51 +70,32 @@ Results run(const Layer& l, int count) {
   return all;
 }
 
-// The bytes that the fullest rank receives in each pass.
-std::map<Pass, double> replicated_bytes(const Problem& problem, int count, int replicas) {
+// The bytes that the fullest rank receives in each pass of the problem.
+std::map<Pass, double> most_bytes(const Problem& problem, int count,
+                                  const distributed::Cut& cut = {}) {
   const Dims size = problem.size;
-  const auto weights = sparse::random_pattern(size.x, size.y, {1, 1}, problem.density, 1);
+  std::vector<sparse::CheckedCsr<float>> weights;
+  for (std::int64_t g = 0; g < size.g; ++g)
+    weights.push_back(sparse::checked(sparse::random_pattern(
+        size.x, size.y, problem.block, problem.density, std::uint64_t(g + 1))));
   std::map<Pass, double> most;
   std::mutex mutex;
   distributed::run_ranks(count, [&](distributed::Communicator& ranks) {
     const auto executor = sequential();
-    distributed::ReplicatedLayer layer(problem, host::read_host_cpu(), *executor, ranks, replicas);
+    distributed::RankLayer layer(problem, host::read_host_cpu(), *executor, ranks, cut);
     layer.set_weights(weights);
-    Matrix<float> s(layer.inputs().size(), size.z), q(layer.outputs().size(), size.z);
-    std::vector<float> gradients(layer.weights().values.size());
-    const auto count_bytes = [&](Pass pass, const auto& body) {
-      const std::int64_t before = ranks.traffic().received_bytes;
-      body();
-      const std::lock_guard lock(mutex);
-      most[pass] = std::max(most[pass], double(ranks.traffic().received_bytes - before));
-    };
+    Matrix<float> s(layer.facts().input_rows, size.z), q(layer.facts().output_rows, size.z);
+    std::vector<float> gradients(std::size_t(layer.values()));
     const auto in = std::as_const(s).view(), out = std::as_const(q).view();
-    count_bytes(Pass::Fwd, [&] { layer.forward(in, q.view()); });
-    count_bytes(Pass::GradA, [&] { layer.grad_a(out, s.view()); });
-    count_bytes(Pass::GradW, [&] { layer.grad_w(out, in, gradients); });
+    for (const Pass pass : passes_of(problem)) {
+      const auto times = pass == Pass::Fwd     ? layer.forward<float>(in, q.view())
+                         : pass == Pass::GradA ? layer.grad_a<float>(out, s.view())
+                                               : layer.grad_w<float>(out, in, gradients);
+      const std::lock_guard lock(mutex);
+      most[pass] = std::max(most[pass], double(times.received_bytes));
+    }
   });
   return most;
-}
-
-// The bytes that the fullest rank receives in Fwd of a layer of several groups.
-double grouped_bytes(const Problem& problem, int count) {
-  std::vector<sparse::Csr<float>> weights;
-  for (std::int64_t g = 0; g < problem.size.g; ++g)
-    weights.push_back(sparse::random_pattern(problem.size.x, problem.size.y, problem.block,
-                                             problem.density, std::uint64_t(g)));
-  std::int64_t most = 0;
-  std::mutex mutex;
-  distributed::run_ranks(count, [&](distributed::Communicator& ranks) {
-    const auto executor = sequential();
-    distributed::GroupedLayer layer(problem, host::read_host_cpu(), *executor, ranks);
-    layer.set_weights(weights);
-    const Matrix<float> s(layer.input_rows(), problem.size.z);
-    Matrix<float> q(layer.output_rows(), problem.size.z);
-    const auto times = layer.forward<float>(s.view(), q.view());
-    const std::lock_guard lock(mutex);
-    most = std::max(most, times.received_bytes);
-  });
-  return double(most);
 }
 
 }  // namespace
@@ -145,7 +124,7 @@ bool run_bits_and_bytes() {
                         .grad_a = true,
                         .grad_w = true};
   const int replicas = distributed::cheapest_replicas(problem, 16);
-  for (const auto& [pass, bytes] : replicated_bytes(problem, 16, replicas))
+  for (const auto& [pass, bytes] : most_bytes(problem, 16, {.replicas = replicas}))
     report.at_most(fmt::format("{}: bytes that a rank of 16 receives with {} replicas by y z / c + "
                                "x z c / P",
                                to_string(pass), replicas),
@@ -157,7 +136,7 @@ bool run_bits_and_bytes() {
         .size = {4, 1024, 1024, 64}, .density = 0.05, .data_type = DataType::Float};
     const double bound = 4.0 * 1024 * 64 * (1 - 4.0 / ranks);  // S of the group, on ranks / 4 ranks
     report.at_most(fmt::format("bytes that a rank of {} receives with 4 groups", ranks),
-                   grouped_bytes(groups, ranks), 1.01 * bound);
+                   most_bytes(groups, ranks)[Pass::Fwd], 1.01 * bound);
   }
   return report.all_met();
 }

@@ -72,11 +72,11 @@ class Runs {
         s_(random_matrix<float>(c.size, c.z, 2)),
         q_(c.size, c.z),
         panels_(problem_, caches_, *one_, ranks),
-        whole_(problem_, caches_, *one_, ranks, {.panels = false}) {
-    panels_.set_weights(weights_);
-    whole_.set_weights(weights_);
-    rows_ = panels_.outputs().of(ranks.rank());
-    cols_ = panels_.inputs().of(ranks.rank());
+        whole_(problem_, caches_, *one_, ranks, distributed::Cut{.panels = false}) {
+    panels_.set_weights(sparse::checked(weights_));
+    whole_.set_weights(sparse::checked(weights_));
+    rows_ = panels_.outputs();
+    cols_ = panels_.inputs();
     Problem of_rank = problem_;
     of_rank.size.x = rows_.size();
     local_ = std::make_unique<host::HostLayer>(of_rank, caches_, *one_);
@@ -130,7 +130,7 @@ class Runs {
   std::unique_ptr<Executor> one_ = sequential(), two_ = make_executor(2);
   sparse::Csr<float> weights_;
   Matrix<float> s_, q_;
-  distributed::DistributedLayer panels_, whole_;
+  distributed::RankLayer panels_, whole_;
   Range rows_, cols_;
   std::unique_ptr<host::HostLayer> local_, alone_one_, alone_two_;
 };

@@ -1,7 +1,6 @@
 #include "tessera/distributed/internal/panels.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,15 +11,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/distributed/internal/pieces.hpp"
 
 namespace tessera::distributed::internal {
-namespace {
-
-std::uint64_t checksum(std::span<const std::byte> bytes) {
-  return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-}
-
-}  // namespace
 
 std::vector<Range> panel_ranges(std::int64_t z, std::int64_t width, std::int64_t most) {
   std::vector<Range> panels;
@@ -126,11 +119,11 @@ void GatheredPanels<T>::check_sums(std::int64_t panel) const {
   const std::vector<std::uint64_t>& sums = sums_[std::size_t(panel % 2)];
   for (int rank = 0; rank < int(sums.size()); ++rank)
     if (checksum(std::as_bytes(rows_of(panel, rank))) != sums[std::size_t(rank)])
-      throw Error(
-          ErrorCode::CheckFailed,
-          fmt::format("{}: columns {} to {} have changed on their way from rank {} to "
-                      "rank {}",
-                      what_, columns(panel).begin, columns(panel).end, rank, ranks_.rank()));
+      throw Error(ErrorCode::CheckFailed,
+                  fmt::format("{}: columns {} to {} have changed on their way from rank {} to "
+                              "rank {}",
+                              what_, columns(panel).begin, columns(panel).end, ranks_.number(rank),
+                              ranks_.number(ranks_.rank())));
 }
 
 template <class T>

@@ -12,12 +12,9 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/distributed/batch_layer.hpp"
 #include "tessera/distributed/files.hpp"
-#include "tessera/distributed/grouped_layer.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/pod_ranks.hpp"
-#include "tessera/distributed/replicated_layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/sparse/random.hpp"
@@ -43,8 +40,8 @@ Problem problem_of(std::int64_t batch, std::int64_t groups = 1) {
           .grad_w = true};
 }
 
-sparse::Csr<float> weights_of(std::uint64_t seed) {
-  return sparse::random_pattern(kSide, kSide, {1, 1}, 0.3, seed);
+sparse::CheckedCsr<float> weights_of(std::uint64_t seed) {
+  return sparse::checked(sparse::random_pattern(kSide, kSide, {1, 1}, 0.3, seed));
 }
 
 // Runs `body` on three ranks, each of which must refuse, and returns the messages by rank.
@@ -80,8 +77,10 @@ TEST(RequireSame, LetsRanksWithTheSamePass) {
 }
 
 TEST(Digest, DiffersForWhatDiffersInOneNumber) {
-  const auto digest = [](const sparse::Csr<float>& m) { return given_weights({&m, 1}).digest; };
-  const sparse::Csr<float> whole = weights_of(1);
+  const auto digest = [](const sparse::Csr<float>& m) {
+    return given_weights(std::vector{sparse::checked(m)}).digest;
+  };
+  const sparse::Csr<float> whole = *weights_of(1);
   sparse::Csr<float> other = whole;
   EXPECT_EQ(digest(other), digest(whole));
   other.values[7] = -other.values[7];
@@ -90,7 +89,7 @@ TEST(Digest, DiffersForWhatDiffersInOneNumber) {
   other.values[3] += 1;
   EXPECT_NE(digest(other), digest(whole));
   other = whole;
-  ++other.col.back();
+  other.cols += 1;
   EXPECT_NE(digest(other), digest(whole));
   EXPECT_NE(given_problem(problem_of(8)).digest, given_problem(problem_of(9)).digest);
   // Two lists are not the same as one that is as long as both.
@@ -101,7 +100,7 @@ TEST(Digest, DiffersForWhatDiffersInOneNumber) {
 TEST(RanksThatDiffer, AreRefusedByALayerOverRows) {
   const auto run = [](auto&& problem, auto&& weights, auto&& cpu) {
     return refusals([&](Communicator& ranks, Executor& executor) {
-      DistributedLayer layer(problem(ranks.rank()), cpu(ranks.rank()), executor, ranks);
+      RankLayer layer(problem(ranks.rank()), cpu(ranks.rank()), executor, ranks);
       layer.set_weights(weights(ranks.rank()));
     });
   };
@@ -127,8 +126,8 @@ TEST(RanksThatDiffer, AreRefusedByARankwiseLayerOfOtherCuts) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
                 const RowCut cut =
                     ranks.rank() == 1 ? RowCut{{0, 10, 20, kSide}} : RowCut{{0, 16, 32, kSide}};
-                DistributedLayer layer(problem_of(8), kCpu, executor, ranks);
-                layer.set_rows(cut, rows_of(weights_of(1), cut.of(ranks.rank())));
+                RankLayer layer(problem_of(8), kCpu, executor, ranks);
+                layer.set_rows(cut, rows_of(*weights_of(1), cut.of(ranks.rank())));
               }),
               Each(AllOf(HasSubstr("rank 1 was given another cut of the outputs"),
                          HasSubstr("0, 10, 20, 48"))));
@@ -136,7 +135,7 @@ TEST(RanksThatDiffer, AreRefusedByARankwiseLayerOfOtherCuts) {
 
 TEST(RanksThatDiffer, AreRefusedByALayerOfGroups) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
-                GroupedLayer layer(problem_of(8, 3), kCpu, executor, ranks);
+                RankLayer layer(problem_of(8, 3), kCpu, executor, ranks);
                 // Every rank has a group of its own, so no exchange would show the difference.
                 const std::uint64_t seed = ranks.rank() == 2 ? 9 : 1;
                 const std::vector weights{weights_of(seed), weights_of(2), weights_of(3)};
@@ -147,8 +146,8 @@ TEST(RanksThatDiffer, AreRefusedByALayerOfGroups) {
 
 TEST(RanksThatDiffer, AreRefusedByALayerWithReplicas) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
-                ReplicatedLayer layer(problem_of(8), kCpu, executor, ranks,
-                                      ranks.rank() == 1 ? 3 : 1);
+                RankLayer layer(problem_of(8), kCpu, executor, ranks,
+                                {.replicas = ranks.rank() == 1 ? 3 : 1});
                 layer.set_weights(weights_of(1));
               }),
               Each(HasSubstr("rank 1 was given another number of replicas")));
@@ -156,12 +155,8 @@ TEST(RanksThatDiffer, AreRefusedByALayerWithReplicas) {
 
 TEST(RanksThatDiffer, AreRefusedByALayerOverTheBatch) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
-                BatchLayer layer(problem_of(48), kCpu, executor, ranks);
-                layer.local().set_weights(weights_of(ranks.rank() == 1 ? 5 : 1));
-                const std::int64_t own = layer.columns().size();
-                const Matrix<float> q_grad(kSide, own), s(kSide, own);
-                std::vector<float> gradients(std::size_t(layer.local().values()));
-                layer.grad_w<float>(q_grad.view(), s.view(), gradients);
+                RankLayer layer(problem_of(48), kCpu, executor, ranks, {.leaves = kLeaves});
+                layer.set_weights(weights_of(ranks.rank() == 1 ? 5 : 1));
               }),
               Each(HasSubstr("rank 1 was given another matrix of weights")));
 }
@@ -177,8 +172,8 @@ TEST(RanksThatDiffer, AreRefusedByAPodOfOtherDevices) {
 
 TEST(RanksThatDiffer, AreRefusedWhenTheirFilesDiffer) {
   const test::TemporaryFolder folder;
-  const std::string first = folder.write("a.mtx", io::write_mtx(weights_of(1))),
-                    other = folder.write("b.mtx", io::write_mtx(weights_of(2)));
+  const std::string first = folder.write("a.mtx", io::write_mtx(*weights_of(1))),
+                    other = folder.write("b.mtx", io::write_mtx(*weights_of(2)));
   EXPECT_THAT(refusals([&](Communicator& ranks, Executor&) {
                 read_own_rows(ranks, ranks.rank() == 1 ? other : first);
               }),
@@ -188,7 +183,7 @@ TEST(RanksThatDiffer, AreRefusedWhenTheirFilesDiffer) {
 TEST(ResultsOverOperands, AreRefusedAcrossTheGroupsOfARank) {
   run_ranks(1, [](Communicator& ranks) {
     const auto executor = make_executor(1);
-    GroupedLayer layer(problem_of(8, 2), kCpu, *executor, ranks);
+    RankLayer layer(problem_of(8, 2), kCpu, *executor, ranks);
     layer.set_weights(std::vector{weights_of(1), weights_of(2)});
     // The result of the first group would be the operand of the second one.
     Matrix<float> memory(3 * kSide, 8);
@@ -201,10 +196,10 @@ TEST(ResultsOverOperands, AreRefusedAcrossTheGroupsOfARank) {
 TEST(MovedFrom, ALayerOverRowsRefusesAndMayBeAssignedTo) {
   run_ranks(1, [](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer first(problem_of(8), kCpu, *executor, ranks);
-    DistributedLayer second(std::move(first));
+    RankLayer first(problem_of(8), kCpu, *executor, ranks);
+    RankLayer second(std::move(first));
     EXPECT_THAT(test::refusal([&] { first.set_weights(weights_of(1)); }),
-                HasSubstr("DistributedLayer was moved from"));
+                HasSubstr("RankLayer was moved from"));
     first = std::move(second);
     first.set_weights(weights_of(1));
   });

@@ -266,30 +266,28 @@ TEST(Checkpoint, ARunGoesOnWithTheSameBitsOnAnotherNumberOfRanks) {
   const train::Optimiser optimiser{train::Adam{}};
   const auto weights = sparse::random_pattern(60, 40, {1, 1}, 0.3, 1);
   const auto s = random_matrix<float>(40, 30, 2), q_grad = random_matrix<float>(60, 30, 3);
-  const auto step = [&](DistributedLayer& layer, int rank, train::ValueState<float>& state) {
+  const auto step = [&](RankLayer& layer, train::ValueState<float>& state) {
     const auto part = [](const Matrix<float>& whole, Range rows) {
       return whole.view().sub(rows, {0, whole.cols()});
     };
     std::vector<float> gradients(std::size_t(layer.values()));
-    layer.grad_w<float>(part(q_grad, layer.outputs().of(rank)), part(s, layer.inputs().of(rank)),
-                        gradients);
+    layer.grad_w<float>(part(q_grad, layer.outputs()), part(s, layer.inputs()), gradients);
     layer.change_values(train::ValueStep<float>(optimiser, gradients, state));
   };
   const TemporaryFolder folder;
   std::vector<float> expected(weights.values.size());
   run_ranks(4, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer layer(problem, kTiny, *executor, ranks);
-    layer.set_weights(weights);
+    RankLayer layer(problem, kTiny, *executor, ranks);
+    layer.set_weights(sparse::checked(weights));
     auto state = train::make_value_state<float>(optimiser, layer.values());
     for (int i = 0; i < 3; ++i) {
       if (i == 2)
         write_checkpoint(ranks, folder / "run",
-                         {state.steps, {{layer.outputs(), layer.weights(), state.arrays}}});
-      step(layer, ranks.rank(), state);
+                         {state.steps, {{*layer.cut().rows, layer.weights(), state.arrays}}});
+      step(layer, state);
     }
-    const std::int64_t first =
-        weights.row_begin[std::size_t(layer.outputs().of(ranks.rank()).begin)];
+    const std::int64_t first = weights.row_begin[std::size_t(layer.outputs().begin)];
     std::copy(layer.weights().values.begin(), layer.weights().values.end(),
               expected.begin() + first);
   });
@@ -297,12 +295,11 @@ TEST(Checkpoint, ARunGoesOnWithTheSameBitsOnAnotherNumberOfRanks) {
     run_ranks(readers, [&](Communicator& ranks) {
       const auto executor = make_executor(1);
       RunState saved = read_checkpoint(ranks, folder / "run");
-      DistributedLayer layer(problem, kTiny, *executor, ranks);
+      RankLayer layer(problem, kTiny, *executor, ranks);
       layer.set_rows(saved.layers[0].outputs, saved.layers[0].rows);
       train::ValueState<float> state{saved.step, saved.layers[0].slots};
-      step(layer, ranks.rank(), state);
-      const auto first =
-          expected.begin() + weights.row_begin[std::size_t(layer.outputs().of(ranks.rank()).begin)];
+      step(layer, state);
+      const auto first = expected.begin() + weights.row_begin[std::size_t(layer.outputs().begin)];
       EXPECT_EQ(layer.weights().values, std::vector<float>(first, first + layer.values()))
           << readers << " readers";
     });

@@ -94,9 +94,8 @@ Results<T> run_alone(host::HostLayer& layer, const Operands<T>& in) {
 // Runs the passes of one rank; the ranks write their parts of `out`, and `first_value` is the first
 // of this rank's values.
 template <class T>
-void run_rank(DistributedLayer& layer, int rank, const Operands<T>& in, std::int64_t first_value,
-              Results<T>& out) {
-  const Range rows = layer.outputs().of(rank), cols = layer.inputs().of(rank);
+void run_rank(RankLayer& layer, const Operands<T>& in, std::int64_t first_value, Results<T>& out) {
+  const Range rows = layer.outputs(), cols = layer.inputs();
   const auto s = rows_of_view(in.s.view(), cols);
   const auto q_grad = rows_of_view(in.q_grad.view(), rows);
   layer.forward<T>(s, rows_of_view(out.q.view(), rows));
@@ -123,46 +122,44 @@ void expect_bits_of_one(const LayerCase& c, int count, bool panels) {
                  std::vector<float>(expected.gradients.size(), 9.0f)};
   run_ranks(count, [&](Communicator& ranks) {
     const auto threads = make_executor(ExecutorKind::Threads, 1 + ranks.rank() % 2);
-    DistributedLayer layer(c.problem(data_type_of<T>()), kTiny, *threads, ranks,
-                           {.panels = panels});
-    layer.set_weights(weights);
-    const Range rows = layer.outputs().of(ranks.rank());
-    run_rank(layer, ranks.rank(), in, rows.size() > 0 ? first_value(weights, rows) : 0, got);
+    RankLayer layer(c.problem(data_type_of<T>()), kTiny, *threads, ranks, Cut{.panels = panels});
+    layer.set_weights(sparse::checked(weights));
+    const Range rows = layer.outputs();
+    run_rank(layer, in, rows.size() > 0 ? first_value(weights, rows) : 0, got);
   });
   EXPECT_EQ(got.q, expected.q);
   EXPECT_EQ(got.s_grad, expected.s_grad);
   EXPECT_EQ(got.gradients, expected.gradients);
 }
 
-TEST(DistributedLayer, HasTheBitsOfOneRankForAnyNumberOfRanks) {
+TEST(RunsOfRows, HasTheBitsOfOneRankForAnyNumberOfRanks) {
   for (const LayerCase& c : cases())
     for (const int count : {1, 2, 3, 4, 5, 8}) expect_bits_of_one<float>(c, count, true);
 }
 
-TEST(DistributedLayer, HasTheBitsOfOneRankWithoutPanels) {
+TEST(RunsOfRows, HasTheBitsOfOneRankWithoutPanels) {
   for (const LayerCase& c : cases()) expect_bits_of_one<float>(c, 3, false);
 }
 
-TEST(DistributedLayer, HasTheBitsOfOneRankInTypesOf16Bits) {
+TEST(RunsOfRows, HasTheBitsOfOneRankInTypesOf16Bits) {
   for (const LayerCase& c : cases()) {
     expect_bits_of_one<Half>(c, 3, true);
     expect_bits_of_one<BFloat16>(c, 2, true);
   }
 }
 
-// Calls body(layer, rank) on ranks of a layer that has the case's weights.
-void on_ranks(const LayerCase& c, int count,
-              const std::function<void(DistributedLayer&, int)>& body) {
+// Calls body(layer) on ranks of a layer that has the case's weights.
+void on_ranks(const LayerCase& c, int count, const std::function<void(RankLayer&)>& body) {
   const sparse::Csr<float> weights = c.weights();
   run_ranks(count, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks);
-    layer.set_weights(weights);
-    body(layer, ranks.rank());
+    RankLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks);
+    layer.set_weights(sparse::checked(weights));
+    body(layer);
   });
 }
 
-TEST(DistributedLayer, AppliesBiasActivationMaskAndSumsWithTheBitsOfOneRank) {
+TEST(RunsOfRows, AppliesBiasActivationMaskAndSumsWithTheBitsOfOneRank) {
   for (const LayerCase& c : {LayerCase{61, 47, 300, {1, 1}, 0.1}, {64, 48, 70, {4, 4}, 0.3}}) {
     SCOPED_TRACE(c.name());
     const Operands<float> in(c);
@@ -179,9 +176,9 @@ TEST(DistributedLayer, AppliesBiasActivationMaskAndSumsWithTheBitsOfOneRank) {
                          {.bias = bias.elements(), .activation = host::Activation::Relu});
     alone.grad_a<float>(in.q_grad.view(), expected.s_grad.view(), {.where_positive = mask.view()});
     alone.grad_w<float>(in.q_grad.view(), in.s.view(), expected.gradients,
-                        {.accumulate = host::Accumulate::Yes});
-    on_ranks(c, 3, [&](DistributedLayer& layer, int rank) {
-      const Range rows = layer.outputs().of(rank), cols = layer.inputs().of(rank);
+                        {.accumulate = layer::Accumulate::Yes});
+    on_ranks(c, 3, [&](RankLayer& layer) {
+      const Range rows = layer.outputs(), cols = layer.inputs();
       layer.forward<float>(rows_of_view(in.s.view(), cols), rows_of_view(got.q.view(), rows),
                            {.bias = std::span(bias.elements())
                                         .subspan(std::size_t(rows.begin), std::size_t(rows.size())),
@@ -193,7 +190,7 @@ TEST(DistributedLayer, AppliesBiasActivationMaskAndSumsWithTheBitsOfOneRank) {
           rows_of_view(in.q_grad.view(), rows), rows_of_view(in.s.view(), cols),
           std::span(got.gradients)
               .subspan(std::size_t(first_value(weights, rows)), std::size_t(layer.values())),
-          host::Accumulate::Yes);
+          {.accumulate = layer::Accumulate::Yes});
     });
     EXPECT_EQ(got, expected);
   }
@@ -216,7 +213,7 @@ sparse::PatternChange moves_of(const sparse::Csr<float>& weights) {
 }
 
 // Three steps of Adam, with a change of the pattern after the second one.
-TEST(DistributedLayer, TrainsAndMovesWeightsWithTheBitsOfOneRank) {
+TEST(RunsOfRows, TrainsAndMovesWeightsWithTheBitsOfOneRank) {
   const train::Optimiser optimiser{train::Adam{}};
   for (const LayerCase& c : {LayerCase{61, 47, 40, {1, 1}, 0.2}, {48, 80, 70, {4, 2}, 0.3}}) {
     SCOPED_TRACE(c.name());
@@ -237,25 +234,25 @@ TEST(DistributedLayer, TrainsAndMovesWeightsWithTheBitsOfOneRank) {
     expected = run_alone(alone, in);
     got.gradients.resize(expected.gradients.size());
     const sparse::Csr<float>& weights = alone.weights();
-    on_ranks(c, 4, [&](DistributedLayer& layer, int rank) {
+    on_ranks(c, 4, [&](RankLayer& layer) {
       for (int i = 0; i < 3; ++i) {
-        const Range rows = layer.outputs().of(rank), cols = layer.inputs().of(rank);
+        const Range rows = layer.outputs(), cols = layer.inputs();
         std::vector<float> gradients(std::size_t(layer.values()));
         layer.grad_w<float>(rows_of_view(in.q_grad.view(), rows), rows_of_view(in.s.view(), cols),
                             gradients);
         step(layer, gradients);
         if (i == 1) layer.update_weights(moves_of(layer.weights()));
       }
-      const Range rows = layer.outputs().of(rank);
+      const Range rows = layer.outputs();
       EXPECT_EQ(layer.weights(), rows_of(weights, rows));
       EXPECT_EQ(layer.all_values(), alone.values());
-      run_rank(layer, rank, in, first_value(weights, rows), got);
+      run_rank(layer, in, first_value(weights, rows), got);
     });
     EXPECT_EQ(got, expected);
   }
 }
 
-TEST(DistributedLayer, NewValuesReachTheTranspose) {
+TEST(RunsOfRows, NewValuesReachTheTranspose) {
   const LayerCase c{40, 36, 20, {4, 2}, 0.3};
   const Operands<float> in(c);
   sparse::Csr<float> weights = c.weights();
@@ -266,18 +263,18 @@ TEST(DistributedLayer, NewValuesReachTheTranspose) {
   const Results<float> expected = run_alone(alone, in);
   Results<float> got{Matrix<float>(c.x, c.z), Matrix<float>(c.y, c.z),
                      std::vector<float>(expected.gradients.size())};
-  on_ranks(c, 3, [&](DistributedLayer& layer, int rank) {
-    const Range rows = layer.outputs().of(rank);
+  on_ranks(c, 3, [&](RankLayer& layer) {
+    const Range rows = layer.outputs();
     layer.set_values(rows_of(weights, rows).values);
-    run_rank(layer, rank, in, first_value(weights, rows), got);
+    run_rank(layer, in, first_value(weights, rows), got);
   });
   EXPECT_EQ(got, expected);
 }
 
-TEST(DistributedLayer, ReceivesTheRowsOfTheOthersAndNothingElse) {
+TEST(RunsOfRows, ReceivesTheRowsOfTheOthersAndNothingElse) {
   const LayerCase c{96, 80, 130, {1, 1}, 0.2};
-  on_ranks(c, 4, [&](DistributedLayer& layer, int rank) {
-    const Range rows = layer.outputs().of(rank), cols = layer.inputs().of(rank);
+  on_ranks(c, 4, [&](RankLayer& layer) {
+    const Range rows = layer.outputs(), cols = layer.inputs();
     const Matrix<float> s(cols.size(), c.z), q_grad(rows.size(), c.z);
     Matrix<float> q(rows.size(), c.z), s_grad(cols.size(), c.z);
     std::vector<float> gradients(std::size_t(layer.values()));
@@ -289,61 +286,50 @@ TEST(DistributedLayer, ReceivesTheRowsOfTheOthersAndNothingElse) {
   });
 }
 
-TEST(DistributedLayer, TakesTheCutsOfItsNeighbours) {
+TEST(RunsOfRows, TakesTheCutsOfItsNeighbours) {
   const LayerCase c{24, 20, 8, {1, 1}, 0.4};
   const RowCut outputs{{0, 3, 24}}, inputs{{0, 19, 20}};
   run_ranks(2, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks,
-                           {.outputs = outputs, .inputs = inputs});
-    layer.set_weights(c.weights());
-    EXPECT_EQ(layer.outputs(), outputs);
-    EXPECT_EQ(layer.inputs(), inputs);
+    RankLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks,
+                    {.rows = outputs, .cols = inputs});
+    layer.set_weights(sparse::checked(c.weights()));
+    EXPECT_EQ(layer.cut().rows, outputs);
+    EXPECT_EQ(layer.cut().cols, inputs);
     EXPECT_EQ(layer.weights().rows, outputs.of(ranks.rank()).size());
   });
 }
 
-TEST(DistributedLayer, RefusesWhatIsNotTheRanks) {
+TEST(RunsOfRows, RefusesWhatIsNotTheRanks) {
   const LayerCase c{24, 20, 8, {1, 1}, 0.4};
-  const auto on_two = [&](const std::function<void(DistributedLayer&, Range, Range)>& call) {
+  const auto on_two = [&](const std::function<void(RankLayer&, Range, Range)>& call) {
     return test::refusal([&] {
-      on_ranks(c, 2, [&](DistributedLayer& layer, int rank) {
-        call(layer, layer.outputs().of(rank), layer.inputs().of(rank));
-      });
+      on_ranks(c, 2, [&](RankLayer& layer) { call(layer, layer.outputs(), layer.inputs()); });
     });
   };
   Matrix<float> whole(c.y, c.z), part(1, c.z);
-  EXPECT_NE(on_two([&](DistributedLayer& layer, Range rows, Range) {
+  EXPECT_NE(on_two([&](RankLayer& layer, Range rows, Range) {
               Matrix<float> q(rows.size(), c.z);
               layer.forward<float>(std::as_const(whole).view(), q.view());
-            }).find("s is 20 x 8, but rank"),
+            }).find("s is 20 x 8; this layer needs"),
             std::string::npos);
-  on_two([&](DistributedLayer& layer, Range rows, Range cols) {
+  on_two([&](RankLayer& layer, Range rows, Range cols) {
     const Matrix<Half> s(cols.size(), c.z);
     Matrix<Half> q(rows.size(), c.z);
     layer.forward<Half>(s.view(), q.view());
   });
-  on_two([&](DistributedLayer& layer, Range, Range cols) {
+  on_two([&](RankLayer& layer, Range, Range cols) {
     Matrix<float> both(c.x, c.z);
     layer.forward<float>(rows_of_view(std::as_const(both).view(), {0, cols.size()}),
                          rows_of_view(both.view(), {0, layer.weights().rows}));
   });
-  on_two([&](DistributedLayer& layer, Range rows, Range cols) {
+  on_two([&](RankLayer& layer, Range rows, Range cols) {
     const Matrix<float> s(cols.size(), c.z), q_grad(rows.size(), c.z);
     layer.grad_w<float>(q_grad.view(), s.view(), {});
   });
-  on_two([&](DistributedLayer& layer, Range, Range) {
-    layer.set_weights(sparse::random_pattern(20, 24, {1, 1}, 0.5, 1));
+  on_two([&](RankLayer& layer, Range, Range) {
+    layer.set_weights(sparse::checked(sparse::random_pattern(20, 24, {1, 1}, 0.5, 1)));
   });
-  EXPECT_NE(test::refusal([&] {
-              run_ranks(2, [&](Communicator& ranks) {
-                const auto executor = make_executor(1);
-                Problem groups = c.problem(DataType::Float);
-                groups.size.g = 2;
-                DistributedLayer layer(groups, kTiny, *executor, ranks);
-              });
-            }).find("one group"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -322,6 +322,63 @@ TEST_F(MpiRun, TheToolRefusesWhatOneProcessDoes) {
   EXPECT_NE(outcome.err.find("modelled machines run in one process"), std::string::npos);
 }
 
+TEST_F(MpiRun, GroupsHaveTheFilesOfOneProcess) {
+  const test::TemporaryFolder folder;
+  const auto arguments = [&](const std::string& out) {
+    std::vector<std::string> all{
+        "run",          "--machine", "host",         "--groups",     "2",
+        "--block-size", "4",         "--self-check", "--output-dir", folder / out};
+    all.insert(all.end(), kLayer.begin(), kLayer.end());
+    return all;
+  };
+  std::vector<std::string> alone = arguments("alone");
+  alone.insert(alone.begin(), kTool);
+  EXPECT_EQ(test::run(alone).exit, 0);
+  for (const int ranks : {3, 4}) {
+    const test::Outcome outcome = run(ranks, arguments("ranks"), {kTool});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_NE(outcome.out.find("Fwd     ok: 16800 results"), std::string::npos) << outcome.out;
+    for (const char* name :
+         {"q.npy", "s_gradient.npy", "weight_gradient_0.npz", "weight_gradient_1.npz"})
+      EXPECT_EQ(read_file(folder / "ranks" + "/" + name), read_file(folder / "alone" + "/" + name))
+          << name;
+  }
+}
+
+TEST_F(MpiRun, ReplicasHaveTheFilesOfFewerRanksAndMayHaveGroups) {
+  const test::TemporaryFolder folder;
+  const auto outcome = [&](int ranks, const std::string& out) {
+    std::vector<std::string> all{
+        "run",      "--machine", "host",         "--replicas",   "2",
+        "--groups", "2",         "--self-check", "--output-dir", folder / out};
+    all.insert(all.end(), kLayer.begin(), kLayer.end());
+    return run(ranks, all, {kTool});
+  };
+  for (const auto& [ranks, out] : {std::pair{4, "few"}, {8, "many"}}) {
+    const test::Outcome one = outcome(ranks, out);
+    EXPECT_EQ(one.exit, 0) << one.err;
+    EXPECT_NE(one.out.find("cut over ranks: 2 replicas"), std::string::npos) << one.out;
+    EXPECT_NE(one.out.find("GradA   ok: 13440 results"), std::string::npos) << one.out;
+  }
+  for (const char* name :
+       {"q.npy", "s_gradient.npy", "weight_gradient_0.npz", "weight_gradient_1.npz"})
+    EXPECT_EQ(read_file(folder / "many" + "/" + name), read_file(folder / "few" + "/" + name))
+        << name;
+}
+
+TEST_F(MpiRun, ANumberOfReplicasThatDoesNotDivideTheRanksIsRefused) {
+  std::vector<std::string> arguments{"run", "--machine", "host", "--replicas", "2"};
+  arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+  const test::Outcome outcome = run(3, arguments, {kTool});
+  EXPECT_EQ(outcome.exit, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("2 replicas do not divide 3 ranks; give a divisor"), std::string::npos)
+      << outcome.err;
+  arguments.insert(arguments.begin(), kTool);
+  const test::Outcome alone = test::run(arguments);
+  EXPECT_EQ(alone.exit, 2) << alone.err;
+  EXPECT_NE(alone.err.find("--replicas: is for several ranks"), std::string::npos) << alone.err;
+}
+
 TEST_F(MpiRun, TheToolRunsABatchOfProblems) {
   std::vector<std::string> arguments{"bench", "--", "--machine", "host"};
   arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());

@@ -21,7 +21,7 @@ namespace {
 
 using namespace tessera;
 using distributed::Communicator;
-using distributed::DistributedLayer;
+using distributed::RankLayer;
 
 const host::HostCpu kCpu{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
 const Problem kProblem{.size = {1, 157, 203, 150},
@@ -53,9 +53,9 @@ int compare(Communicator& ranks) {
   alone.grad_a<float>(q_grad.view(), s_grad.view());
   alone.grad_w<float>(q_grad.view(), s.view(), gradients);
 
-  DistributedLayer layer(kProblem, kCpu, *executor, ranks);
-  layer.set_weights(weights);
-  const Range rows = layer.outputs().of(ranks.rank()), cols = layer.inputs().of(ranks.rank());
+  RankLayer layer(kProblem, kCpu, *executor, ranks);
+  layer.set_weights(sparse::checked(weights));
+  const Range rows = layer.outputs(), cols = layer.inputs();
   Matrix<float> own_q(rows.size(), 150), own_s_grad(cols.size(), 150);
   std::vector<float> own(std::size_t(layer.values()));
   bool ok = true;

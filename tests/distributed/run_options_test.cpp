@@ -85,28 +85,27 @@ class FaultyLink : public Communicator {
 
 // A rank's operands and results.
 struct OwnPart {
-  explicit OwnPart(const DistributedLayer& layer, int rank)
-      : rows(layer.outputs().of(rank)),
-        cols(layer.inputs().of(rank)),
+  explicit OwnPart(const RankLayer& layer, int rank)
+      : rows(layer.outputs()),
+        cols(layer.inputs()),
         s(random_matrix<float>(cols.size(), 150, 5 + std::uint64_t(rank))),
         q_grad(random_matrix<float>(rows.size(), 150, 15 + std::uint64_t(rank))),
         q(rows.size(), 150),
         s_grad(cols.size(), 150),
         gradients(std::size_t(layer.values())) {}
 
-  void run(DistributedLayer& layer, Pass pass, const verify::RunOptions& options) {
+  void run(RankLayer& layer, Pass pass, const layer::PassOptions& options) {
     PassTimes times;
     switch (pass) {
       case Pass::Fwd:
-        finished = layer.forward<float>(std::as_const(s).view(), q.view(), {}, options, times);
+        finished = layer.forward<float>(std::as_const(s).view(), q.view(), options, times);
         return;
       case Pass::GradA:
-        finished =
-            layer.grad_a<float>(std::as_const(q_grad).view(), s_grad.view(), {}, options, times);
+        finished = layer.grad_a<float>(std::as_const(q_grad).view(), s_grad.view(), options, times);
         return;
       case Pass::GradW:
         finished = layer.grad_w<float>(std::as_const(q_grad).view(), std::as_const(s).view(),
-                                       gradients, host::Accumulate::No, options, times);
+                                       gradients, options, times);
         return;
     }
   }
@@ -123,8 +122,8 @@ TEST(RankOptions, ACheckPassesOnEveryRankAndChangesNoResult) {
   const auto weights = sparse::random_pattern(300, 310, {1, 1}, 0.3, 1);
   run_ranks(3, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer layer(kProblem, kTiny, *executor, ranks);
-    layer.set_weights(weights);
+    RankLayer layer(kProblem, kTiny, *executor, ranks);
+    layer.set_weights(sparse::checked(weights));
     OwnPart plain(layer, ranks.rank()), checked(layer, ranks.rank());
     for (const Pass pass : kPasses) {
       verify::Checksums checksums;
@@ -149,8 +148,8 @@ std::string message_of_fault(Pass pass, bool link, bool repair = false) {
           Communicator& ranks = link && all.rank() == 1 ? faulty : all;
           float nowhere = 0;
           FaultyExecutor damaging(&nowhere);
-          DistributedLayer layer(kProblem, kTiny, damaging, ranks);
-          layer.set_weights(weights);
+          RankLayer layer(kProblem, kTiny, damaging, ranks);
+          layer.set_weights(sparse::checked(weights));
           OwnPart part(layer, ranks.rank());
           if (!link && ranks.rank() == 1)
             damaging = FaultyExecutor(pass == Pass::Fwd     ? &part.q(3, 70)
@@ -187,8 +186,8 @@ TEST(RankOptions, AStopOfOneRankEndsThePassOnAll) {
   const auto weights = sparse::random_pattern(300, 310, {1, 1}, 0.3, 1);
   run_ranks(3, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    DistributedLayer layer(kProblem, kTiny, *executor, ranks);
-    layer.set_weights(weights);
+    RankLayer layer(kProblem, kTiny, *executor, ranks);
+    layer.set_weights(sparse::checked(weights));
     OwnPart part(layer, ranks.rank());
     std::stop_source stop;
     std::int64_t begun = 0;

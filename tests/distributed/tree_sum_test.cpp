@@ -10,10 +10,7 @@
 #include <vector>
 
 #include "tessera/base/random.hpp"
-#include "tessera/base/random_matrix.hpp"
-#include "tessera/distributed/batch_layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
-#include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/other_float_mode.hpp"
 
@@ -106,56 +103,6 @@ TEST(TreeSum, RefusesOtherLengthsAndOtherNumbersOfLeaves) {
             std::string::npos);
   for (const std::int64_t leaves : {0, 4097})
     test::refusal([&] { run_ranks(1, [&](Communicator& ranks) { TreeSum(ranks, leaves, 1); }); });
-}
-
-TEST(BatchLayer, HasTheSameBitsForEveryNumberOfRanks) {
-  const Problem problem{.size = {1, 40, 30, 198},
-                        .density = 0.3,
-                        .data_type = DataType::Float,
-                        .grad_a = true,
-                        .grad_w = true};
-  const host::HostCpu cpu{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
-  const auto weights = sparse::random_pattern(40, 30, {1, 1}, 0.3, 4);
-  const auto s = random_matrix<float>(30, 198, 5), q_grad = random_matrix<float>(40, 198, 6);
-  Matrix<float> first_q, first_s_grad;
-  std::vector<float> first;
-  for (const int count : kRanks) {
-    Matrix<float> q(40, 198), s_grad(30, 198);
-    std::vector<float> of_rank_0(weights.values.size());
-    run_ranks(count, [&](Communicator& ranks) {
-      const auto executor = make_executor(1);
-      BatchLayer layer(problem, cpu, *executor, ranks);
-      layer.local().set_weights(weights);
-      const Range own = layer.columns();
-      const auto part = [&](auto view) { return view.sub({0, view.rows}, own); };
-      std::vector<float> gradients(weights.values.size());
-      if (own.size() > 0) {
-        layer.local().forward<float>(part(s.view()), part(q.view()));
-        layer.local().grad_a<float>(part(q_grad.view()), part(s_grad.view()));
-      }
-      layer.grad_w<float>(part(q_grad.view()), part(s.view()), gradients);
-      if (ranks.rank() == 0) of_rank_0 = gradients;
-    });
-    if (count == 1) {
-      first = of_rank_0;
-      first_q = q;
-      first_s_grad = s_grad;
-    }
-    EXPECT_EQ(of_rank_0, first) << count << " ranks";
-    EXPECT_EQ(q, first_q) << count << " ranks";
-    EXPECT_EQ(s_grad, first_s_grad) << count << " ranks";
-  }
-}
-
-TEST(BatchLayer, RefusesAnOddBatch) {
-  const std::string message = test::refusal([] {
-    run_ranks(2, [](Communicator& ranks) {
-      const auto executor = make_executor(1);
-      BatchLayer layer({.size = {1, 4, 4, 7}, .data_type = DataType::Float}, host::read_host_cpu(),
-                       *executor, ranks);
-    });
-  });
-  EXPECT_NE(message.find("must be even"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ using ChangingSettingsAnd =
                    Setting<OnTiles, float>, Setting<OnTiles, Half>, Setting<OnTiles, BFloat16>,
                    Setting<OnTwoLayouts, float>, Setting<OnTwoLayouts, Half>, Setting<OnPod, float>,
                    Setting<OnPod, Half>, Setting<OnDensePlan, float>, Setting<OnDensePlan, Half>,
-                   More...>;
+                   Setting<OnRanks, float>, Setting<OnRanks, BFloat16>, More...>;
 using ChangingSettings = ChangingSettingsAnd<>;
 using Settings = ChangingSettingsAnd<Setting<OnStaticPlan, float>, Setting<OnStaticPlan, Half>>;
 

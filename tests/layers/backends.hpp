@@ -2,10 +2,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/random.hpp"
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/distributed/layer.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/planner/static_plan.hpp"
@@ -119,6 +124,33 @@ struct OnPod {
     const auto order = problem.data_type == DataType::Float ? pod::DeviceOrder::SideBySide
                                                             : pod::DeviceOrder::OneAfterAnother;
     return {pod::plan_of_grid(problem, pod, grid, 2), device::ExchangeMode::Share, order, executor};
+  }
+};
+
+// One rank of a layer over ranks, which has all of it.
+struct OnRanks {
+  class OneRank : public distributed::Communicator {
+   public:
+    OneRank() : Communicator(distributed::kDefaultTimeout) {}
+    int rank() const override { return 0; }
+    int size() const override { return 1; }
+    void abort(int, const std::string&) noexcept override {}
+
+   protected:
+    std::unique_ptr<distributed::internal::Pending> begin(
+        std::string_view, std::span<const distributed::SendPiece>,
+        std::span<const distributed::ReceivePiece>) override {
+      return nullptr;
+    }
+  };
+  using Layer = distributed::RankLayer;
+  static constexpr bool kSameBitsAfterUpdate = true, kHasBuckets = false, kChangesPattern = true;
+  static Layer make(const Problem& problem, Executor& executor) {
+    static OneRank ranks;
+    return {problem,
+            {.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()},
+            executor,
+            ranks};
   }
 };
 

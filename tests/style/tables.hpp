@@ -52,8 +52,8 @@ inline const Arrows& arrows() {
         "runtime", "host", "io", "verify", "partitioner", "planner", "codelets", "device", "sparse",
         "base"}},
       {"tools/ranks",
-       {"tools/run", "tools/options", "study", "report", "distributed", "host", "io", "verify",
-        "sparse", "base"}},
+       {"layer", "tools/run", "tools/options", "study", "report", "distributed", "host", "io",
+        "verify", "sparse", "base"}},
       {"tools/commands",
        {"tools/internal", "tools/run", "tools/options", "tools/page", "study", "report", "train",
         "pod", "runtime", "host", "io", "json", "verify", "partitioner", "planner", "codelets",
@@ -92,15 +92,7 @@ inline const LongFiles& long_files() {
 
 // Public headers that no command, no Python function and no listed example reaches.
 inline const UnusedHeaders& headers_without_a_user() {
-  static const std::string kOtherCuts =
-      "a cut of a layer over ranks beside DistributedLayer, which commands under mpirun do not "
-      "choose yet";
-  static const UnusedHeaders headers = {
-      {"distributed/batch_layer.hpp", kOtherCuts},
-      {"distributed/grouped_layer.hpp", kOtherCuts},
-      {"distributed/replicated_layer.hpp", kOtherCuts},
-      {"distributed/sub_ranks.hpp", "the ranks of one group or replica of these layers"},
-      {"distributed/tree_sum.hpp", "the sum of distributed/batch_layer.hpp"}};
+  static const UnusedHeaders headers = {};
   return headers;
 }
 

@@ -96,7 +96,7 @@ TEST(SavedStates, HaveOneForm) {
   const std::set<std::string> of_other_forms{
       "io/npy.cpp",                       // NumPy's
       "io/stored_type.cpp",               // the mark is one of a path
-      "distributed/internal/panels.cpp",  // checksums of messages
+      "distributed/internal/pieces.cpp",  // checksums of messages
   };
   std::set<std::string> forms, kinds;
   for (const SourceFile& file : tree()) {

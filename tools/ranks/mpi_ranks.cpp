@@ -32,7 +32,7 @@ class MpiRanks final : public Ranks {
   int size() const override { return all_.size(); }
 
   void require_same_options(const Arguments& a) override {
-    const std::array<std::int64_t, 11> options{is_host(a),
+    const std::array<std::int64_t, 13> options{is_host(a),
                                                !a.matrix.empty(),
                                                !a.values.empty(),
                                                a.batch_size,
@@ -42,7 +42,9 @@ class MpiRanks final : public Ranks {
                                                std::int64_t(a.data_type),
                                                std::int64_t(a.self_check),
                                                !a.output_dir.empty(),
-                                               a.devices_simulated};
+                                               a.devices_simulated,
+                                               a.groups,
+                                               a.replicas};
     require_same({{"command line", Digest().add(std::span<const std::int64_t>(options)).value(),
                    fmt::format("{}, batch {}, block {} x {}, {}, {}",
                                a.matrix.empty() ? "random weights" : a.matrix, a.batch_size,

@@ -21,23 +21,14 @@ namespace {
 using distributed::Communicator;
 
 double largest_of_ranks(Communicator& ranks, double own) {
-  for (const auto& list : gather_lists(ranks, "largest values", std::vector<double>{own}))
-    own = std::max(own, list[0]);
-  return own;
+  return std::ranges::max(distributed::gather(ranks, "largest values", own));
 }
 
-// Returns the largest sum of a row or column. Each rank adds up one part of the columns.
+// Returns the largest sum of a row or column.
 double largest_sum(Communicator& ranks, const sparse::MagnitudeSums& own) {
-  const distributed::RowCut parts = distributed::cut_rows(std::ssize(own.columns), 1, ranks.size());
-  std::vector<std::vector<double>> to;
-  for (int rank = 0; rank < ranks.size(); ++rank)
-    to.emplace_back(own.columns.begin() + parts.of(rank).begin,
-                    own.columns.begin() + parts.of(rank).end);
-  std::vector<double> sum(std::size_t(parts.of(ranks.rank()).size()));
-  for (const auto& list : exchange_lists(ranks, "sums of columns", std::move(to)))
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += list[i];
   double largest = own.largest_row;
-  for (const double column : sum) largest = std::max(largest, column);
+  for (const double column : distributed::sums_of_ranks(ranks, "sums of columns", own.columns))
+    largest = std::max(largest, column);
   return largest_of_ranks(ranks, largest);
 }
 
@@ -92,7 +83,16 @@ RankWeights keep_rows(const Arguments& a, Communicator& ranks) {
   return weights;
 }
 
+RankWeights keep_all(const Arguments& a) {
+  RankWeights weights{.layer = make_weights(a), .is_whole = true};
+  weights.block = weights.layer.matrix->block;
+  if (!a.matrix.empty())
+    weights.note = "every rank reads the whole file: --replicas needs all of it";
+  return weights;
+}
+
 RankWeights rows_of_rank(const Arguments& a, Communicator& ranks) {
+  if (a.groups > 1 || a.replicas != 1) return keep_all(a);
   if (a.matrix.empty() || !a.values.empty()) return keep_rows(a, ranks);
   try {
     return read_rows(a, ranks);
@@ -107,22 +107,27 @@ RankWeights rows_of_rank(const Arguments& a, Communicator& ranks) {
 
 RankWeights make_rank_weights(const Arguments& a, Communicator& ranks) {
   RankWeights weights = rows_of_rank(a, ranks);
-  const std::vector<std::int64_t> own{weights.rows.blocks(),
-                                      sparse::empty_block_rows(weights.rows)};
-  for (const auto& list : gather_lists(ranks, "numbers of blocks", own)) {
-    weights.blocks += list[0];
-    weights.empty_rows += list[1];
+  const auto count = [&](const sparse::Csr<float>& matrix) {
+    weights.blocks += matrix.blocks();
+    weights.empty_rows += sparse::empty_block_rows(matrix);
+  };
+  if (weights.is_whole) {
+    for (const auto& matrix : weights.layer.matrices()) count(*matrix);
+    return weights;
   }
+  count(weights.rows);
+  weights.blocks = distributed::sum_of_ranks(ranks, "numbers of blocks", weights.blocks);
+  weights.empty_rows = distributed::sum_of_ranks(ranks, "numbers of rows", weights.empty_rows);
   return weights;
 }
 
 Problem make_problem(const Arguments& a, const RankWeights& weights) {
   Problem problem = problem_of(a);
-  problem.size = {1, weights.layer.rows, weights.layer.cols, a.batch_size};
+  problem.size = {weights.layer.groups(), weights.layer.rows, weights.layer.cols, a.batch_size};
   problem.block = weights.block;
   const Dims size = problem.size_in_blocks();
-  problem.density =
-      double(weights.blocks) * double(weights.block.area()) / (double(size.x) * double(size.y));
+  problem.density = double(weights.blocks) * double(weights.block.area()) /
+                    (double(size.g) * double(size.x) * double(size.y));
   return problem;
 }
 

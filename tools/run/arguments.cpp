@@ -366,6 +366,8 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
       {"--static", "--buckets", "--save-buckets", "--spilling", "--on-no-fit", "--compile-only",
        "--trace-tiles", "--report-tiles", "--report-total-cycle-counts",
        "--report-dense-gradw-serial-splits", "--profile"});
+  if (app.count("--replicas") > 0 && !is_host(a))
+    throw CLI::ValidationError("--replicas", "applies only with --machine host");
   for (const char* option : {"--devices-side-by-side", "--devices-simulated"})
     if (app.count(option) > 0 && !a.pod.is_used())
       throw CLI::ValidationError(option, "applies only to --devices or --pod");
@@ -397,6 +399,7 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
              " --input-size 1024 --output-size 1024 --density 0.1 --batch-size 64");
   add_weights_options(app, a);
   add_groups_option(app, a);
+  add_replicas_option(app, a.replicas);
   add_layer_options(app, a);
   allow_auto_block(app, a);
   add_machine_options(app, a);

@@ -72,6 +72,7 @@ struct Arguments : LayerArguments {
   bool report_plan = false, report_cycles = false, report_serial_splits = false, profile = false;
   bool report_tiles = false;
   bool explain = false;           // why the planner chose the plan
+  int replicas = 1;               // with several ranks, of runs of rows; 0: the cheapest number
   double timeout_seconds = 300;   // of a rank that waits for others; for several ranks only
   double limit_milliseconds = 0;  // no step begins after this time; 0: no limit
   SelfCheck self_check = SelfCheck::None;

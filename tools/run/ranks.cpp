@@ -35,10 +35,24 @@ void add_rank_options(CLI::App& app, double& timeout_seconds) {
       ->capture_default_str();
 }
 
+void add_replicas_option(CLI::App& app, int& replicas) {
+  constexpr int kMostRanks = 1 << 20;
+  require_whole(app.add_option("--replicas", replicas,
+                               "with several ranks (mpirun), parts of the columns of the weights, "
+                               "a divisor of the ranks: many ranks exchange less; 0: the number "
+                               "that exchanges least"),
+                0, kMostRanks)
+      ->capture_default_str();
+}
+
 void check_rank_options(const CLI::App& app) {
-  if (app.count("--timeout") > 0 && !is_started_by_mpi())
-    throw CLI::ValidationError("--timeout",
-                               "is for several ranks, which a launcher starts: mpirun -np 4 ...");
+  if (is_started_by_mpi()) return;
+  for (const char* const name : {"--timeout", "--replicas"}) {
+    const CLI::Option* const option = app.get_option_no_throw(name);
+    if (option != nullptr && option->count() > 0)
+      throw CLI::ValidationError(name,
+                                 "is for several ranks, which a launcher starts: mpirun -np 4 ...");
+  }
 }
 
 int with_ranks(const char* program, double timeout_seconds, const std::function<int()>& body) {

@@ -68,7 +68,10 @@ Ranks* ranks();
 // Adds --timeout, in seconds.
 void add_rank_options(CLI::App& app, double& timeout_seconds);
 
-// Throws CLI::ValidationError if --timeout is given to a program that is one process.
+// Adds --replicas, of distributed::Cut.
+void add_replicas_option(CLI::App& app, int& replicas);
+
+// Throws CLI::ValidationError if --timeout or --replicas is given to a program that is one process.
 void check_rank_options(const CLI::App& app);
 
 // Returns body(), called on each rank if a launcher has started the program.

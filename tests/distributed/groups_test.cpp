@@ -1,7 +1,5 @@
 // Layers of several groups on ranks, bit by bit against one process.
 
-#include "tessera/distributed/grouped_layer.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "tessera/base/random.hpp"
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
@@ -42,6 +41,18 @@ std::vector<sparse::Csr<float>> weights_of(std::int64_t groups, BlockShape block
   return all;
 }
 
+std::vector<sparse::CheckedCsr<float>> checked(const std::vector<sparse::Csr<float>>& weights) {
+  std::vector<sparse::CheckedCsr<float>> all;
+  for (const sparse::Csr<float>& matrix : weights) all.push_back(sparse::checked(matrix));
+  return all;
+}
+
+std::vector<std::int64_t> groups_of(const RankLayer& layer) {
+  std::vector<std::int64_t> groups;
+  for (const GroupPart& part : layer.parts()) groups.push_back(part.group);
+  return groups;
+}
+
 template <class T>
 void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
   SCOPED_TRACE(std::to_string(groups) + " groups, ranks " + std::to_string(count));
@@ -59,12 +70,12 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
   alone.grad_w<T>(q_grad.view(), s.view(), gradients);
   run_ranks(count, [&](Communicator& ranks) {
     const auto own_executor = make_executor(1);
-    GroupedLayer layer(problem, kTiny, *own_executor, ranks);
-    layer.set_weights(weights);
+    RankLayer layer(problem, kTiny, *own_executor, ranks);
+    layer.set_weights(checked(weights));
     // Returns this rank's rows of a matrix of all groups.
     const auto rows_of = [&](const Matrix<T>& all, std::int64_t rows, auto range_of) {
       std::vector<T> own;
-      for (const std::int64_t g : layer.groups())
+      for (const std::int64_t g : groups_of(layer))
         for (std::int64_t r = range_of(g).begin; r < range_of(g).end; ++r)
           for (std::int64_t c = 0; c < kZ; ++c) own.push_back(all(g * rows + r, c));
       return own;
@@ -75,7 +86,7 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
       return MatrixView<const T>{rows.data(), std::ssize(rows) / kZ, kZ, kZ, 1};
     };
     const std::vector<T> own_s = rows_of(s, kY, in), own_q_grad = rows_of(q_grad, kX, out);
-    Matrix<T> own_q(layer.output_rows(), kZ), own_s_grad(layer.input_rows(), kZ);
+    Matrix<T> own_q(layer.facts().output_rows, kZ), own_s_grad(layer.facts().input_rows, kZ);
     std::vector<float> own(std::size_t(layer.values()));
     verify::Checksums checksums;
     PassTimes times;
@@ -90,7 +101,8 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
     std::int64_t first = 0;
     for (std::int64_t g = 0; g < groups; ++g) {
       const sparse::Csr<float>& of_group = weights[std::size_t(g)];
-      if (std::ranges::find(layer.groups(), g) != layer.groups().end()) {
+      const auto own_groups = groups_of(layer);
+      if (std::ranges::find(own_groups, g) != own_groups.end()) {
         const std::int64_t begin =
             of_group.row_begin[std::size_t(layer.outputs(g).begin / block.rows)] * block.area();
         const auto from = gradients.begin() + first + begin;
@@ -102,7 +114,7 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
   });
 }
 
-TEST(GroupedLayer, HasTheBitsOfOneRankForAnyNumberOfRanks) {
+TEST(Groups, HasTheBitsOfOneRankForAnyNumberOfRanks) {
   for (const int ranks : {1, 2, 3, 4, 6, 8})
     for (const std::int64_t groups : {1, 2, 3, 4}) {
       expect_bits_of_one<float>(groups, {1, 1}, ranks);
@@ -110,37 +122,34 @@ TEST(GroupedLayer, HasTheBitsOfOneRankForAnyNumberOfRanks) {
     }
 }
 
-TEST(GroupedLayer, ValuesAreSetGroupByGroup) {
+TEST(Groups, ValuesAreSetGroupByGroup) {
   const auto weights = weights_of(4, {1, 1});
   run_ranks(2, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
     const Problem problem = problem_of(4, {1, 1}, DataType::Float);
-    GroupedLayer layer(problem, kTiny, *executor, ranks), other(problem, kTiny, *executor, ranks);
-    layer.set_weights(weights);
+    RankLayer layer(problem, kTiny, *executor, ranks), other(problem, kTiny, *executor, ranks);
+    layer.set_weights(checked(weights));
     auto ones = weights;
     for (auto& matrix : ones) matrix.values.assign(matrix.values.size(), 1.0f);
-    other.set_weights(ones);
-    std::vector<float> values;
-    for (const std::int64_t g : layer.groups())
-      values.insert(values.end(), layer.weights(g).values.begin(), layer.weights(g).values.end());
-    other.set_values(values);
-    const auto q_grad = random_matrix<float>(layer.output_rows(), kZ, 1);
-    Matrix<float> a(layer.input_rows(), kZ), b(layer.input_rows(), kZ);
+    other.set_weights(checked(ones));
+    for (const std::int64_t g : groups_of(layer)) other.set_values(layer.weights(g).values, g);
+    const auto q_grad = random_matrix<float>(layer.facts().output_rows, kZ, 1);
+    Matrix<float> a(layer.facts().input_rows, kZ), b(layer.facts().input_rows, kZ);
     layer.grad_a<float>(q_grad.view(), a.view());
     other.grad_a<float>(q_grad.view(), b.view());
     EXPECT_EQ(a, b);
   });
 }
 
-TEST(GroupedLayer, RefusesWhatIsNotItsOwn) {
+TEST(Groups, RefusesWhatIsNotItsOwn) {
   run_ranks(2, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    GroupedLayer layer(problem_of(2, {1, 1}, DataType::Float), kTiny, *executor, ranks);
-    test::refusal([&] { layer.values(); });
-    test::refusal([&] { layer.set_weights(weights_of(3, {1, 1})); });
-    layer.set_weights(weights_of(2, {1, 1}));
+    RankLayer layer(problem_of(2, {1, 1}, DataType::Float), kTiny, *executor, ranks);
+    test::refusal([&] { layer.weights(); });
+    test::refusal([&] { layer.set_weights(checked(weights_of(3, {1, 1}))); });
+    layer.set_weights(checked(weights_of(2, {1, 1})));
     const std::int64_t other = 1 - ranks.rank();
-    EXPECT_NE(test::refusal([&] { layer.weights(other); }).find("has no rows of it"),
+    EXPECT_NE(test::refusal([&] { layer.weights(other); }).find("has nothing of group"),
               std::string::npos);
     Matrix<float> s(kY + 1, kZ), q(kX, kZ);
     test::refusal([&] { layer.forward<float>(std::as_const(s).view(), q.view()); });

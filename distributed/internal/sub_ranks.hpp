@@ -8,7 +8,7 @@
 
 #include "tessera/distributed/communicator.hpp"
 
-namespace tessera::distributed {
+namespace tessera::distributed::internal {
 
 // Some of the ranks of a communicator, numbered from 0 in the order of a list. All members make one
 // with the same list; other ranks take no part in its calls. Its timeout and its messages are those
@@ -20,13 +20,14 @@ class SubRanks : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return int(members_.size()); }
+  int number(int rank) const override { return all_.number(members_[std::size_t(rank)]); }
   void abort(int exit_code, const std::string& message) noexcept override {
     all_.abort(exit_code, message);
   }
 
  protected:
-  std::unique_ptr<internal::Pending> begin(std::string_view what, std::span<const SendPiece> sends,
-                                           std::span<const ReceivePiece> receives) override;
+  std::unique_ptr<Pending> begin(std::string_view what, std::span<const SendPiece> sends,
+                                 std::span<const ReceivePiece> receives) override;
 
  private:
   Communicator& all_;
@@ -34,4 +35,4 @@ class SubRanks : public Communicator {
   int rank_ = -1;
 };
 
-}  // namespace tessera::distributed
+}  // namespace tessera::distributed::internal

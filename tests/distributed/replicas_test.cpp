@@ -1,7 +1,5 @@
 // Passes with replicas: their bits depend on the number of replicas alone.
 
-#include "tessera/distributed/replicated_layer.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +9,8 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/distributed/sub_ranks.hpp"
+#include "tessera/distributed/internal/sub_ranks.hpp"
+#include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
@@ -39,16 +38,16 @@ Problem problem_of(Dims size, BlockShape block) {
 }
 
 // Puts the gradients of a rank to their places.
-void place(const ReplicatedLayer& layer, const std::vector<float>& values, Matrix<float>& all) {
+void place(const RankLayer& layer, const std::vector<float>& values, Matrix<float>& all) {
   const sparse::Csr<float>& own = layer.weights();
   const BlockShape block = own.block;
   for (std::int64_t row = 0; row < own.block_rows(); ++row)
     for (std::int64_t i = own.row_begin[std::size_t(row)]; i < own.row_begin[std::size_t(row) + 1];
          ++i)
       for (std::int64_t e = 0; e < block.area(); ++e) {
-        const std::int64_t r = layer.rows().begin + row * block.rows + e / block.cols;
+        const std::int64_t r = layer.parts()[0].rows.begin + row * block.rows + e / block.cols;
         const std::int64_t c =
-            layer.columns().begin + own.col[std::size_t(i)] * block.cols + e % block.cols;
+            layer.parts()[0].columns.begin + own.col[std::size_t(i)] * block.cols + e % block.cols;
         all(r, c) = values[std::size_t(i * block.area() + e)];
       }
 }
@@ -65,10 +64,10 @@ Outcome run(const Problem& problem, const sparse::Csr<float>& weights, int count
   std::mutex mutex;
   run_ranks(count, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    ReplicatedLayer layer(problem, kTiny, *executor, ranks, replicas);
-    layer.set_weights(weights);
+    RankLayer layer(problem, kTiny, *executor, ranks, {.replicas = replicas});
+    layer.set_weights(sparse::checked(weights));
     const std::vector<float> values = layer.weights().values;
-    layer.set_weights(other);
+    layer.set_weights(sparse::checked(other));
     layer.set_values(values);
     const auto own = [&](const Matrix<float>& m, Range rows) {
       return m.view().sub(rows, {0, size.z});
@@ -81,13 +80,16 @@ Outcome run(const Problem& problem, const sparse::Csr<float>& weights, int count
       received[p] = ranks.traffic().received_bytes - before;
     };
     pass(0, [&] {
-      layer.forward(own(s, layer.inputs()), outcome.q.view().sub(layer.outputs(), {0, size.z}));
+      layer.forward<float>(own(s, layer.inputs()),
+                           outcome.q.view().sub(layer.outputs(), {0, size.z}));
     });
     pass(1, [&] {
-      layer.grad_a(own(q_grad, layer.outputs()),
-                   outcome.s_grad.view().sub(layer.inputs(), {0, size.z}));
+      layer.grad_a<float>(own(q_grad, layer.outputs()),
+                          outcome.s_grad.view().sub(layer.inputs(), {0, size.z}));
     });
-    pass(2, [&] { layer.grad_w(own(q_grad, layer.outputs()), own(s, layer.inputs()), gradients); });
+    pass(2, [&] {
+      layer.grad_w<float>(own(q_grad, layer.outputs()), own(s, layer.inputs()), gradients);
+    });
     const std::lock_guard lock(mutex);
     place(layer, gradients, outcome.gradients);
     for (int p = 0; p < 3; ++p)
@@ -106,7 +108,7 @@ sparse::Csr<float> gradient_of(const sparse::Csr<float>& weights, const Matrix<f
   return gradient;
 }
 
-TEST(ReplicatedLayer, IsRightAndHasTheSameBitsForEveryNumberOfRanks) {
+TEST(Replicas, IsRightAndHasTheSameBitsForEveryNumberOfRanks) {
   const verify::Rounding rounding{DataType::Float, DataType::Float, 90};
   for (const BlockShape block : {BlockShape{1, 1}, {4, 2}}) {
     const Problem problem = problem_of({1, 88, 60, 70}, block);
@@ -137,7 +139,7 @@ TEST(ReplicatedLayer, IsRightAndHasTheSameBitsForEveryNumberOfRanks) {
   }
 }
 
-TEST(ReplicatedLayer, ReceivesNoMoreThanTheBound) {
+TEST(Replicas, ReceivesNoMoreThanTheBound) {
   const Problem problem = problem_of({1, 256, 256, 40}, {1, 1});
   const auto weights = sparse::random_pattern(256, 256, {1, 1}, 0.5, 1);
   const Pass passes[] = {Pass::Fwd, Pass::GradA, Pass::GradW};
@@ -162,58 +164,40 @@ TEST(CheapestReplicas, AreTheRootOfTheRanksForSquareLayers) {
   EXPECT_EQ(cheapest_replicas(problem_of({1, 4096, 4096, 64}, {1, 1}), 16), 4);
 }
 
-TEST(ReplicatedLayer, ChoosesTheCheapestNumberItself) {
+TEST(Replicas, ChoosesTheCheapestNumberItself) {
   const Problem problem = problem_of({1, 64, 64, 8}, {1, 1});
   run_ranks(4, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    EXPECT_EQ(ReplicatedLayer(problem, kTiny, *executor, ranks).replicas(), 2);
+    EXPECT_EQ(RankLayer(problem, kTiny, *executor, ranks, {.replicas = 0}).cut().replicas, 2);
   });
 }
 
-TEST(ReplicatedLayer, RefusesWhatItDoesNotCompute) {
+TEST(Replicas, RefusesWhatItDoesNotCompute) {
   const Problem problem{.size = {1, 8, 8, 4}, .density = 0.5, .data_type = DataType::Float};
   const auto make = [](const Problem& p, int replicas) {
     return test::refusal([&] {
       run_ranks(4, [&](Communicator& ranks) {
         const auto executor = make_executor(1);
-        ReplicatedLayer layer(p, kTiny, *executor, ranks, replicas);
-        layer.set_weights(sparse::random_pattern(8, 2, {1, 1}, 0.5, 1));
+        RankLayer layer(p, kTiny, *executor, ranks, {.replicas = replicas});
+        layer.set_weights(sparse::checked(sparse::random_pattern(8, 2, {1, 1}, 0.5, 1)));
       });
     });
   };
   EXPECT_NE(make(problem, 3).find("3 replicas do not divide 4 ranks"), std::string::npos);
-  EXPECT_NE(make(problem, 2).find("another size"), std::string::npos);
+  EXPECT_NE(make(problem, 2).find("the matrix is 8 x 2"), std::string::npos);
   Problem other = problem;
   other.data_type = DataType::Half;
   for (const int replicas : {0, 2})
-    EXPECT_NE(make(other, replicas).find("one group in float"), std::string::npos);
+    EXPECT_NE(make(other, replicas).find("only layers of floats have"), std::string::npos);
   other = problem;
   other.size.y = 2;
   EXPECT_NE(make(other, 4).find("is empty"), std::string::npos);
 }
 
-// All blocks are in one row, so the transpose has an empty part, and only Fwd could run.
-TEST(ReplicatedLayer, HasNoWeightsAfterThoseItRefuses) {
-  sparse::Csr<float> row{.rows = 8, .cols = 8, .row_begin = {0, 8, 8, 8, 8, 8, 8, 8, 8}};
-  row.col = {0, 1, 2, 3, 4, 5, 6, 7};
-  row.values.assign(8, 1.0f);
-  run_ranks(4, [&](Communicator& ranks) {
-    const auto executor = make_executor(1);
-    ReplicatedLayer layer(problem_of({1, 8, 8, 4}, {1, 1}), kTiny, *executor, ranks, 4);
-    EXPECT_NE(test::refusal([&] { layer.set_weights(row); }).find("is empty"), std::string::npos);
-    EXPECT_NE(test::refusal([&] { layer.outputs(); }).find("set_weights comes first"),
-              std::string::npos);
-    Matrix<float> q_grad(2, 4), s_grad(2, 4);
-    EXPECT_NE(test::refusal([&] {
-                layer.grad_a(std::as_const(q_grad).view(), s_grad.view());
-              }).find("set_weights comes first"),
-              std::string::npos);
-  });
-}
-
 TEST(SubRanks, TalkAmongThemselves) {
   run_ranks(4, [](Communicator& ranks) {
-    SubRanks half(ranks, ranks.rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{3, 1});
+    internal::SubRanks half(
+        ranks, ranks.rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{3, 1});
     EXPECT_EQ(half.size(), 2);
     const int own = 10 + ranks.rank();
     int other = 0;
@@ -223,7 +207,8 @@ TEST(SubRanks, TalkAmongThemselves) {
     EXPECT_EQ(other, 10 + (ranks.rank() + 2) % 4);
     half.barrier("end");
   });
-  test::refusal([] { run_ranks(2, [](Communicator& ranks) { SubRanks one(ranks, {0}); }); });
+  test::refusal(
+      [] { run_ranks(2, [](Communicator& ranks) { internal::SubRanks one(ranks, {0}); }); });
 }
 
 }  // namespace

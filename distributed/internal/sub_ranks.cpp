@@ -1,12 +1,12 @@
-#include "tessera/distributed/sub_ranks.hpp"
+#include "tessera/distributed/internal/sub_ranks.hpp"
 
 #include <set>
 #include <utility>
 
-namespace tessera::distributed {
+namespace tessera::distributed::internal {
 namespace {
 
-class SubTransfer : public internal::Pending {
+class SubTransfer : public Pending {
  public:
   explicit SubTransfer(Transfer transfer) : transfer_(std::move(transfer)) {}
   void wait_received() override { transfer_.wait_received(); }
@@ -30,9 +30,8 @@ SubRanks::SubRanks(Communicator& all, std::vector<int> members)
                 "some ranks among others: they must be different, and the caller one of them");
 }
 
-std::unique_ptr<internal::Pending> SubRanks::begin(std::string_view what,
-                                                   std::span<const SendPiece> sends,
-                                                   std::span<const ReceivePiece> receives) {
+std::unique_ptr<Pending> SubRanks::begin(std::string_view what, std::span<const SendPiece> sends,
+                                         std::span<const ReceivePiece> receives) {
   std::vector<SendPiece> out(sends.begin(), sends.end());
   for (SendPiece& piece : out) piece.to = members_[std::size_t(piece.to)];
   std::vector<ReceivePiece> in(receives.begin(), receives.end());
@@ -40,4 +39,4 @@ std::unique_ptr<internal::Pending> SubRanks::begin(std::string_view what,
   return std::make_unique<SubTransfer>(all_.start(what, out, in));
 }
 
-}  // namespace tessera::distributed
+}  // namespace tessera::distributed::internal

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tessera/base/dims.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/distributed/cut.hpp"
+#include "tessera/distributed/row_cut.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::distributed::internal {
+
+// The place of a rank in a product M S, whose matrix M is cut into runs of rows and parts of
+// columns. Rows and columns are elements of the whole product.
+struct Place {
+  std::vector<int> of_part, of_run;  // the ranks with this part, by run; with this run, by part
+  int run = 0, part = 0;
+  Range rows, columns;      // of M, of which the rank has the values
+  Range outputs, inputs;    // rows of the result and of S
+  RowCut operand, results;  // of S of the part, by run; of the results of the run, by part
+};
+
+// The cut of a matrix R and of its transpose over ranks. Runs and parts are neighbouring pieces of
+// two cuts that have a piece for each rank.
+struct Grid {
+  RowCut rows, cols;  // of R
+  int replicas = 1;   // parts of the columns
+
+  int ranks() const { return rows.ranks(); }
+  int runs() const { return ranks() / replicas; }
+
+  // Return the place of a rank in M = R, and in M = transpose(R). Rank i * replicas + k has run i
+  // of part k of R, so that its rows of Q are the piece of its number; rank k * runs + i has run i
+  // of part k of the transpose, so that its rows of dQ are the same piece.
+  Place forward(int rank) const;
+  Place transposed(int rank) const;
+};
+
+// Returns the number of blocks of each block column.
+std::vector<std::int64_t> column_counts(const sparse::Csr<float>& matrix);
+
+// Returns the cut of one group over its ranks, evenly where `cut` does not say how. Throws
+// Error{InvalidArgument} if a part is empty.
+Grid grid_of(const Problem& problem, const Cut& cut, const sparse::Csr<float>& matrix, int ranks);
+
+// Returns the values of a place from the whole matrix.
+sparse::Csr<float> part_of(const sparse::Csr<float>& matrix, const Grid& grid, const Place& place);
+
+}  // namespace tessera::distributed::internal

@@ -1,0 +1,136 @@
+#include "tessera/distributed/internal/grid_part.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "tessera/distributed/internal/pieces.hpp"
+#include "tessera/distributed/lists.hpp"
+
+namespace tessera::distributed::internal {
+namespace {
+
+Range overlap(Range a, Range b) {
+  const std::int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
+Problem of_one_group(Problem problem) {
+  problem.size.g = 1;
+  return problem;
+}
+
+Problem transposed(Problem problem) {
+  std::swap(problem.size.x, problem.size.y);
+  problem.block = problem.block.transposed();
+  problem.grad_w = false;
+  return of_one_group(problem);
+}
+
+std::vector<int> members(Range ranks) {
+  std::vector<int> all(std::size_t(ranks.size()));
+  std::iota(all.begin(), all.end(), int(ranks.begin));
+  return all;
+}
+
+}  // namespace
+
+GridPart::GridPart(const RankSetting& setting, Communicator& all, const Problem& problem,
+                   std::int64_t group, Range of_group, Grid grid, sparse::Csr<float> own)
+    : group_(group),
+      ranks_(all, members(of_group)),
+      grid_(std::move(grid)),
+      fwd_(setting, ranks_, Pass::Fwd, of_one_group(problem), grid_.forward(ranks_.rank()),
+           std::move(own)),
+      all_values_(sum_of_ranks(ranks_, "numbers of values", values())) {
+  if (!problem.grad_a) return;
+  route_.emplace(ranks_, grid_, problem.block);
+  transposed_.emplace(setting, ranks_, Pass::GradA, transposed(problem),
+                      grid_.transposed(ranks_.rank()), route_->transpose_of(fwd_.weights()));
+}
+
+template <class T>
+bool GridPart::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                      const layer::PassOptions& options, host::HostTimes& times) {
+  // With one part the rows of dS are where they belong.
+  if constexpr (std::is_same_v<T, float>)
+    if (grid_.replicas > 1) {
+      moved_ = Matrix<float>(transposed_->place().outputs.size(), q_grad.cols);
+      if (!transposed_->product(q_grad, moved_.view(), options, times)) return false;
+      move_home(s_grad, options.self_check != nullptr);
+      return true;
+    }
+  return transposed_->product(q_grad, s_grad, options, times);
+}
+
+// Sends rows of dS from where GradA has left them to the ranks that have these rows of S.
+void GridPart::move_home(MatrixView<float> s_grad, bool is_checked) {
+  const int own = ranks_.rank();
+  const Range from = transposed_->place().outputs, home = place().inputs;
+  std::vector<Matrix<float>> in;
+  std::vector<SendPiece> sends;
+  std::vector<ReceivePiece> receives;
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    in.emplace_back(overlap(grid_.transposed(rank).outputs, home).size(), s_grad.cols);
+    const Range rows = overlap(from, grid_.forward(rank).inputs);
+    const auto out =
+        std::span(moved_.elements())
+            .subspan(std::size_t((rows.size() > 0 ? rows.begin - from.begin : 0) * s_grad.cols),
+                     std::size_t(rows.size() * s_grad.cols));
+    if (rank == own) {
+      std::ranges::copy(out, in.back().elements().begin());
+      continue;
+    }
+    sends.push_back({rank, std::as_bytes(out)});
+    receives.push_back({rank, std::as_writable_bytes(std::span(in.back().elements()))});
+  }
+  exchange_pieces(ranks_, "GradA: rows of dS", std::move(sends), std::move(receives), is_checked);
+  for (int rank = 0; rank < ranks_.size(); ++rank) {
+    const Range rows = overlap(grid_.transposed(rank).outputs, home);
+    for (std::int64_t r = 0; r < rows.size(); ++r)
+      for (std::int64_t c = 0; c < s_grad.cols; ++c)
+        s_grad(rows.begin - home.begin + r, c) = in[std::size_t(rank)](r, c);
+  }
+}
+
+void GridPart::update_weights(const sparse::PatternChange& change) {
+  fwd_.update_weights(change);
+  all_values_ = sum_of_ranks(ranks_, "numbers of values", values());
+  if (!transposed_) return;
+  transposed_->update_weights(route_->change_of(change));
+  route_->set_pattern(transposed_->weights());
+}
+
+void GridPart::set_values(std::span<const float> values) {
+  fwd_.set_values(values);
+  send_values();
+}
+
+void GridPart::change_values(const host::ChangePart& change) {
+  fwd_.change_values(change);
+  send_values();
+}
+
+void GridPart::send_values() {
+  if (transposed_) transposed_->set_values(route_->values_of(fwd_.weights()));
+}
+
+verify::Rounding GridPart::rounding(Pass pass) const {
+  return pass == Pass::GradA ? transposed_->rounding(pass) : fwd_.rounding(pass);
+}
+
+std::int64_t GridPart::memory_bytes() const {
+  std::int64_t bytes = fwd_.memory_bytes();
+  if (transposed_) bytes += transposed_->memory_bytes() + route_->memory_bytes();
+  return bytes;
+}
+
+template bool GridPart::grad_a(MatrixView<const float>, MatrixView<float>,
+                               const layer::PassOptions&, host::HostTimes&);
+template bool GridPart::grad_a(MatrixView<const Half>, MatrixView<Half>, const layer::PassOptions&,
+                               host::HostTimes&);
+template bool GridPart::grad_a(MatrixView<const BFloat16>, MatrixView<BFloat16>,
+                               const layer::PassOptions&, host::HostTimes&);
+
+}  // namespace tessera::distributed::internal

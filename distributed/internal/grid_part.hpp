@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tessera/base/dims.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/distributed/communicator.hpp"
+#include "tessera/distributed/internal/grid.hpp"
+#include "tessera/distributed/internal/route.hpp"
+#include "tessera/distributed/internal/run_product.hpp"
+#include "tessera/distributed/internal/sub_ranks.hpp"
+#include "tessera/host/change_part.hpp"
+#include "tessera/layer/pass_options.hpp"
+#include "tessera/sparse/change.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/verify/verify.hpp"
+
+namespace tessera::distributed::internal {
+
+// The part that a rank has of the weights of one group: a run of the rows of a part of the columns
+// of R, and with GradA the same of its transpose. Operands have been checked. All functions but
+// those that are const are collective over the ranks of the group.
+class GridPart {
+ public:
+  // `problem` is that of all groups, which the ranks [of_group.begin, of_group.end) of `all` have;
+  // `own` are the rank's values, in whole blocks.
+  GridPart(const RankSetting& setting, Communicator& all, const Problem& problem,
+           std::int64_t group, Range of_group, Grid grid, sparse::Csr<float> own);
+
+  // The passes of RankLayer (layer.hpp). They return false if a stop ended them.
+  template <class T>
+  bool forward(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
+               host::HostTimes& times) {
+    return fwd_.product(s, q, options, times);
+  }
+  template <class T>
+  bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, const layer::PassOptions& options,
+              host::HostTimes& times);
+  template <class T>
+  bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+              const layer::PassOptions& options, host::HostTimes& times) {
+    return fwd_.gradients(q_grad, s, gradients, options, times);
+  }
+
+  void update_weights(const sparse::PatternChange& change);
+  void set_values(std::span<const float> values);
+  void change_values(const host::ChangePart& change);
+
+  std::int64_t group() const { return group_; }
+  const Grid& grid() const { return grid_; }
+  const Place& place() const { return fwd_.place(); }
+  const sparse::Csr<float>& weights() const { return fwd_.weights(); }
+  const sparse::Csr<float>& transpose() const { return transposed_->weights(); }
+  std::int64_t values() const { return std::ssize(fwd_.weights().values); }
+  std::int64_t all_values() const { return all_values_; }  // of all ranks
+  verify::Rounding rounding(Pass pass) const;
+  std::int64_t memory_bytes() const;
+
+ private:
+  void send_values();
+  void move_home(MatrixView<float> s_grad, bool is_checked);
+
+  std::int64_t group_;
+  SubRanks ranks_;
+  Grid grid_;
+  RunProduct fwd_;
+  std::optional<TransposeRoute> route_;  // these two with GradA
+  std::optional<RunProduct> transposed_;
+  std::int64_t all_values_ = 0;
+  Matrix<float> moved_;  // rows of dS before they go to their ranks
+};
+
+}  // namespace tessera::distributed::internal

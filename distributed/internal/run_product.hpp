@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "tessera/base/aligned_vector.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/base/half.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/base/pass.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/distributed/communicator.hpp"
+#include "tessera/distributed/internal/grid.hpp"
+#include "tessera/distributed/internal/panels.hpp"
+#include "tessera/distributed/internal/sub_ranks.hpp"
+#include "tessera/host/cells.hpp"
+#include "tessera/host/change_part.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/host/times.hpp"
+#include "tessera/layer/pass_options.hpp"
+#include "tessera/sparse/change.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/verify/verify.hpp"
+
+namespace tessera::distributed::internal {
+
+// The setting that all products of a rank share.
+struct RankSetting {
+  host::HostCpu cpu;
+  Executor* executor = nullptr;
+  bool panels = true;  // Cut::panels
+};
+
+// The products of one rank with its run of the rows of a part of the columns of M (grid.hpp), which
+// is R in Fwd and GradW, and its transpose in GradA. All functions but those that are const are
+// collective over the ranks of the grid.
+class RunProduct {
+ public:
+  // `problem` is that of M: its x and y are M's rows and columns; `own` are the rank's values.
+  RunProduct(const RankSetting& setting, Communicator& ranks, Pass pass, const Problem& problem,
+             Place place, sparse::Csr<float> own);
+
+  // Writes q, this rank's rows of M S, from its rows of S, with bias and activation. Returns false
+  // if options.stop ended it, which all ranks of a part must have alike. `times` are added.
+  template <class T>
+  bool product(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
+               host::HostTimes& times);
+
+  // Writes the gradients of this rank's values, from its rows of dQ and of S.
+  template <class T>
+  bool gradients(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+                 const layer::PassOptions& options, host::HostTimes& times);
+
+  void update_weights(const sparse::PatternChange& change);
+  void set_values(std::span<const float> values);
+  void change_values(const host::ChangePart& change);
+
+  const Place& place() const { return place_; }
+  const sparse::Csr<float>& weights() const { return layer_ ? layer_->weights() : empty_; }
+  verify::Rounding rounding(Pass pass) const;
+  std::int64_t memory_bytes() const { return layer_ ? layer_->memory_bytes() : 0; }
+
+ private:
+  // A pass over the gathered panels of an operand.
+  struct Gathering {
+    Pass pass = Pass::Fwd;
+    std::string_view what;      // travels
+    host::HostColumns columns;  // of the panels of HostLayer
+    std::int64_t widest = 0;
+  };
+  template <class T>
+  using PanelMemory = std::array<AlignedVector<T>, 2>;
+
+  template <class T, class Body>
+  bool for_each_panel(const Gathering& of, MatrixView<const T> own, const layer::PassOptions& run,
+                      host::HostTimes& times, const Body& body);
+  template <class T, class Body>
+  void run_panel(Pass pass, MatrixView<const T> panel, Range columns, const layer::PassOptions& run,
+                 host::HostTimes& times, const Body& body);
+  host::HostProblem whole() const;
+  MatrixView<float> run_rows(std::int64_t cols);
+  std::span<float> piece(int part);
+  void add_partial_sums(MatrixView<float> q, const layer::PassOptions& options);
+  MatrixView<const float> gather_run(MatrixView<const float> own, bool is_checked);
+
+  RankSetting setting_;
+  Pass pass_;
+  Problem problem_;  // of the part
+  Place place_;
+  SubRanks of_part_, of_run_;
+  std::optional<host::HostLayer> layer_;  // empty for a rank without rows
+  sparse::Csr<float> empty_;              // weights of such a rank
+  std::int64_t blocks_ = 0;               // of all ranks of the part
+  std::tuple<PanelMemory<float>, PanelMemory<Half>, PanelMemory<BFloat16>> memory_;
+  Matrix<float> run_rows_;  // partial sums, or rows of dQ, of the whole run
+  std::vector<float> received_;
+};
+
+}  // namespace tessera::distributed::internal
