@@ -21,9 +21,16 @@ json::Names<codelets::Loss> loss_names() {
   using enum codelets::Loss;
   return {{SoftmaxCrossEntropy, "softmax-cross-entropy"}, {MeanSquaredError, "mean-squared-error"}};
 }
-json::Names<codelets::Update> update_names() {
-  using enum codelets::Update;
-  return {{Sgd, "sgd"}, {Momentum, "momentum"}, {AdaGrad, "adagrad"}, {Adam, "adam"}};
+// The rules with the numbers that a file need not give.
+json::Names<codelets::Rule> rule_names() {
+  constexpr double kRate = 0.01, kMomentum = 0.9;
+  return {{codelets::Sgd{kRate, 0}, "sgd"},
+          {codelets::Sgd{kRate, kMomentum}, "momentum"},
+          {codelets::AdaGrad{kRate, 1e-8}, "adagrad"},
+          {codelets::Adam{.learning_rate = kRate}, "adam"},
+          {codelets::AdamW{.learning_rate = kRate}, "adamw"},
+          {codelets::Nesterov{kRate, kMomentum}, "nesterov"},
+          {codelets::TorchSgd{kRate, kMomentum}, "torch-sgd"}};
 }
 json::Names<Placement> placement_names() {
   return {{Placement::AsLeft, "as-left"},
@@ -80,19 +87,21 @@ void read_layer(const json::Value& value, const json::Place& place, NetworkLayer
   fields.finish();
 }
 
-void read_update(const json::Value& value, const json::Place& place, codelets::UpdateRule& rule) {
+void read_optimiser(const json::Value& value, const json::Place& place,
+                    codelets::Optimiser& optimiser) {
   json::ObjectReader fields(value, place);
-  fields("rule", rule.kind, update_names());
-  const auto number = [&](const char* key, double& to) {
+  fields("rule", optimiser.rule, rule_names());
+  const auto number = [&](std::string_view key, double& to) {
     std::optional<double> given;
     fields(key, given);
     to = given.value_or(to);
   };
-  number("rate", rule.rate);
-  number("momentum", rule.momentum);
-  number("beta1", rule.beta1);
-  number("beta2", rule.beta2);
-  number("epsilon", rule.epsilon);
+  for (const codelets::RuleNumber& one : codelets::numbers_of(optimiser.rule))
+    if (one.value != nullptr)
+      number(one.name == "learning_rate" ? std::string_view("rate") : one.name, *one.value);
+  number("rescale", optimiser.rescale);
+  number("weight_decay", optimiser.weight_decay);
+  fields("clip", optimiser.clip);
   fields.finish();
 }
 
@@ -128,10 +137,10 @@ NetworkFile parse_network(std::string_view text, std::string_view where) {
   file.spec.data_type = type.value_or(DataType::Half);
   read_layers(fields.at("layers"), fields.place().member("layers"), file);
   fields("loss", file.spec.loss, loss_names());
-  if (const json::Value* update = fields.find("optimiser")) {
+  if (const json::Value* optimiser = fields.find("optimiser")) {
     const json::Place place = fields.place().member("optimiser");
-    if (!file.spec.loss) json::throw_bad(place, *update, "left out without a loss");
-    read_update(*update, place, file.spec.update);
+    if (!file.spec.loss) json::throw_bad(place, *optimiser, "left out without a loss");
+    read_optimiser(*optimiser, place, file.spec.optimiser);
   }
   fields.finish();
   check_file(file.spec, where);

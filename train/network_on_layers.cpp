@@ -56,7 +56,7 @@ NetworkOnLayers<L, T>::NetworkOnLayers(const runtime::NetworkSpec& spec,
                          spec_.layers[l].recompute ? "recomputes its results"
                                                    : "has homes of its own for operands"));
   const std::size_t states =
-      spec_.loss ? std::size_t(codelets::states_of(spec_.update.kind)) : std::size_t(0);
+      spec_.loss ? std::size_t(codelets::states_of(spec_.optimiser)) : std::size_t(0);
   for (const Problem& problem : problems_of(spec_)) {
     LayerState state{.layer = make_layer(problem)};
     state.result = Matrix<T>(problem.size.x, problem.size.z);
@@ -229,7 +229,7 @@ void NetworkOnLayers<L, T>::update(std::int64_t l) {
     const StatesAt states(state.states, begin);
     for (std::int64_t i = begin; i < begin + size; ++i)
       state.rounded_gradients[std::size_t(i)] = T(state.gradients[std::size_t(i)]);
-    codelets::update_values<T>(spec_.update, state.steps,
+    codelets::update_values<T>(spec_.optimiser, state.steps,
                                std::span(std::as_const(state.rounded_gradients))
                                    .subspan(std::size_t(begin), std::size_t(size)),
                                states.all(), state.values.data() + begin);
@@ -244,8 +244,8 @@ template <class L, class T>
 void NetworkOnLayers<L, T>::update_bias(std::int64_t l) {
   LayerState& state = at(l);
   const StatesAt states(state.bias_states, 0);
-  codelets::update_values<float>(spec_.update, state.steps, state.bias_gradients, states.all(),
-                                 state.bias.data());
+  codelets::update_values<float>(codelets::without_decay(spec_.optimiser), state.steps,
+                                 state.bias_gradients, states.all(), state.bias.data());
 }
 
 template <class L, class T>

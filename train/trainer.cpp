@@ -290,9 +290,7 @@ std::vector<std::int64_t> Trainer<L>::blocks_wanted() const {
 template <TrainableLayer L>
 void Trainer<L>::step_weights() {
   const Optimiser now = optimiser_now();
-  Optimiser of_bias = now;
-  of_bias.weight_decay = 0;
-  if (auto* adamw = std::get_if<AdamW>(&of_bias.rule)) adamw->decay = 0;
+  const Optimiser of_bias = codelets::without_decay(now);
   state_.report.seconds.measure(Activity::Optimiser, [&] {
     for (std::int64_t i = 0; i < network_->layers(); ++i) {
       auto& layer = network_->state(i);

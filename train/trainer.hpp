@@ -11,7 +11,6 @@
 #include "tessera/train/loss/cross_entropy.hpp"
 #include "tessera/train/network.hpp"
 #include "tessera/train/optim/learning_rate.hpp"
-#include "tessera/train/optim/optimiser.hpp"
 #include "tessera/train/optim/values.hpp"
 #include "tessera/train/report.hpp"
 #include "tessera/train/rewire/carry.hpp"

@@ -16,7 +16,7 @@ class NetworkBiases {
  public:
   // The layers must outlive this object.
   NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
-                const codelets::UpdateRule& rule, const NetworkMachine& machine);
+                const codelets::Optimiser& optimiser, const NetworkMachine& machine);
 
   bool empty() const { return layers_.empty(); }
 
@@ -59,7 +59,7 @@ class NetworkBiases {
   void update();
   Cycles update_rows(const Layer& layer, Owner& owner, const device::Tile& tile) const;
 
-  codelets::UpdateRule rule_;
+  codelets::Optimiser optimiser_;
   NetworkMachine machine_;
   std::vector<Layer> layers_;  // that have a bias
   std::vector<TileId> owner_tiles_;

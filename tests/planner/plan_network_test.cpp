@@ -23,7 +23,7 @@ device::Machine machine_of(std::int64_t tiles) {
 // A random network of 2 to 4 layers, half of them training steps.
 NetworkSpec drawn_network(Random& random) {
   NetworkSpec spec{.batch = 1 + std::int64_t(random.below(64)),
-                   .update = {.kind = codelets::Update::Adam}};
+                   .optimiser = {.rule = codelets::Adam{.learning_rate = 0.01}}};
   if (random.below(2) == 0) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
   std::int64_t width = 16 + std::int64_t(random.below(200));
   const std::int64_t layers = 2 + std::int64_t(random.below(3));

@@ -18,7 +18,6 @@ namespace {
 
 using codelets::Activation;
 using codelets::Loss;
-using codelets::Update;
 using runtime::NetworkSpec;
 using runtime::Twin;
 
@@ -52,7 +51,7 @@ NetworkSpec perceptron(Loss loss, BlockShape block = {1, 1}) {
                      {12, 40, block, 0.5, true, {}}},
           .batch = 22,
           .loss = loss,
-          .update = {.kind = Update::Adam, .rate = 0.01}};
+          .optimiser = {.rule = codelets::Adam{.learning_rate = 0.01}}};
 }
 
 template <class N>
@@ -77,11 +76,12 @@ TYPED_TEST_SUITE(OnLayers, Layers);
 
 TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
   const auto executor = make_executor(2);
-  for (const Update kind : {Update::Sgd, Update::Momentum, Update::AdaGrad, Update::Adam})
+  for (const codelets::Optimiser& optimiser : runtime::optimisers())
     for (const Loss loss : {Loss::SoftmaxCrossEntropy, Loss::MeanSquaredError}) {
-      SCOPED_TRACE(std::string(to_string(kind)) + ", " + std::string(to_string(loss)));
-      NetworkSpec spec = perceptron(loss, kind == Update::Adam ? BlockShape{4, 4} : BlockShape{});
-      spec.update.kind = kind;
+      SCOPED_TRACE(std::string(name_of(optimiser)) + ", " + std::string(to_string(loss)));
+      NetworkSpec spec =
+          perceptron(loss, states_of(optimiser) == 2 ? BlockShape{4, 4} : BlockShape{});
+      spec.optimiser = optimiser;
       NetworkOnLayers<TypeParam, float> network(spec, maker<TypeParam>(*executor), *executor);
       Twin twin(spec);
       twin.give(network);
@@ -90,7 +90,7 @@ TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
         const double loss_of_twin = twin.step(t);
         ASSERT_NEAR(network.loss(), loss_of_twin, 1e-4 * (1 + loss_of_twin)) << "step " << t;
       }
-      EXPECT_LE(worst_weight(network, twin), 2e-3 * spec.update.rate + 1e-5);
+      EXPECT_LE(worst_weight(network, twin), 2e-3 * 0.01 + 1e-5);
     }
 }
 
@@ -180,7 +180,7 @@ TEST(NetworkOnLayers, EndsWithStepAndLayerWhenTheLossIsNotFinite) {
                                        {10, 29, {1, 1}, 0.5, true, {}}},
                             .batch = 22,
                             .loss = codelets::Loss::SoftmaxCrossEntropy,
-                            .update = {.kind = codelets::Update::Sgd, .rate = 1e30}};
+                            .optimiser = {.rule = codelets::Sgd{1e30}}};
   NetworkOnLayers<host::HostLayer, float> network(spec, host_layers(*executor), *executor);
   const runtime::Twin twin(spec);
   twin.give(network);

@@ -20,15 +20,17 @@ std::string words_of(const TopK& m) {
 }
 std::string words_of(const Custom&) { return ""; }
 
-std::string words_of(const Sgd& r) { return fmt::format(" momentum {}", r.momentum); }
-std::string words_of(const Nesterov& r) { return fmt::format(" momentum {}", r.momentum); }
-std::string words_of(const TorchSgd& r) { return fmt::format(" momentum {}", r.momentum); }
-std::string words_of(const AdaGrad& r) { return fmt::format(" epsilon {}", r.epsilon); }
-std::string words_of(const Adam& r) {
-  return fmt::format(" beta {} {} epsilon {}", r.beta1, r.beta2, r.epsilon);
-}
-std::string words_of(const AdamW& r) {
-  return fmt::format(" beta {} {} epsilon {} decay {}", r.beta1, r.beta2, r.epsilon, r.decay);
+// The learning rate is that of the run.
+std::string words_of(Rule rule) {
+  std::string words;
+  for (const codelets::RuleNumber& one : codelets::numbers_of(rule))
+    if (one.name == "beta1")
+      words += fmt::format(" beta {}", *one.value);
+    else if (one.name == "beta2")
+      words += fmt::format(" {}", *one.value);
+    else if (one.value != nullptr && one.name != "learning_rate")
+      words += fmt::format(" {} {}", one.name, *one.value);
+  return words;
 }
 
 std::string words_of(const ConstantRate&) { return "constant"; }
@@ -65,7 +67,7 @@ std::string text_of(const TrainOptions& o) {
       "{}{}; rewires {} from {} to {} every {} decay {}; {}{} rescale {} clip {} decay {}; rate {} "
       "{} warm-up {}; pixels {} {}; seed {}{}",
       name_of(o.method), words_in(o.method), s.fraction, s.begin, s.end, s.every, int(s.decay),
-      name_of(o.optimiser), words_in(o.optimiser.rule), o.optimiser.rescale,
+      name_of(o.optimiser), words_of(o.optimiser.rule), o.optimiser.rescale,
       o.optimiser.clip ? fmt::format("{}", *o.optimiser.clip) : "none", o.optimiser.weight_decay,
       o.rate.first, words_in(o.rate.decay), o.rate.warm_up, o.normalisation.mean,
       o.normalisation.deviation, o.seed, densities);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
 #include <variant>
@@ -10,7 +11,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/train/optim/slots.hpp"
 
 namespace tessera::train {
 namespace {
@@ -65,12 +65,12 @@ ValueStep<T>::ValueStep(const Optimiser& optimiser, std::span<const T> gradients
 
 template <class T>
 void ValueStep<T>::operator()(std::span<T> part, std::int64_t first) const {
-  const auto array = [&](std::size_t i) {
-    return i < state_->arrays.size() ? state_->arrays[i].data() + first : nullptr;
-  };
-  change_slots(
-      optimiser_, state_->steps,
-      Slots<T>{part.data(), gradients_.data() + first, array(0), array(1), std::ssize(part)});
+  std::array<T*, codelets::kMostStates> states{};
+  for (std::size_t i = 0; i < state_->arrays.size(); ++i)
+    states[i] = state_->arrays[i].data() + first;
+  codelets::update_values<T, T>(optimiser_, state_->steps,
+                                gradients_.subspan(std::size_t(first), part.size()),
+                                std::span(states).first(state_->arrays.size()), part.data());
 }
 
 template <class T>

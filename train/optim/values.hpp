@@ -5,9 +5,19 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/train/optim/optimiser.hpp"
+#include "tessera/codelets/optimiser.hpp"
 
 namespace tessera::train {
+
+// The optimisers, which the tiles of modelled machines run too.
+using codelets::AdaGrad;
+using codelets::Adam;
+using codelets::AdamW;
+using codelets::Nesterov;
+using codelets::Optimiser;
+using codelets::Rule;
+using codelets::Sgd;
+using codelets::TorchSgd;
 
 // The state of an optimiser for a list of weights: states_of() arrays of the length of the list. C
 // is double for double weights, else float.
