@@ -99,7 +99,9 @@ std::string_view name_of(const Optimiser& optimiser);
 
 // A number of a rule, with its name in the structs above and in messages.
 struct RuleNumber {
-  enum class Range { NotNegative, Share, AboveZero };  // at least 0; in [0, 1); above 0
+  // The legal numbers: at least 0; in [0, 1); above 0.
+  enum class Range { NotNegative, Share, AboveZero };
+
   std::string_view name;
   double* value = nullptr;
   Range range = Range::NotNegative;

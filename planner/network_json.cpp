@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/json/reader.hpp"
@@ -87,6 +88,11 @@ void read_layer(const json::Value& value, const json::Place& place, NetworkLayer
   fields.finish();
 }
 
+// The key of a number of a rule in the file.
+std::string key_of(const codelets::RuleNumber& number) {
+  return number.name == "learning_rate" ? "rate" : std::string(number.name);
+}
+
 void read_optimiser(const json::Value& value, const json::Place& place,
                     codelets::Optimiser& optimiser) {
   json::ObjectReader fields(value, place);
@@ -97,8 +103,7 @@ void read_optimiser(const json::Value& value, const json::Place& place,
     to = given.value_or(to);
   };
   for (const codelets::RuleNumber& one : codelets::numbers_of(optimiser.rule))
-    if (one.value != nullptr)
-      number(one.name == "learning_rate" ? std::string_view("rate") : one.name, *one.value);
+    if (one.value != nullptr) number(key_of(one), *one.value);
   number("rescale", optimiser.rescale);
   number("weight_decay", optimiser.weight_decay);
   fields("clip", optimiser.clip);
@@ -125,7 +130,54 @@ void check_file(const NetworkSpec& spec, std::string_view where) {
   }
 }
 
+template <class E>
+std::string name_in(const json::Names<E>& names, const E& value) {
+  for (const auto& [enumerator, name] : names)
+    if (enumerator == value) return name;
+  assertion_failed("every value has a name", __FILE__, __LINE__);
+}
+
+json::Value layer_json(const NetworkLayer& layer) {
+  json::Value value{{"inputs", layer.inputs},
+                    {"outputs", layer.outputs},
+                    {"block_size", layer.block.rows},
+                    {"bias", layer.bias},
+                    {"activation", name_in(activation_names(), layer.activation.kind)},
+                    {"operands", name_in(placement_names(), layer.operands)},
+                    {"recompute", layer.recompute}};
+  if (layer.dense)
+    value["dense"] = true;
+  else
+    value["density"] = layer.density;
+  if (layer.activation.cap != std::numeric_limits<float>::infinity())
+    value["cap"] = double(layer.activation.cap);
+  return value;
+}
+
+json::Value optimiser_json(codelets::Optimiser optimiser) {
+  json::Value value{{"rule", std::string(codelets::name_of(optimiser))},
+                    {"rescale", optimiser.rescale},
+                    {"weight_decay", optimiser.weight_decay}};
+  if (optimiser.clip) value["clip"] = *optimiser.clip;
+  for (const codelets::RuleNumber& one : codelets::numbers_of(optimiser.rule))
+    if (one.value != nullptr) value[key_of(one)] = *one.value;
+  return value;
+}
+
 }  // namespace
+
+std::string to_json(const NetworkSpec& spec) {
+  json::Value layers = json::List();
+  for (const NetworkLayer& layer : spec.layers) layers.push_back(layer_json(layer));
+  json::Value value{{"batch", spec.batch},
+                    {"data_type", name_in(type_names(), spec.data_type)},
+                    {"layers", std::move(layers)}};
+  if (spec.loss) {
+    value["loss"] = name_in(loss_names(), *spec.loss);
+    value["optimiser"] = optimiser_json(spec.optimiser);
+  }
+  return value.dump();
+}
 
 NetworkFile parse_network(std::string_view text, std::string_view where) {
   NetworkFile file;

@@ -42,4 +42,8 @@ struct NetworkFile {
 // key, the value and the legal values, and for layers that do not follow each other.
 NetworkFile parse_network(std::string_view text, std::string_view where);
 
+// Returns the text of a file of this network, without files of weights, on one line. Blocks must be
+// squares.
+std::string to_json(const NetworkSpec& spec);
+
 }  // namespace tessera::planner

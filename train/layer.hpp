@@ -53,23 +53,24 @@ concept Layer =
       { constant.buckets(group) } -> std::same_as<const partitioner::Buckets&>;
     };
 
-// A layer of floats that a Network (network.hpp) trains. Beside the passes and weights of a Layer
-// it does the work between the passes: bias and ReLU on results (host::ForwardOptions), the
-// derivative of ReLU on gradients (host::GradAOptions), and changes of all values, part by part.
-// host::HostLayer does it while parts are in a near cache; MachineLayer (machine_layer.hpp) adds
-// plain loops to a layer of a modelled machine. Both have the bits of such loops.
-template <class L>
+// A layer with operands of type T that a Network (network.hpp) trains. Beside the passes and
+// weights of a Layer it does the work between the passes: bias and ReLU on results
+// (host::ForwardOptions), the derivative of ReLU on gradients (host::GradAOptions), and changes of
+// all values, part by part. host::HostLayer does it while parts are in a near cache; MachineLayer
+// (machine_layer.hpp) adds plain loops to a layer of a modelled machine. Both have the bits of such
+// loops.
+template <class L, class T = float>
 concept TrainableLayer =
     requires(L layer, const L& constant, const sparse::Csr<float>& matrix,
              std::span<const float> values, std::span<float> gradients,
-             const host::ChangePart& change, MatrixView<const float> in, MatrixView<float> out,
-             const host::ForwardOptions& activation, const host::GradAOptions<float>& derivative) {
+             const host::ChangePart& change, MatrixView<const T> in, MatrixView<T> out,
+             const host::ForwardOptions& activation, const host::GradAOptions<T>& derivative) {
       { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
       { layer.set_values(values) } -> std::same_as<void>;
       { layer.change_values(change) } -> std::same_as<void>;
-      layer.template forward<float>(in, out, activation);
-      layer.template grad_a<float>(in, out, derivative);
-      layer.template grad_w<float>(in, in, gradients);
+      layer.template forward<T>(in, out, activation);
+      layer.template grad_a<T>(in, out, derivative);
+      layer.template grad_w<T>(in, in, gradients);
       { constant.weights(0) } -> std::same_as<const sparse::Csr<float>&>;
     };
 

@@ -38,11 +38,10 @@ struct TrainOptions {
 TrainOptions usual_options(const Method& method, std::int64_t steps, double rate = 0.1);
 
 // All that a run needs to go on, beside network and options. A checkpoint stores it.
-struct TrainState {
-  std::vector<ValueState<float>> weights, biases;  // states of the optimiser, by layer
-  std::vector<EverActive> ever_active;             // by layer
-  double loss_sum = 0;                             // of the epoch so far
-  std::int64_t right = 0;                          // of the epoch so far
+struct TrainState : NetworkState {
+  std::vector<EverActive> ever_active;  // by layer
+  double loss_sum = 0;                  // of the epoch so far
+  std::int64_t right = 0;               // of the epoch so far
   TrainReport report;
 };
 
@@ -103,8 +102,8 @@ class Trainer {
   void set_state(TrainState state);
 
  private:
-  void check_loss(const Loss& loss, const char* name, std::int64_t step) const;
   void step_weights();
+  WorkTimer timer();
   Optimiser optimiser_now() const;
   std::vector<std::int64_t> blocks_wanted() const;
   void rewire_all(double fraction);

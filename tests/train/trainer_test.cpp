@@ -130,10 +130,9 @@ TEST(Network, HasTheGradientOfThreeLayersByCentralDifferences) {
   Random random(9);
   for (std::int64_t i = 0; i < net.layers(); ++i)  // no neuron is exactly at 0
     for (float& b : net.state(i).bias) b = float(random.unit() - 0.5);
-  ActivitySeconds seconds;
-  net.forward(seconds);
+  net.forward();
   cross_entropy(net.input(3), 3, labels, net.output_gradient(2));
-  net.backward(seconds);
+  net.backward();
   std::vector<std::vector<float>> values;
   for (std::int64_t i = 0; i < net.layers(); ++i) values.push_back(net.weights(i).values);
   for (std::int64_t i = 0; i < net.layers(); ++i)

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tessera/planner/network_json.hpp"
+
 namespace tessera::train::internal {
 namespace {
 
@@ -42,18 +44,25 @@ std::string words_in(const Variant& variant) {
   return std::visit([](const auto& any) { return words_of(any); }, variant);
 }
 
-}  // namespace
-
-std::string text_of(const NetworkOptions& o) {
-  // Checkpoints from before there was a choice of types have no word for float.
-  const std::string type =
-      o.data_type == DataType::Float ? "" : fmt::format(", {}", to_string(o.data_type));
+// Returns the words of the fields that every form of options has.
+std::string words_of_drawing(const NetworkOptions& o) {
   const std::string fan_in = o.constant_fan_in ? ", constant fan-in" : "";
   const std::string least =
       o.min_per_neuron == 0 ? "" : fmt::format(", {} per neuron", o.min_per_neuron);
-  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}{}{}",
+  return least + fan_in;
+}
+
+}  // namespace
+
+std::string text_of(const NetworkOptions& o) {
+  if (o.spec)
+    return fmt::format("{}, seed {}{}", planner::to_json(*o.spec), o.seed, words_of_drawing(o));
+  // Checkpoints from before there was a choice of types have no word for float.
+  const std::string type =
+      o.data_type == DataType::Float ? "" : fmt::format(", {}", to_string(o.data_type));
+  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}{}",
                      fmt::join(o.sizes, ","), o.density, to_string(o.distribution), o.block.rows,
-                     o.block.cols, o.batch, o.seed, type, least, fan_in);
+                     o.block.cols, o.batch, o.seed, type, words_of_drawing(o));
 }
 
 std::string text_of(const TrainOptions& o) {

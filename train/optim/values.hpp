@@ -53,9 +53,11 @@ ValueState<T> first_step(const Optimiser& optimiser, std::int64_t steps,
                          std::span<const T> gradients, std::span<T> values);
 
 // One step on a list of weights that its owner changes part by part, as change_values of a layer
-// does. The bits are those of step(). T is float or double.
+// does. The bits are those of step(). T is float or double. If the values are those of a layer of
+// another type V, Half or BFloat16, gradients and values are rounded to it before and after the
+// step, as they are where a tile keeps them in that type.
 // Example: layer.change_values(ValueStep<float>(optimiser, gradients, state));
-template <class T>
+template <class T, class V = T>
 class ValueStep {
  public:
   // Counts the step in `state`. Gradients and state must outlive the object and have one number for
