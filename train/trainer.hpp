@@ -91,6 +91,7 @@ class Trainer {
   const PatternChanges& pattern_changes() const { return pattern_changes_; }
 
   std::int64_t steps_per_epoch() const { return batches_.count(); }
+  std::int64_t test_images() const { return data_->test.count(); }
   const TrainOptions& options() const { return options_; }
   Network<L>& network() { return *network_; }
   const Network<L>& network() const { return *network_; }

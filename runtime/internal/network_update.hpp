@@ -13,7 +13,7 @@ inline float* floats(const device::ByteRows& rows) { return reinterpret_cast<flo
 // compute step.
 class NetworkUpdate {
  public:
-  // The layer must outlive this object.
+  // The layer and the optimiser, whose learning rate may change, must outlive this object.
   NetworkUpdate(NetworkLayerState& layer, const codelets::Optimiser& optimiser,
                 const NetworkMachine& machine);
 
@@ -29,7 +29,7 @@ class NetworkUpdate {
   void update_weights();
 
   NetworkLayerState& layer_;
-  codelets::Optimiser optimiser_;
+  const codelets::Optimiser& optimiser_;
   NetworkMachine machine_;
   std::int64_t step_ = 0;
   std::vector<TileId> tiles_;

@@ -20,7 +20,6 @@ namespace tessera::train {
 namespace {
 
 using codelets::Activation;
-using codelets::Loss;
 using runtime::NetworkSpec;
 using runtime::Twin;
 
@@ -60,7 +59,7 @@ struct NetworkRun {
   NetworkState state;
 };
 
-NetworkSpec perceptron(Loss loss, BlockShape block = {1, 1}) {
+NetworkSpec perceptron(codelets::Loss loss, BlockShape block = {1, 1}) {
   return {.layers = {{36, 28, block, 0.3, true, {Activation::Relu}},
                      {40, 36, block, 0.25, true, {Activation::Gelu}},
                      {12, 40, block, 0.5, true, {}}},
@@ -92,7 +91,8 @@ TYPED_TEST_SUITE(OnLayers, Layers);
 TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
   const auto executor = make_executor(2);
   for (const codelets::Optimiser& optimiser : runtime::optimisers())
-    for (const Loss loss : {Loss::SoftmaxCrossEntropy, Loss::MeanSquaredError}) {
+    for (const codelets::Loss loss :
+         {codelets::Loss::SoftmaxCrossEntropy, codelets::Loss::MeanSquaredError}) {
       SCOPED_TRACE(std::string(name_of(optimiser)) + ", " + std::string(to_string(loss)));
       NetworkSpec spec =
           perceptron(loss, states_of(optimiser) == 2 ? BlockShape{4, 4} : BlockShape{});
@@ -112,7 +112,7 @@ TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
 // may from the exact result.
 TYPED_TEST(OnLayers, AgreesWithTheNetworkOfAModelledMachine) {
   const auto executor = make_executor(2);
-  NetworkSpec spec = perceptron(Loss::SoftmaxCrossEntropy);
+  NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
   spec.layers[1].dense = true;
   spec.layers[1].density = 1;
   const device::Machine machine = machine_of_24();
@@ -136,7 +136,7 @@ TYPED_TEST(OnLayers, AgreesWithTheNetworkOfAModelledMachine) {
 
 TEST(OnLayersOfThisComputer, ComputesOutputsWithoutALossAndTimesItsWork) {
   const auto executor = make_executor(1);
-  NetworkSpec spec = perceptron(Loss::SoftmaxCrossEntropy);
+  NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
   spec.loss.reset();
   spec.data_type = DataType::Half;
   Twin twin(spec);
@@ -158,7 +158,7 @@ TEST(OnLayersOfThisComputer, ComputesOutputsWithoutALossAndTimesItsWork) {
 // ReLU with a cap, GELU and no bias take loops of their own.
 TEST(OnLayersOfThisComputer, TrainsInHalfAsTheTilesDo) {
   const auto executor = make_executor(2);
-  NetworkSpec spec = perceptron(Loss::SoftmaxCrossEntropy);
+  NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
   spec.data_type = DataType::Half;
   spec.layers[0].activation.cap = 0.5f;
   spec.layers[1].bias = false;
@@ -176,7 +176,7 @@ TEST(OnLayersOfThisComputer, TrainsInHalfAsTheTilesDo) {
 }
 
 TEST(OnLayersOfThisComputer, HasTheSameBitsOnAnyNumberOfThreads) {
-  const NetworkSpec spec = perceptron(Loss::SoftmaxCrossEntropy);
+  const NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
   const Twin twin(spec);
   std::vector<sparse::Csr<float>> weights;
   for (const int threads : {1, 3}) {
@@ -190,7 +190,7 @@ TEST(OnLayersOfThisComputer, HasTheSameBitsOnAnyNumberOfThreads) {
 
 TEST(OnLayersOfThisComputer, RefusesWhatDoesNotBelongToIt) {
   const auto executor = make_executor(1);
-  const NetworkSpec spec = perceptron(Loss::SoftmaxCrossEntropy);
+  const NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
   using Host = NetworkRun<host::HostLayer>;
   const Twin twin(spec);
   const auto refuses = [&](const std::function<void(Twin&)>& change) {
