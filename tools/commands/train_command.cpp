@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,8 +18,9 @@
 namespace tessera::tools {
 namespace {
 
-int train_and_report(const TrainArguments& a) {
+int train_and_report(const TrainArguments& given) {
   catch_interrupts();
+  const TrainArguments a = with_network_file(given);
   const TrainOutcome outcome = run_training(a);
   const EndsByItself reporting;
   if (a.csv) print_results(training_csv(outcome));
@@ -32,6 +34,9 @@ int train_and_report(const TrainArguments& a) {
 }
 
 void add_network_options(CLI::App& app, TrainArguments& a) {
+  app.add_option("file", a.file,
+                 "a network as `tessera network` takes it, in place of the options that describe "
+                 "one; without: those");
   app.add_option("--layers", a.layers, "inputs and widths of the layers, separated by commas")
       ->delimiter(',')
       ->capture_default_str();
@@ -112,6 +117,9 @@ void add_machine_option(CLI::App& app, TrainArguments& a) {
                      "host: this computer; or the preset or file of a modelled machine, which also "
                      "reports the cycles of a step"))
       ->capture_default_str();
+  app.add_flag("--resident", a.resident,
+               "train as one program of a modelled machine, whose tiles keep all weights, and "
+               "print the cycles of an epoch; for --method static and dense");
   static const std::map<std::string, DataType> types{{"float", DataType::Float},
                                                      {"half", DataType::Half}};
   take_one_of(app.add_option("--data-type", a.data_type,
@@ -138,6 +146,27 @@ void add_file_options(CLI::App& app, TrainArguments& a) {
   require_writable_file(
       *app.add_option("--html", a.html, "write figures and charts as one HTML page")
            ->type_name("FILE"));
+}
+
+// Refuses options that a file of a network or a resident program has no use for.
+void refuse_beside(const CLI::App& command, const TrainArguments& a) {
+  const auto refuse_all = [&](std::initializer_list<const char*> options, const char* why) {
+    for (const char* option : options)
+      if (command.count(option) > 0) throw CLI::ValidationError(option, why);
+  };
+  if (!a.file.empty())
+    refuse_all({"--layers", "--density", "--distribution", "--density-schedule", "--first-density",
+                "--block", "--batch-size", "--optimiser", "--data-type"},
+               "is of no use: the file describes the network, its batch and its optimiser");
+  if (!a.resident) return;
+  if (a.machine == device::kHostMachine)
+    throw CLI::ValidationError("--resident", "is of use with a modelled --machine only");
+  if (a.method != "static" && a.method != "dense")
+    throw CLI::ValidationError("--resident", "is a program for one pattern, which --method " +
+                                                 a.method +
+                                                 " changes; choose --method static or dense");
+  refuse_all({"--checkpoint", "--resume", "--beside-dense", "--csv", "--html"},
+             "cannot be with --resident, which prints lines or --json");
 }
 
 // Refuses options that change nothing about this method.
@@ -186,9 +215,11 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
   add_file_options(*command, *a);
   command->callback([command, a, &run] {
     refuse_empty_values(*command);
+    refuse_beside(*command, *a);
     refuse_idle_options(*command, *a);
+    a->gives_rate = command->count("--learning-rate") > 0;
     if (a->method == "top-k" && command->count("--factor") == 0) a->factor = 4;
-    if (a->optimiser == "adam" && command->count("--learning-rate") == 0) a->learning_rate = 0.001;
+    if (a->optimiser == "adam" && !a->gives_rate) a->learning_rate = 0.001;
     if (a->data_type != DataType::Float && a->machine == device::kHostMachine)
       throw CLI::ValidationError("--data-type", "is of use with a modelled --machine only");
     if (a->method == "dense" && a->beside_dense)
