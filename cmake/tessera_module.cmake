@@ -65,7 +65,7 @@ else()
 endif()
 # Programs, reports and written forms do little but call others, and take three times as long to compile with full
 # optimisation as with -O1. The folders in this list compute.
-set(TESSERA_COMPUTING base sparse io verify device codelets solver planner partitioner host runtime pod train distributed)
+set(TESSERA_COMPUTING base sparse io verify device codelets solver planner partitioner layer host runtime pod train distributed)
 if(TESSERA_LIGHT_MODEL)
   list(REMOVE_ITEM TESSERA_COMPUTING io verify device solver planner runtime pod train distributed)
 endif()

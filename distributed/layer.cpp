@@ -323,8 +323,8 @@ bool DistributedLayer::forward(MatrixView<const T> s, MatrixView<T> q,
        kWidestPanel},
       s, options, times,
       [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
-        return !state.rows ||
-               state.rows->forward<T>(panel, q.sub({0, q.rows}, columns), after, of_panel, seconds);
+        return !state.rows || state.rows->forward<T>(panel, q.sub({0, q.rows}, columns),
+                                                     layer::of_run(of_panel, after), seconds);
       });
 }
 
@@ -336,7 +336,7 @@ bool DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
   State& state = *state_;
   state.check_operand("grad_a", "q_grad", q_grad, state.outputs, q_grad.cols);
   state.check_operand("grad_a", "s_grad", s_grad, state.inputs, q_grad.cols);
-  const MatrixView<const T> mask = after.where_positive;
+  const auto mask = after.where_positive.template as<T>();
   if (mask.data != nullptr)
     state.check_operand("grad_a", "where_positive", mask, state.inputs, q_grad.cols);
   if (!state.problem.grad_a) refuse("grad_a: the problem has no GradA");
@@ -349,7 +349,7 @@ bool DistributedLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
       [&](MatrixView<const T> panel, Range columns, const auto& of_panel, auto& seconds) {
         if (!state.columns) return true;
         const bool finished = state.columns->forward<T>(
-            panel, s_grad.sub({0, s_grad.rows}, columns), of_panel, seconds);
+            panel, s_grad.sub({0, s_grad.rows}, columns), layer::of_run(of_panel), seconds);
         if (mask.data == nullptr) return finished;
         for (std::int64_t r = 0; r < s_grad.rows; ++r)
           for (std::int64_t c = columns.begin; c < columns.end; ++c)
@@ -387,8 +387,8 @@ bool DistributedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
         const host::Accumulate how = columns.begin > 0 ? host::Accumulate::Yes
                                      : adds            ? host::Accumulate::No
                                                        : accumulate;
-        return state.rows->grad_w<T>(q_grad.sub({0, q_grad.rows}, columns), panel, sums, how,
-                                     of_panel, seconds);
+        return state.rows->grad_w<T>(q_grad.sub({0, q_grad.rows}, columns), panel, sums,
+                                     layer::of_run(of_panel, {.accumulate = how}), seconds);
       });
   if (adds && finished)
     std::transform(sums.begin(), sums.end(), gradients.begin(), gradients.begin(), std::plus<>());

@@ -129,8 +129,8 @@ double machine_step(runtime::Embedding& e, Trained& f, const std::vector<std::in
     float& miss = q.elements()[i] -= wanted.elements()[i];
     loss += double(miss) * double(miss) / 2;
   }
-  sparse::Csr<float> f_grad;
-  f.layer.grad_w<float>(q.view(), h.view(), f_grad);
+  sparse::Csr<float> f_grad = f.layer.weights();
+  f.layer.grad_w<float>(q.view(), h.view(), f_grad.values);
   f.layer.grad_a<float>(q.view(), h_grad.view());
   const Matrix<float> slices = transposed(h_grad);
   cycles += e.embedding_update_add<float>(words, slices.view(), float(-kRate / kBatch)).total();
@@ -143,7 +143,7 @@ Cycles one_hot_cycles(Trained& e, const std::vector<std::int64_t>& words) {
   Matrix<float> picked(kWords, kBatch), h(kDim, kBatch);
   for (std::int64_t b = 0; b < kBatch; ++b) picked(words[b], b) = 1;
   Cycles cycles = e.layer.grad_a<float>(picked.view(), h.view()).total();
-  sparse::Csr<float> gradient;
+  std::vector<float> gradient(std::size_t(e.layer.values()));
   return cycles += e.layer.grad_w<float>(picked.view(), h.view(), gradient).total();
 }
 

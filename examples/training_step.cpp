@@ -22,7 +22,7 @@ int main() {
   // One batch: 64 columns of a wider matrix.
   const Matrix<Half> all_s(768, 1024), dq(512, 64);
   Matrix<Half> q(512, 64), ds(768, 64);
-  sparse::Csr<float> dr;
+  std::vector<float> dr(weights.values.size());
   const auto s = all_s.view().sub({0, 768}, {128, 192});
   device::Ledger ledger = layer.forward<Half>(s, q.view());
   std::printf("Fwd   %ld cycles\n", ledger.total().value);
@@ -32,7 +32,7 @@ int main() {
   // An optimiser changes the values. A pattern update changes the places: here the first block of
   // row 0 moves to the first free column.
   std::vector<float> values = layer.weights().values;
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= 0.01f * dr.values[i];
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= 0.01f * dr[i];
   layer.set_values(values);
   std::int32_t free_column = 0;
   while (weights.col[std::size_t(free_column)] == free_column) ++free_column;
@@ -53,7 +53,7 @@ int main() {
   const auto stop_after_one_step = [&](const runtime::Progress& at) {
     if (at.begun == 1) stop.request_stop();
   };
-  const runtime::RunOptions options{.stop = stop.get_token(), .progress = stop_after_one_step};
+  const layer::PassOptions options{.stop = stop.get_token(), .progress = stop_after_one_step};
   const bool finished = layer.forward<Half>(s, q.view(), options, ledger);
   std::printf("stopped after step %zu: %s\n", ledger.steps.size(), finished ? "no" : "yes");
 }

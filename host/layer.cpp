@@ -23,14 +23,6 @@ Matrix<float> widened(MatrixView<const T> from) {
 
 }  // namespace
 
-void HostLayer::State::check_columns(std::string_view name, std::int64_t columns,
-                                     std::string_view other, std::int64_t other_columns) const {
-  if (columns != other_columns)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} has {} columns and {} has {}; both must have those of the batch",
-                            name, columns, other, other_columns));
-}
-
 verify::Rounding HostLayer::State::rounding(Pass pass, std::int64_t z) const {
   const HostCells cut = weights.cells(pass);
   // A result of a product has one partial sum for each cell along the summed axis. A gradient has
@@ -44,25 +36,28 @@ verify::Rounding HostLayer::State::rounding(Pass pass, std::int64_t z) const {
   return {problem.data_type, DataType::Float, ceil_div(terms, cut.y) + 1};
 }
 
-HostLayer::HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
-                     const HostOptions& options) {
+namespace {
+
+const Problem& checked(const Problem& problem) {
   check_problem(problem);
   if (problem.partials_type != DataType::Float)
     throw Error(
         ErrorCode::InvalidArgument,
         "host layer: partial sums of type half are not supported on this computer; use float");
-  state_ = std::make_unique<State>(
-      State{problem, internal::HostWeights(problem, cpu, executor, options)});
+  return problem;
 }
 
-HostLayer::~HostLayer() = default;
-HostLayer::HostLayer(HostLayer&&) noexcept = default;
-HostLayer& HostLayer::operator=(HostLayer&&) noexcept = default;
+}  // namespace
+
+HostLayer::HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
+                     const HostOptions& options)
+    : LayerOf(std::make_unique<State>(checked(problem),
+                                      internal::HostWeights(problem, cpu, executor, options))) {}
 
 std::optional<partitioner::Misfit> HostLayer::set_weights(
     std::span<const sparse::Csr<float>> weights) {
-  const auto call = state_->caller.enter("set_weights");
-  state_->weights.set({weights.begin(), weights.end()});
+  const auto call = state().caller.enter("set_weights");
+  state().weights.set({weights.begin(), weights.end()});
   return std::nullopt;
 }
 
@@ -71,17 +66,17 @@ std::optional<partitioner::Misfit> HostLayer::set_weights(const sparse::Csr<floa
 }
 
 std::optional<partitioner::Misfit> HostLayer::set_weights(sparse::Csr<float>&& weights) {
-  const auto call = state_->caller.enter("set_weights");
+  const auto call = state().caller.enter("set_weights");
   std::vector<sparse::Csr<float>> given;
   given.push_back(std::move(weights));
-  state_->weights.set(std::move(given));
+  state().weights.set(std::move(given));
   return std::nullopt;
 }
 
 std::optional<partitioner::Misfit> HostLayer::update_weights(const sparse::PatternChange& change,
                                                              std::int64_t group) {
-  const auto call = state_->caller.enter("update_weights");
-  state_->weights.commit(state_->weights.prepare(change, group, internal::Places::Unused));
+  const auto call = state().caller.enter("update_weights");
+  state().weights.commit(state().weights.prepare(change, group, internal::Places::Unused));
   return std::nullopt;
 }
 
@@ -101,36 +96,36 @@ std::span<const sparse::PlacedBlock> HostLayer::PreparedUpdate::placed() const {
 
 HostLayer::PreparedUpdate HostLayer::prepare_update(const sparse::PatternChange& change,
                                                     std::int64_t group) {
-  const auto call = state_->caller.enter("prepare_update");
+  const auto call = state().caller.enter("prepare_update");
   PreparedUpdate made;
   made.state_ = std::make_unique<PreparedUpdate::State>(
-      PreparedUpdate::State{state_->weights.prepare(change, group, internal::Places::Kept)});
+      PreparedUpdate::State{state().weights.prepare(change, group, internal::Places::Kept)});
   return made;
 }
 
 void HostLayer::commit(PreparedUpdate&& update) {
-  const auto call = state_->caller.enter("commit");
-  state_->weights.commit(std::move(update.state_->update));
+  const auto call = state().caller.enter("commit");
+  state().weights.commit(std::move(update.state_->update));
 }
 
 void HostLayer::set_values(std::span<const float> values, std::int64_t group) {
-  const auto call = state_->caller.enter("set_values");
-  state_->weights.set_values(values, group);
+  const auto call = state().caller.enter("set_values");
+  state().weights.set_values(values, group);
 }
 
 void HostLayer::change_parts(const ChangePart& change, std::int64_t group) {
-  const auto call = state_->caller.enter("change_values");
-  state_->weights.change_values(change, group);
+  const auto call = state().caller.enter("change_values");
+  state().weights.change_values(change, group);
 }
 
-std::int64_t HostLayer::batch() const { return state_->problem.size.z; }
+std::int64_t HostLayer::batch() const { return state().problem.size.z; }
 
-std::int64_t HostLayer::values() const { return state_->weights.values(); }
+std::int64_t HostLayer::values() const { return state().weights.values(); }
 
-std::int64_t HostLayer::memory_bytes() const { return state_->weights.bytes(); }
+std::int64_t HostLayer::memory_bytes() const { return state().weights.bytes(); }
 
 const sparse::Csr<float>& HostLayer::weights(std::int64_t group) const {
-  return state_->weights.given(group);
+  return state().weights.given(group);
 }
 
 template <class T>
@@ -139,14 +134,14 @@ std::vector<sparse::BlockAt> HostLayer::largest_gradients(std::int64_t k,
                                                           MatrixView<const T> s,
                                                           codelets::BlockScore score,
                                                           std::int64_t group) {
-  const auto call = state_->caller.enter_pass("largest_gradients");
-  state_->checked_groups<T>("largest_gradients");
+  const auto call = state().caller.enter_pass("largest_gradients");
+  state().checked_groups<T>("largest_gradients");
   const sparse::Csr<float>& taken = weights(group);  // refuses a group that there is not
-  const MatrixView<const T> q_rows = state_->part("q_grad", q_grad, &Dims::x, group),
-                            s_rows = state_->part("s", s, &Dims::y, group);
+  const MatrixView<const T> q_rows = state().part("q_grad", q_grad, &Dims::x, group),
+                            s_rows = state().part("s", s, &Dims::y, group);
   const std::string name =
-      state_->problem.size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
-  Executor& executor = state_->weights.executor();
+      state().problem.size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
+  Executor& executor = state().weights.executor();
   if constexpr (std::is_same_v<T, float>) {
     return host::largest_gradients(taken, k, score, {q_rows, s_rows}, executor, name);
   } else {
@@ -156,22 +151,22 @@ std::vector<sparse::BlockAt> HostLayer::largest_gradients(std::int64_t k,
 }
 
 bool HostLayer::is_dense(Pass pass) const {
-  return state_->weights.form(pass) == internal::PassForm::Dense;
+  return state().weights.form(pass) == internal::PassForm::Dense;
 }
 
 bool HostLayer::is_packed(Pass pass) const {
-  return state_->weights.form(pass) == internal::PassForm::Packed;
+  return state().weights.form(pass) == internal::PassForm::Packed;
 }
 
-HostForecast HostLayer::forecast(Pass pass) const { return state_->weights.forecast(pass); }
+HostForecast HostLayer::forecast(Pass pass) const { return state().weights.forecast(pass); }
 
-HostCells HostLayer::cells(Pass pass) const { return state_->weights.cells(pass); }
+HostCells HostLayer::cells(Pass pass) const { return state().weights.cells(pass); }
 
-verify::Rounding HostLayer::rounding(Pass pass) const { return state_->rounding(pass, batch()); }
+verify::Rounding HostLayer::rounding(Pass pass) const { return state().rounding(pass, batch()); }
 
 const partitioner::Buckets& HostLayer::buckets(std::int64_t group) const {
-  return with_type(state_->problem.data_type, [&]<class T>(T) -> const partitioner::Buckets& {
-    return state_->forward_cells<T>("buckets", group).buckets();
+  return with_type(state().problem.data_type, [&]<class T>(T) -> const partitioner::Buckets& {
+    return state().forward_cells<T>("buckets", group).buckets();
   });
 }
 

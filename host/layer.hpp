@@ -18,10 +18,10 @@
 #include "tessera/host/pass_options.hpp"
 #include "tessera/host/rates.hpp"
 #include "tessera/host/times.hpp"
+#include "tessera/layer/layer.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/run_options.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::host {
@@ -40,23 +40,12 @@ struct HostOptions {
   std::optional<HostRates> rates;  // for Auto; default_host_rates() if it is empty
 };
 
-// A sparse fully connected layer that runs on this computer. It uses the buckets, words and kernels
-// of the modelled machines, with cells that suit the caches (cells.hpp). For each group g it
-// computes
+// A layer (layer/layer.hpp) that runs on this computer. It uses the buckets, words and kernels of
+// the modelled machines, with cells that suit the caches (cells.hpp).
 //
-//   Fwd    Q[x][z]  = R[x][y] * S[y][z]
-//   GradA  dS[y][z] = transpose(R) * dQ[x][z]
-//   GradW  dR       = dQ[x][z] * transpose(S[y][z]), where R has non-zeros
-//
-// The interface is that of the modelled machine's layer (runtime::FullyConnected) for everything
-// that both have; train::Layer is the concept. Operands of all groups are stored one below the
-// other in strided views: S is [g * y][z], Q is [g * x][z]. Strides may be any number; rows of
-// contiguous elements are read where they are, and an operand with the batch first (the view of a
-// transposed matrix) is transposed in squares as it is copied into a panel. T is float for
-// DataType::Float, Half or BFloat16 for the types of these names; sums are float. Throws
-// Error{InvalidArgument} for an operand of another shape or type, for results that share memory
-// with an operand, for a group that the layer does not have, for a pass that is not in the problem,
-// and for a call that needs weights before the first set_weights.
+// Strides of operands may be any number; rows of contiguous elements are read where they are, and
+// an operand with the batch first (the view of a transposed matrix) is transposed in squares as it
+// is copied into a panel. Sums are float.
 //
 // The problem's z is the batch that cells and panels are cut for. A call may have any number of
 // columns z, the same for its operands: fewer columns take the time of a layer planned for as many,
@@ -67,30 +56,25 @@ struct HostOptions {
 // Results have the same bits for any number of threads, but Auto may make another choice for
 // another number. Passes allocate only if no call since set_weights and update_weights had as many
 // columns, operands of the same strides and the same options; a self-check and a dense library may
-// allocate in every call. One thread at a time may use a layer: a call that is not const is refused
-// with Error{InvalidArgument} while another one is running. A child of fork() may use the layer,
-// unless another thread was changing it at the time of fork(): calls are then refused.
+// allocate in every call. A child of fork() may use the layer, unless another thread was changing
+// it at the time of fork(): calls are then refused.
 //
-// A layer that was moved from may be destroyed and assigned to; all else is refused with
-// Error{InvalidArgument}. The same holds for PreparedUpdate.
+// The cost of a pass is its measured seconds. A step of PassOptions is a panel of columns, the copy
+// of GradW's operands or its products, or a dense product, of one group. With self_check the
+// results are compared with the copy of the weights, which GradA transposes in each call; bias,
+// activation, derivative and sum are then applied after the comparison, with the same bits.
 //
 // Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
-class HostLayer {
+class HostLayer : public layer::LayerOf<HostTimes> {
  private:
   template <class T>
   friend class Prepared;
 
  public:
-  // The cost of a pass: measured seconds.
-  using Cost = HostTimes;
-
   // Throws Error{InvalidArgument} for a problem that is not legal or whose sums are not float. The
   // executor must outlive the layer.
   HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
             const HostOptions& options = {});
-  ~HostLayer();
-  HostLayer(HostLayer&&) noexcept;
-  HostLayer& operator=(HostLayer&&) noexcept;
 
   // Takes a matrix [x][y] in the problem's block for each group, canonical (sparse::check), rows
   // and columns in whole blocks (Problem::size_in_blocks). Encodes it once for each pass of the
@@ -169,23 +153,6 @@ class HostLayer {
     change_parts(ChangePart(change), group);
   }
 
-  // Writes q [g * x][z] from s [g * y][z]. With options, adds a bias and applies ReLU as well.
-  template <class T>
-  HostTimes forward(MatrixView<const T> s, MatrixView<T> q, const ForwardOptions& after = {});
-
-  // Writes s_grad [g * y][z] from q_grad [g * x][z]. With options, applies the derivative of a ReLU
-  // as well. Needs a problem with grad_a.
-  template <class T>
-  HostTimes grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                   const GradAOptions<T>& after = {});
-
-  // Writes the gradients of all groups' values from q_grad [g * x][z] and s [g * y][z], or adds
-  // them: group after group, each in the order of its weights, values() in all. Needs a problem
-  // with grad_w.
-  template <class T>
-  HostTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
-                   Accumulate accumulate = Accumulate::No);
-
   // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those
   // that its pattern does not store, from q_grad [g * x][z] and s [g * y][z] of all groups; of
   // equal ones the lower place (largest_gradients.hpp, which has the errors). The gradient is
@@ -195,38 +162,6 @@ class HostLayer {
   std::vector<sparse::BlockAt> largest_gradients(
       std::int64_t k, MatrixView<const T> q_grad, MatrixView<const T> s,
       codelets::BlockScore score = codelets::BlockScore::Sum, std::int64_t group = 0);
-
-  // The same passes with options of the run. They return false if options.stop ended the pass.
-  // `times` is overwritten. A step is a panel of columns, the copy of GradW's operands or its
-  // products, or a dense product, of one group. With self_check the results are compared with the
-  // copy of the weights, which GradA transposes in each call; bias, ReLU, derivative and sum are
-  // then applied after the comparison, with the same bits.
-  template <class T>
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q,
-                             const verify::RunOptions& options, HostTimes& times);
-
-  template <class T>
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const verify::RunOptions& options, HostTimes& times);
-
-  template <class T>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const verify::RunOptions& options,
-                            HostTimes& times);
-
-  template <class T>
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const ForwardOptions& after,
-                             const verify::RunOptions& options, HostTimes& times);
-
-  template <class T>
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const GradAOptions<T>& after, const verify::RunOptions& options,
-                            HostTimes& times);
-
-  template <class T>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, Accumulate accumulate,
-                            const verify::RunOptions& options, HostTimes& times);
 
   // Returns the number of columns that the layer was planned for.
   std::int64_t batch() const;
@@ -271,7 +206,7 @@ class HostLayer {
   void change_parts(const ChangePart& change, std::int64_t group);
 
   struct State;
-  MovableState<State> state_;
+  State& state() const;
 };
 
 }  // namespace tessera::host

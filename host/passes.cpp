@@ -63,89 +63,44 @@ void HostLayer::State::check_gradient(std::span<const float> gradients, MatrixVi
 }
 
 template <class T>
-Epilogue<T> HostLayer::State::epilogue(const ForwardOptions& after, std::int64_t group) const {
-  const std::int64_t rows = problem.size.x;
-  if (!after.bias.empty() && std::ssize(after.bias) != problem.size.g * rows)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("forward: the bias has {} numbers; this layer has {} rows of results",
-                            after.bias.size(), problem.size.g * rows));
-  const auto bias = after.bias.empty()
-                        ? after.bias
-                        : after.bias.subspan(std::size_t(group * rows), std::size_t(rows));
-  return {.bias = bias, .activation = after.activation};
-}
-
-template <class T>
-Epilogue<T> HostLayer::State::epilogue(const GradAOptions<T>& after, std::int64_t group) const {
-  if (after.where_positive.data == nullptr) return {};
-  return {.where_positive = part("where_positive", after.where_positive, &Dims::y, group)};
+Epilogue<T> HostLayer::State::epilogue(Pass pass, const PassOptions& options,
+                                       std::int64_t group) const {
+  Epilogue<T> after{.activation = options.activation};
+  const auto rows = std::size_t(problem.size.x);
+  if (!options.bias.empty()) after.bias = options.bias.subspan(std::size_t(group) * rows, rows);
+  if (pass == Pass::GradA && !options.where_positive.empty())
+    after.where_positive = part("where_positive", options.where_positive.as<T>(), &Dims::y, group);
+  return after;
 }
 
 // The self-check compares the product, so what comes after it waits until then.
 template <class T>
-bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const ForwardOptions& after,
-                        const verify::RunOptions& options, HostTimes& times) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const verify::RunOptions& once) {
-      return forward<T>(s, q, after, once, times);
-    });
-  const auto call = state_->caller.enter_pass("forward");
-  auto& groups = state_->checked_groups<T>("forward");
-  state_->check_columns("s", s.cols, "q", q.cols);
-  check_no_overlap("forward", footprint("q", q),
-                   std::array{footprint("s", s), footprint("bias", after.bias)});
-  const bool checks = options.self_check != nullptr;
+bool HostLayer::State::run_product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
+                                   const PassOptions& options, HostTimes& times) {
+  const bool is_forward = pass == Pass::Fwd, checks = options.self_check != nullptr;
+  const auto of_group = [&](std::int64_t g) {
+    return part("out", out, is_forward ? &Dims::x : &Dims::y, g);
+  };
   internal::PassControl control(options);
   times = {};
+  auto& groups = weights.groups<T>();
   for (std::int64_t g = 0; g < std::ssize(groups); ++g) {
-    const auto in = state_->part("s", s, &Dims::y, g);
-    const auto out = state_->part("q", q, &Dims::x, g);
-    const Epilogue<T> own = state_->epilogue<T>(after, g);
-    if (!groups[std::size_t(g)].forward(in, out, checks ? Epilogue<T>() : own, control, times))
-      return false;
+    const auto from = part("in", in, is_forward ? &Dims::y : &Dims::x, g);
+    const Epilogue<T> after = checks ? Epilogue<T>() : epilogue<T>(pass, options, g);
+    auto& group = groups[std::size_t(g)];
+    const bool finished = is_forward ? group.forward(from, of_group(g), after, control, times)
+                                     : group.grad_a(from, of_group(g), after, control, times);
+    if (!finished) return false;
   }
   if (!checks) return true;
-  state_->check_product<T>(Pass::Fwd, s, q, *options.self_check);
+  check_product<T>(pass, in, out, *options.self_check);
   for (std::int64_t g = 0; g < std::ssize(groups); ++g)
-    apply_to_all(state_->epilogue<T>(after, g), state_->part("q", q, &Dims::x, g));
+    apply_to_all(epilogue<T>(pass, options, g), of_group(g));
   return true;
 }
 
 template <class T>
-bool HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                       const GradAOptions<T>& after, const verify::RunOptions& options,
-                       HostTimes& times) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const verify::RunOptions& once) {
-      return grad_a<T>(q_grad, s_grad, after, once, times);
-    });
-  const auto call = state_->caller.enter_pass("grad_a");
-  auto& groups = state_->checked_groups<T>("grad_a", state_->problem.grad_a);
-  state_->check_columns("q_grad", q_grad.cols, "s_grad", s_grad.cols);
-  if (after.where_positive.data != nullptr)
-    state_->check_columns("where_positive", after.where_positive.cols, "s_grad", s_grad.cols);
-  check_no_overlap(
-      "grad_a", footprint("s_grad", s_grad),
-      std::array{footprint("q_grad", q_grad), footprint("where_positive", after.where_positive)});
-  const bool checks = options.self_check != nullptr;
-  internal::PassControl control(options);
-  times = {};
-  for (std::int64_t g = 0; g < std::ssize(groups); ++g) {
-    const auto in = state_->part("q_grad", q_grad, &Dims::x, g);
-    const auto out = state_->part("s_grad", s_grad, &Dims::y, g);
-    const Epilogue<T> own = state_->epilogue<T>(after, g);
-    if (!groups[std::size_t(g)].grad_a(in, out, checks ? Epilogue<T>() : own, control, times))
-      return false;
-  }
-  if (!checks) return true;
-  state_->check_product<T>(Pass::GradA, q_grad, s_grad, *options.self_check);
-  for (std::int64_t g = 0; g < std::ssize(groups); ++g)
-    apply_to_all(state_->epilogue<T>(after, g), state_->part("s_grad", s_grad, &Dims::y, g));
-  return true;
-}
-
-template <class T>
-bool HostLayer::State::run_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+bool HostLayer::State::run_groups(MatrixView<const T> q_grad, MatrixView<const T> s,
                                   std::span<float> gradients, Accumulate accumulate,
                                   internal::PassControl& control, HostTimes& times) {
   auto& groups = weights.groups<T>();
@@ -162,101 +117,43 @@ bool HostLayer::State::run_grad_w(MatrixView<const T> q_grad, MatrixView<const T
 }
 
 template <class T>
-bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                       std::span<float> gradients, Accumulate accumulate,
-                       const verify::RunOptions& options, HostTimes& times) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const verify::RunOptions& once) {
-      return grad_w<T>(q_grad, s, gradients, accumulate, once, times);
-    });
-  const auto call = state_->caller.enter_pass("grad_w");
-  state_->checked_groups<T>("grad_w", state_->problem.grad_w);
-  if (std::ssize(gradients) != values())
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("grad_w: the output has space for {} gradients; this layer has {} values",
-                    gradients.size(), values()));
-  state_->check_columns("q_grad", q_grad.cols, "s", s.cols);
-  check_no_overlap("grad_w", footprint("gradients", gradients),
-                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
+bool HostLayer::State::run_gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                    std::span<float> gradients, const PassOptions& options,
+                                    HostTimes& times) {
   internal::PassControl control(options);
   times = {};
   if (options.self_check == nullptr)
-    return state_->run_grad_w(q_grad, s, gradients, accumulate, control, times);
+    return run_groups(q_grad, s, gradients, options.accumulate, control, times);
   // The check compares the gradients of this pass alone. Those of the caller change only after it
   // agrees, so that a repair adds one pass.
-  std::vector<float> own(accumulate == Accumulate::Yes ? gradients.size() : 0);
+  std::vector<float> own(options.accumulate == Accumulate::Yes ? gradients.size() : 0);
   const std::span<float> result = own.empty() ? gradients : std::span<float>(own);
-  if (!state_->run_grad_w(q_grad, s, result, Accumulate::No, control, times)) return false;
-  state_->check_gradient<T>(result, q_grad, s, *options.self_check);
+  if (!run_groups(q_grad, s, result, Accumulate::No, control, times)) return false;
+  check_gradient<T>(result, q_grad, s, *options.self_check);
   for (std::size_t i = 0; i < own.size(); ++i) gradients[i] += own[i];
   return true;
 }
 
-template <class T>
-bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const verify::RunOptions& options,
-                        HostTimes& times) {
-  return forward<T>(s, q, {}, options, times);
+bool HostLayer::State::compute(Pass pass, const layer::Operands& operands,
+                               const PassOptions& options, HostTimes& times) {
+  return with_type(problem.data_type, [&]<class T>(T) {
+    if (pass == Pass::GradW)
+      return run_gradient(operands.in.as<T>(), operands.in_s.as<T>(), operands.gradients, options,
+                          times);
+    return run_product(pass, operands.in.as<T>(), operands.out.as<T>(), options, times);
+  });
 }
 
-template <class T>
-bool HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                       const verify::RunOptions& options, HostTimes& times) {
-  return grad_a<T>(q_grad, s_grad, {}, options, times);
+layer::LayerFacts HostLayer::State::facts() const {
+  const Dims& size = problem.size;
+  return {.problem = problem,
+          .passes = {true, problem.grad_a, problem.grad_w},
+          .has_weights = !weights.empty(),
+          .values = weights.values(),
+          .output_rows = size.g * size.x,
+          .input_rows = size.g * size.y,
+          .any_batch = true,
+          .works_on_results = true};
 }
-
-template <class T>
-bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                       std::span<float> gradients, const verify::RunOptions& options,
-                       HostTimes& times) {
-  return grad_w<T>(q_grad, s, gradients, Accumulate::No, options, times);
-}
-
-template <class T>
-HostTimes HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const ForwardOptions& after) {
-  HostTimes times;
-  static_cast<void>(forward<T>(s, q, after, {}, times));  // it cannot be stopped
-  return times;
-}
-
-template <class T>
-HostTimes HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const GradAOptions<T>& after) {
-  HostTimes times;
-  static_cast<void>(grad_a<T>(q_grad, s_grad, after, {}, times));
-  return times;
-}
-
-template <class T>
-HostTimes HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, Accumulate accumulate) {
-  HostTimes times;
-  static_cast<void>(grad_w<T>(q_grad, s, gradients, accumulate, {}, times));
-  return times;
-}
-
-#define TESSERA_PASSES(T)                                                                          \
-  template HostTimes HostLayer::forward(MatrixView<const T>, MatrixView<T>,                        \
-                                        const ForwardOptions&);                                    \
-  template HostTimes HostLayer::grad_a(MatrixView<const T>, MatrixView<T>,                         \
-                                       const GradAOptions<T>&);                                    \
-  template HostTimes HostLayer::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
-                                       Accumulate);                                                \
-  template bool HostLayer::forward(MatrixView<const T>, MatrixView<T>, const verify::RunOptions&,  \
-                                   HostTimes&);                                                    \
-  template bool HostLayer::grad_a(MatrixView<const T>, MatrixView<T>, const verify::RunOptions&,   \
-                                  HostTimes&);                                                     \
-  template bool HostLayer::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>,      \
-                                  const verify::RunOptions&, HostTimes&);                          \
-  template bool HostLayer::forward(MatrixView<const T>, MatrixView<T>, const ForwardOptions&,      \
-                                   const verify::RunOptions&, HostTimes&);                         \
-  template bool HostLayer::grad_a(MatrixView<const T>, MatrixView<T>, const GradAOptions<T>&,      \
-                                  const verify::RunOptions&, HostTimes&);                          \
-  template bool HostLayer::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>,      \
-                                  Accumulate, const verify::RunOptions&, HostTimes&);
-TESSERA_PASSES(float)
-TESSERA_PASSES(Half)
-TESSERA_PASSES(BFloat16)
-#undef TESSERA_PASSES
 
 }  // namespace tessera::host

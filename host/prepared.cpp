@@ -85,15 +85,15 @@ void Prepared<T>::product(Pass pass, MatrixView<const T> in, MatrixView<T> out, 
                           const SpmmOptions<T>& options) const {
   const DefaultFloatMode mode;
   const std::shared_lock lock(mutex_.get());
-  layer_.state_->caller.refuse_if_interrupted("spmm");
-  const Dims& size = layer_.state_->problem.size;
+  layer_.state().caller.refuse_if_interrupted("spmm");
+  const Dims& size = layer_.state().problem.size;
   const bool is_fwd = pass == Pass::Fwd;
   internal::check_operands<T>(is_fwd ? size.x : size.y, is_fwd ? size.y : size.x, in, out, options);
   const internal::HostGroup<T>& group =
-      std::as_const(layer_.state_->weights).template groups<T>()[0];
+      std::as_const(layer_.state().weights).template groups<T>()[0];
   Pool& pool = pool_.get();
   std::unique_ptr<internal::ProductScratch<T>> scratch = pool.take();
-  const verify::RunOptions cannot_stop;
+  const PassOptions cannot_stop;
   internal::PassControl control(cannot_stop);
   HostTimes times;
   static_cast<void>(group.product(pass, in, out, internal::epilogue_of<T>(options, out), control,
@@ -110,7 +110,7 @@ void Prepared<T>::spmm(MatrixView<const T> b, MatrixView<T> c, Executor& executo
 template <class T>
 void Prepared<T>::spmm_transposed(MatrixView<const T> b, MatrixView<T> c, Executor& executor,
                                   const SpmmOptions<T>& options) const {
-  if (!layer_.state_->problem.grad_a)
+  if (!layer_.state().problem.grad_a)
     internal::refuse_spmm("the transpose was not prepared; set PreparedOptions::transpose");
   product(Pass::GradA, b, c, executor, options);
 }

@@ -8,15 +8,14 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
-#include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
+#include "tessera/layer/layer.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/pod/pod_ledger.hpp"
 #include "tessera/pod/pod_plan.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/run_options.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::pod {
@@ -45,10 +44,8 @@ struct DeviceFault {
   device::Fault fault;
 };
 
-// Options of one pass: those of every layer, and a fault. `progress` is called before every step of
-// the pod. `self_check` has the sums of all devices; a wrong result is Error{CheckFailed}, which
-// names the device.
-struct PodRunOptions : verify::RunOptions {
+// The options of layer::PassOptions that only a pod takes.
+struct DeviceOptions : layer::TargetOptions {
   // Flips a bit on one device in the first serial part of this run. Throws Error{InvalidArgument}
   // for a device that is not in use, or unless the layer was made in Isolate mode.
   std::optional<DeviceFault> fault = {};
@@ -67,29 +64,21 @@ struct PodRunOptions : verify::RunOptions {
   DeviceSplit* split = nullptr;
 };
 
-// A sparse fully connected layer on a pod of modelled machines, with the calls of
-// runtime::FullyConnected: operands of all groups one below the other, S [g * y][z], Q [g * x][z].
+// A layer (layer/layer.hpp) on a pod of modelled machines.
 //
 // The data of each device move by the schedules of the plan's collectives; partial sums travel in
 // the layer's type and are added in float, in the order of devices, and rounded once. Results have
 // the same bits for any number of threads, either order of devices and both exchange modes.
 //
-// T is the C++ type of the problem's data type. Throws Error{InvalidArgument} for another T, for
-// operands of other shapes, for a pass that was not planned, and before the first set_weights. One
-// thread at a time may use a layer: a call during another one is Error{InvalidArgument}, and so are
-// results that share memory with operands.
-class PodLayer {
+// The cost of a pass is modelled time and counted bytes. `progress` of the options is called before
+// every step of the pod. `self_check` has the sums of all devices; a wrong result is
+// Error{CheckFailed}, which names the device, and with `repair` that device runs once more.
+class PodLayer : public layer::LayerOf<PodLedger> {
  public:
-  // The cost of a pass: modelled time and counted bytes.
-  using Cost = PodLedger;
-
   // Builds the programs of all devices, one for each shape. The executor must outlive the layer.
   // Throws Error{InvalidArgument} for a plan whose grid or shapes do not suit its problem and pod,
   // and Error{LimitExceeded} as FullyConnected does.
   PodLayer(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order, Executor& executor);
-  ~PodLayer();
-  PodLayer(PodLayer&&) noexcept;
-  PodLayer& operator=(PodLayer&&) noexcept;
 
   // Takes a matrix [x][y] in the problem's block for each group and encodes the part of every
   // device. Returns the first misfit by number of the device; the layer then has the weights it had
@@ -108,51 +97,6 @@ class PodLayer {
 
   // Sets new values for a group's pattern, in the order of weights(group).values.
   void set_values(std::span<const float> values, std::int64_t group = 0);
-
-  // Write q [g * x][z] from s [g * y][z], and s_grad [g * y][z] from q_grad [g * x][z].
-  template <class T>
-  PodLedger forward(MatrixView<const T> s, MatrixView<T> q);
-  template <class T>
-  PodLedger grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
-
-  // Writes the gradients of all groups' values, group after group, in the order of weights().
-  template <class T>
-  PodLedger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
-
-  // Writes the gradients as a matrix for each group, with the pattern of its weights.
-  template <class T>
-  PodLedger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                   std::span<sparse::Csr<float>> gradients);
-
-  // The same passes with options. They return false if options.stop ended the pass.
-  template <class T>
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const PodRunOptions& options,
-                             PodLedger& ledger);
-  template <class T>
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const PodRunOptions& options, PodLedger& ledger);
-  template <class T>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const PodRunOptions& options,
-                            PodLedger& ledger);
-
-  // The same with the options that every layer takes.
-  template <class T>
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q,
-                             const verify::RunOptions& options, PodLedger& ledger) {
-    return forward<T>(s, q, PodRunOptions{options}, ledger);
-  }
-  template <class T>
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const verify::RunOptions& options, PodLedger& ledger) {
-    return grad_a<T>(q_grad, s_grad, PodRunOptions{options}, ledger);
-  }
-  template <class T>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const verify::RunOptions& options,
-                            PodLedger& ledger) {
-    return grad_w<T>(q_grad, s, gradients, PodRunOptions{options}, ledger);
-  }
 
   const PodPlan& plan() const;
 
@@ -176,7 +120,7 @@ class PodLayer {
 
  private:
   struct State;
-  MovableState<State> state_;
+  State& state() const;
 };
 
 }  // namespace tessera::pod

@@ -170,19 +170,19 @@ bool BlockAttention::forward(MatrixView<const T> q, MatrixView<const T> k, Matri
   s.check(options);
   s.has_run = false;
   cost = {};
-  const bool finished =
-      s.step(cost, "scores, Q * K^T at the mask", s.layer.program(Pass::GradW),
-             [&](device::Ledger& ledger) {
-               return s.layer.grad_w<T>(q, k, std::span<float>(s.p_values), options, ledger);
-             }) &&
-      s.step(cost, "softmax", s.softmax->program(), [&](device::Ledger& ledger) {
-        return s.softmax->softmax(s.p_values, s.p_values, options, ledger);
-      });
+  const bool finished = s.step(cost, "scores, Q * K^T at the mask", s.layer.program(Pass::GradW),
+                               [&](device::Ledger& ledger) {
+                                 return s.layer.grad_w<T>(q, k, std::span<float>(s.p_values),
+                                                          as_pass(options), ledger);
+                               }) &&
+                        s.step(cost, "softmax", s.softmax->program(), [&](device::Ledger& ledger) {
+                          return s.softmax->softmax(s.p_values, s.p_values, options, ledger);
+                        });
   if (!finished) return false;
   s.set_values(s.p_values);
-  s.has_run =
-      s.step(cost, "output, P * V", s.layer.program(Pass::Fwd),
-             [&](device::Ledger& ledger) { return s.layer.forward<T>(v, o, options, ledger); });
+  s.has_run = s.step(
+      cost, "output, P * V", s.layer.program(Pass::Fwd),
+      [&](device::Ledger& ledger) { return s.layer.forward<T>(v, o, as_pass(options), ledger); });
   return s.has_run;
 }
 
@@ -200,12 +200,12 @@ bool BlockAttention::backward(MatrixView<const T> q, MatrixView<const T> k, Matr
   const Program& grad_a = s.layer.program(Pass::GradA);
   s.set_values(s.p_values);
   bool finished = s.step(cost, "gradient of V, P^T * dO", grad_a, [&](device::Ledger& ledger) {
-    return s.layer.grad_a<T>(o_grad, v_grad, options, ledger);
+    return s.layer.grad_a<T>(o_grad, v_grad, as_pass(options), ledger);
   });
   finished = finished && s.step(cost, "gradient of P, at the mask", s.layer.program(Pass::GradW),
                                 [&](device::Ledger& ledger) {
                                   return s.layer.grad_w<T>(o_grad, v, std::span<float>(s.gradient),
-                                                           options, ledger);
+                                                           as_pass(options), ledger);
                                 });
   finished = finished && s.step(cost, "gradient of the softmax", s.softmax->gradient_program(),
                                 [&](device::Ledger& ledger) {
@@ -216,10 +216,10 @@ bool BlockAttention::backward(MatrixView<const T> q, MatrixView<const T> k, Matr
   s.set_values(s.gradient);
   return s.step(cost, "gradient of Q, dS * K", s.layer.program(Pass::Fwd),
                 [&](device::Ledger& ledger) {
-                  return s.layer.forward<T>(k, q_grad, options, ledger);
+                  return s.layer.forward<T>(k, q_grad, as_pass(options), ledger);
                 }) &&
          s.step(cost, "gradient of K, dS^T * Q", grad_a, [&](device::Ledger& ledger) {
-           return s.layer.grad_a<T>(q, k_grad, options, ledger);
+           return s.layer.grad_a<T>(q, k_grad, as_pass(options), ledger);
          });
 }
 

@@ -34,18 +34,18 @@ bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T
     return verify::run_and_repair(options, [&](const RunOptions& once) {
       return dense_grad_w<T>(q_grad, s, gradient, once, ledger);
     });
-  const auto call = state_->caller.enter("dense_grad_w");
-  state_->check_type<T>("dense_grad_w");
-  state_->check_gradient_operands("dense_grad_w", {q_grad.rows, q_grad.cols}, {s.rows, s.cols});
-  internal::check_operand("the gradient", gradient.rows, state_->problem.size.z, state_->problem,
+  const auto call = state().caller.enter("dense_grad_w");
+  state().check_type<T>("dense_grad_w");
+  state().check_gradient_operands("dense_grad_w", {q_grad.rows, q_grad.cols}, {s.rows, s.cols});
+  internal::check_operand("the gradient", gradient.rows, state().problem.size.z, state().problem,
                           &Dims::x);
-  if (gradient.cols != state_->problem.size.y)
+  if (gradient.cols != state().problem.size.y)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("dense_grad_w: the gradient has {} columns; this layer has {} inputs",
-                            gradient.cols, state_->problem.size.y));
+                            gradient.cols, state().problem.size.y));
   check_no_overlap("dense_grad_w", footprint("gradient", gradient),
                    std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  return state_->planned_dense_gradient().run<T>(q_grad, s, gradient, options, ledger);
+  return state().planned_dense_gradient().run<T>(q_grad, s, gradient, options, ledger);
 }
 
 template <class T>
@@ -56,8 +56,8 @@ device::Ledger FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixVi
 }
 
 std::int64_t FullyConnected::dense_grad_w_splits() {
-  const auto call = state_->caller.enter("dense_grad_w_splits");
-  return state_->planned_dense_gradient().splits();
+  const auto call = state().caller.enter("dense_grad_w_splits");
+  return state().planned_dense_gradient().splits();
 }
 
 internal::DenseGradient& FullyConnected::State::planned_dense_gradient() {
@@ -82,11 +82,11 @@ bool FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_gra
                                        MatrixView<const T> s, codelets::BlockScore score,
                                        std::int64_t group, const RunOptions& options,
                                        LargestGradients& found) {
-  const auto call = state_->caller.enter("largest_gradients");
-  state_->check_call<T>(Pass::Fwd, "largest_gradients");
-  const Dims& size = state_->problem.size;
+  const auto call = state().caller.enter("largest_gradients");
+  state().check_call<T>("largest_gradients");
+  const Dims& size = state().problem.size;
   const sparse::Csr<float>& taken = weights(group);  // refuses a group that there is not
-  state_->check_gradient_operands("largest_gradients", {q_grad.rows, q_grad.cols},
+  state().check_gradient_operands("largest_gradients", {q_grad.rows, q_grad.cols},
                                   {s.rows, s.cols});
   found = {};
   if (k == 0) return true;
@@ -97,7 +97,8 @@ bool FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_gra
     return all.sub({group * rows, (group + 1) * rows}, {0, all.cols});
   };
   const std::string name = size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
-  return state_->search_for_places(std::clamp<std::int64_t>(k, 1, most))
+  return state()
+      .search_for_places(std::clamp<std::int64_t>(k, 1, most))
       .largest<T>(taken, k, score, rows_of(q_grad, size.x), rows_of(s, size.y), options, found,
                   name);
 }

@@ -64,22 +64,18 @@ internal::SparseLayer& FullyConnected::State::buckets_layer(const char* call) {
 FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan,
                                const device::Machine& machine, device::ExchangeMode mode,
                                Executor& executor)
-    : state_(std::make_unique<State>(
-          State{problem, make_layer(problem, plan, machine, mode, executor), machine, mode,
-                internal::resident_bytes(plan, problem.data_type, machine), &executor})) {}
-
-FullyConnected::~FullyConnected() = default;
-FullyConnected::FullyConnected(FullyConnected&&) noexcept = default;
-FullyConnected& FullyConnected::operator=(FullyConnected&&) noexcept = default;
+    : LayerOf(std::make_unique<State>(
+          problem, make_layer(problem, plan, machine, mode, executor), machine, mode,
+          internal::resident_bytes(plan, problem.data_type, machine), executor)) {}
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  const auto call = state_->caller.enter("set_weights");
-  return state_->with_layer([&](auto& any) { return any.set_weights(weights, options); });
+  const auto call = state().caller.enter("set_weights");
+  return state().with_layer([&](auto& any) { return any.set_weights(weights, options); });
 }
 
 const partitioner::LoadCost& FullyConnected::load_cost() const {
-  return state_->buckets_layer("load_cost").forward_layout().load_cost();
+  return state().buckets_layer("load_cost").forward_layout().load_cost();
 }
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
@@ -101,80 +97,38 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
 
 std::optional<partitioner::Misfit> FullyConnected::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
-  const auto call = state_->caller.enter("update_weights");
-  return state_->with_layer([&](auto& any) { return any.update_weights(change, group); });
+  const auto call = state().caller.enter("update_weights");
+  return state().with_layer([&](auto& any) { return any.update_weights(change, group); });
 }
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
-  const auto call = state_->caller.enter("set_values");
-  sparse::check_range(values, state_->problem.data_type);
-  state_->set_values(values, group);
+  const auto call = state().caller.enter("set_values");
+  sparse::check_range(values, state().problem.data_type);
+  state().set_values(values, group);
 }
 
-template <class T>
-bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
-                             device::Ledger& ledger) {
-  return internal::call_product<T>(*state_, Pass::Fwd, s, q, options, ledger);
+bool FullyConnected::State::compute(Pass pass, const layer::Operands& operands,
+                                    const layer::PassOptions& options, device::Ledger& ledger) {
+  return internal::run_on_tiles(*this, pass, operands, options, ledger);
 }
 
-template <class T>
-bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const RunOptions& options, device::Ledger& ledger) {
-  return internal::call_product<T>(*state_, Pass::GradA, q_grad, s_grad, options, ledger);
-}
-
-template <class T>
-bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<sparse::Csr<float>> gradients, const RunOptions& options,
-                            device::Ledger& ledger) {
-  return internal::call_gradient<T>(*state_, q_grad, s, gradients, options, ledger);
-}
-
-template <class T>
-bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const RunOptions& options,
-                            device::Ledger& ledger) {
-  return internal::call_gradient<T>(*state_, q_grad, s, gradients, options, ledger);
-}
-
-template <class T>
-device::Ledger FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q) {
-  return internal::ledger_of([&](device::Ledger& ledger) { return forward<T>(s, q, {}, ledger); });
-}
-
-template <class T>
-device::Ledger FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
-  return internal::ledger_of(
-      [&](device::Ledger& ledger) { return grad_a<T>(q_grad, s_grad, {}, ledger); });
-}
-
-template <class T>
-device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                      std::span<float> gradients) {
-  return internal::ledger_of(
-      [&](device::Ledger& ledger) { return grad_w<T>(q_grad, s, gradients, {}, ledger); });
-}
-
-template <class T>
-device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                      std::span<sparse::Csr<float>> gradients) {
-  return internal::ledger_of(
-      [&](device::Ledger& ledger) { return grad_w<T>(q_grad, s, gradients, {}, ledger); });
-}
-
-template <class T>
-device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                      sparse::Csr<float>& gradient) {
-  return grad_w<T>(q_grad, s, std::span(&gradient, 1));
+layer::LayerFacts FullyConnected::State::facts() const {
+  const Dims& size = problem.size;
+  return {.problem = problem,
+          .passes = {true, has(Pass::GradA), has(Pass::GradW)},
+          .has_weights = !empty(),
+          .values = values(),
+          .output_rows = size.g * size.x,
+          .input_rows = size.g * size.y};
 }
 
 const Program& FullyConnected::program(Pass pass) const {
-  return state_->with_layer(
+  return state().with_layer(
       [pass](const auto& any) -> const Program& { return any.program(pass); });
 }
 
 device::MemoryUse FullyConnected::memory(Pass pass) const {
-  return state_->with_layer([pass](const auto& any) { return any.memory(pass); });
+  return state().with_layer([pass](const auto& any) { return any.memory(pass); });
 }
 
 device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
@@ -189,7 +143,7 @@ device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
                                  pass == Pass::GradA ? Pass::Fwd : pass);
 }
 
-std::int64_t FullyConnected::batch() const { return state_->problem.size.z; }
+std::int64_t FullyConnected::batch() const { return state().problem.size.z; }
 
 std::int64_t FullyConnected::State::values() const {
   std::int64_t sum = 0;
@@ -197,14 +151,14 @@ std::int64_t FullyConnected::State::values() const {
   return sum;
 }
 
-std::int64_t FullyConnected::values() const { return state_->values(); }
+std::int64_t FullyConnected::values() const { return state().values(); }
 
 template <class T>
 std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
-  state_->check_call<T>(Pass::Fwd, "encoded_values");
+  state().check_call<T>("encoded_values");
   const partitioner::Buckets& of_group = buckets(group);
   const std::int64_t count = of_group.grid.buckets() * of_group.values_per_bucket();
-  const internal::SparseLayer& layer = state_->buckets_layer("encoded_values");
+  const internal::SparseLayer& layer = state().buckets_layer("encoded_values");
   const auto* const all =
       reinterpret_cast<const T*>(layer.forward_layout().weights().image().values);
   return {all + group * count, std::size_t(count)};
@@ -212,68 +166,49 @@ std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
 
 std::vector<std::int64_t> FullyConnected::value_positions(std::int64_t group) const {
   static_cast<void>(buckets(group));  // refuses a group that there is not
-  return state_->buckets_layer("value_positions")
+  return state()
+      .buckets_layer("value_positions")
       .forward_layout()
       .weights()
       .bucket_positions(group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
-  return state_->buckets_layer("buckets").forward_layout().weights().buckets(group);
+  return state().buckets_layer("buckets").forward_layout().weights().buckets(group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets_of(Pass pass, std::int64_t group) const {
-  return state_->buckets_layer("buckets_of").weights_of(pass).buckets(group);
+  return state().buckets_layer("buckets_of").weights_of(pass).buckets(group);
 }
 
 Bytes FullyConnected::pattern_bytes() const {
-  if (state_->empty()) return {};
-  return state_->with_layer([](const auto& any) { return any.pattern_bytes(); });
+  if (state().empty()) return {};
+  return state().with_layer([](const auto& any) { return any.pattern_bytes(); });
 }
 
 Bytes FullyConnected::pattern_change_bytes() const {
-  if (state_->empty()) return {};
-  return state_->with_layer([](const auto& any) { return any.pattern_change_bytes(); });
+  if (state().empty()) return {};
+  return state().with_layer([](const auto& any) { return any.pattern_change_bytes(); });
 }
 
 partitioner::SpillStats FullyConnected::spill() const {
-  return state_->with_layer([](const auto& any) { return any.spill(); });
+  return state().with_layer([](const auto& any) { return any.spill(); });
 }
 
 partitioner::Travel FullyConnected::travel() const {
-  return state_->with_layer([](const auto& any) { return any.travel(); });
+  return state().with_layer([](const auto& any) { return any.travel(); });
 }
 
 const sparse::Csr<float>& FullyConnected::weights(std::int64_t group) const {
-  return *state_->given(group);
+  return *state().given(group);
 }
 
 Bytes FullyConnected::high_water() const {
-  return state_->with_layer([](const auto& any) { return any.high_water(); });
+  return state().with_layer([](const auto& any) { return any.high_water(); });
 }
 
-#define TESSERA_PASSES(T)                                                                          \
-  template device::Ledger FullyConnected::forward(MatrixView<const T>, MatrixView<T>);             \
-  template device::Ledger FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>);              \
-  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
-                                                 sparse::Csr<float>&);                             \
-  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
-                                                 std::span<sparse::Csr<float>>);                   \
-  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
-                                                 std::span<float>);                                \
-  template std::span<const T> FullyConnected::encoded_values(std::int64_t) const;                  \
-  template bool FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
-                                       const RunOptions&, device::Ledger&);                        \
-  template bool FullyConnected::forward(MatrixView<const T>, MatrixView<T>, const RunOptions&,     \
-                                        device::Ledger&);                                          \
-  template bool FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>, const RunOptions&,      \
-                                       device::Ledger&);                                           \
-  template bool FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,                   \
-                                       std::span<sparse::Csr<float>>, const RunOptions&,           \
-                                       device::Ledger&);
-TESSERA_PASSES(float)
-TESSERA_PASSES(Half)
-TESSERA_PASSES(BFloat16)
-#undef TESSERA_PASSES
+template std::span<const float> FullyConnected::encoded_values(std::int64_t) const;
+template std::span<const Half> FullyConnected::encoded_values(std::int64_t) const;
+template std::span<const BFloat16> FullyConnected::encoded_values(std::int64_t) const;
 
 }  // namespace tessera::runtime

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -8,9 +7,9 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
-#include "tessera/base/movable_state.hpp"
 #include "tessera/codelets/best_places.hpp"
 #include "tessera/device/engine.hpp"
+#include "tessera/layer/layer.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/planner/planner.hpp"
@@ -19,20 +18,14 @@
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/run_options.hpp"
 
 namespace tessera::runtime {
 
 struct LargestGradients;  // dense_grad_w.hpp
 
-// A sparse fully connected layer on a modelled machine. It is planned and built once and then takes
-// any number of patterns. For each group g it computes
+// A layer (layer/layer.hpp) on a modelled machine. It is planned and built once and then takes any
+// number of patterns.
 //
-//   Fwd    Q[x][z]  = R[x][y] * S[y][z]
-//   GradA  dS[y][z] = transpose(R) * dQ[x][z]
-//   GradW  dR       = dQ[x][z] * transpose(S[y][z]), where R has non-zeros
-//
-// The operands of all groups are stored one below the other: S is [g * y][z], Q is [g * x][z].
 // Groups share only the plan: each has separate tiles, and all groups take every step together,
 // so a pass takes as long as that of the slowest group. The results of a group have the same bits
 // as those of a layer of that group alone, unless the buckets of another group travel farther: sums
@@ -43,28 +36,22 @@ struct LargestGradients;  // dense_grad_w.hpp
 // multiplied by zeros, and their gradient is 0.
 //
 // Operands are strided views of the caller's memory. They are used in place if they are contiguous
-// along z and need no padding, else they are copied. T is the C++ type of the problem's data type.
-// Throws Error{InvalidArgument} for another T, for an operand of another shape than described, for
-// results that share memory with an operand, for a group that the layer does not have, for a pass
-// that the layer was planned without, and for a call that needs weights before the first
-// set_weights.
+// along z and need no padding, else they are copied. Throws Error{InvalidArgument} for a group that
+// the layer does not have and for a call that needs weights before the first set_weights. The work
+// of the tiles, and the encoding of new weights, are spread over the executor.
 //
-// One thread at a time may use a layer: a call that is not const is refused with
-// Error{InvalidArgument} while another one is running. The work of the tiles, and the encoding of
-// new weights, are spread over the executor.
-class FullyConnected {
+// The cost of a pass is modelled cycles and counted bytes, which are those of GradA's own layout,
+// too: the steps that bring the values there run before those of the pass. options.target may be
+// TileOptions (run_options.hpp). In Share mode a pass that overwrites the ledger of the last one
+// allocates nothing, as long as weights and shapes stay the same. Gradients are rounded to the
+// layer's type and widened to float.
+class FullyConnected : public layer::LayerOf<device::Ledger> {
  public:
-  // The cost of a pass: modelled cycles and counted bytes.
-  using Cost = device::Ledger;
-
   // Builds the programs of all passes in the plan, which must be one for this problem and machine
   // (planner::plan). The executor must outlive the layer. Throws Error{LimitExceeded} if the memory
   // of a tile cannot hold one of the passes.
   FullyConnected(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
                  device::ExchangeMode mode, Executor& executor);
-  ~FullyConnected();
-  FullyConnected(FullyConnected&&) noexcept;
-  FullyConnected& operator=(FullyConnected&&) noexcept;
 
   // Takes a matrix [x][y] in the problem's block for each group and encodes it. Returns a misfit if
   // a matrix does not fit the plan's buckets; its cell and tile are those of its group. After a
@@ -120,31 +107,6 @@ class FullyConnected {
   // nothing from the second call on.
   void set_values(std::span<const float> values, std::int64_t group = 0);
 
-  // Writes q [g * x][z] from s [g * y][z]. Returns the cost of the pass.
-  template <class T>
-  device::Ledger forward(MatrixView<const T> s, MatrixView<T> q);
-
-  // Writes s_grad [g * y][z] from q_grad [g * x][z]. Needs a problem with grad_a.
-  template <class T>
-  device::Ledger grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
-
-  // Writes the gradients of all groups' values from q_grad [g * x][z] and s [g * y][z]: group after
-  // group, each in the order of its weights, values() in all. They are rounded to the layer's type
-  // and widened to float. Needs a problem with grad_w.
-  template <class T>
-  device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                        std::span<float> gradients);
-
-  // Writes the gradients as a matrix for each group, with the pattern of its weights.
-  template <class T>
-  device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                        std::span<sparse::Csr<float>> gradients);
-
-  // Does the same for a layer of one group.
-  template <class T>
-  device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                        sparse::Csr<float>& gradient);
-
   // Writes the dense weight gradients dQ * transpose(S) of all groups, [g * x][y], with float sums
   // rounded to the type, from q_grad [g * x][z] and s [g * y][z]: GradW without a pattern, as
   // PopSparse plans it (fullyConnectedDenseGradWSerialSplits). It runs in serial splits of x, as
@@ -188,49 +150,6 @@ class FullyConnected {
                                        MatrixView<const T> s, codelets::BlockScore score,
                                        std::int64_t group, const RunOptions& options,
                                        LargestGradients& found);
-
-  // The same passes with options. They return false if options.stop ended the pass; its results are
-  // then undefined, but the layer itself is unchanged. `ledger` is overwritten; the caller may use
-  // the same one for every call. In Share mode nothing is allocated from the second call on, as
-  // long as weights and shapes stay the same. If GradA has a separate layout, the steps that
-  // bring the values there run, and are counted, before those of the pass.
-  template <class T>
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
-                             device::Ledger& ledger);
-
-  template <class T>
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const RunOptions& options, device::Ledger& ledger);
-
-  template <class T>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const RunOptions& options,
-                            device::Ledger& ledger);
-
-  template <class T>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<sparse::Csr<float>> gradients, const RunOptions& options,
-                            device::Ledger& ledger);
-
-  // The same passes with the options that every layer takes, for code that runs on any layer.
-  template <class T, std::same_as<verify::RunOptions> Options>
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const Options& options,
-                             device::Ledger& ledger) {
-    return forward<T>(s, q, on_tiles(options), ledger);
-  }
-
-  template <class T, std::same_as<verify::RunOptions> Options>
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const Options& options, device::Ledger& ledger) {
-    return grad_a<T>(q_grad, s_grad, on_tiles(options), ledger);
-  }
-
-  template <class T, std::same_as<verify::RunOptions> Options>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const Options& options,
-                            device::Ledger& ledger) {
-    return grad_w<T>(q_grad, s, gradients, on_tiles(options), ledger);
-  }
 
   // Returns the program of a pass. If GradA has a separate layout, its program is the Fwd of
   // transpose(R). Throws Error{InvalidArgument} for a pass that the layer was planned without.
@@ -288,14 +207,7 @@ class FullyConnected {
 
  private:
   struct State;
-  static RunOptions on_tiles(const verify::RunOptions& options) {
-    return {.stop = options.stop,
-            .progress = options.progress,
-            .self_check = options.self_check,
-            .repair = options.repair};
-  }
-
-  MovableState<State> state_;
+  State& state() const;
 };
 
 // Returns FullyConnected::memory of a layer that need not fit its machine, for a report of why a

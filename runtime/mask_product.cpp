@@ -198,7 +198,7 @@ bool MaskProduct::multiply(MatrixView<const T> a, MatrixView<const T> b, std::sp
   device::Ledger own;
   if (!s.in_order<T>(s.move_a, a, turned_a, left, options, ledger) ||
       !s.in_order<T>(s.move_b, b, turned_b, right, options, ledger) ||
-      !s.layer.grad_w<T>(left, right, values, options, own))
+      !s.layer.grad_w<T>(left, right, values, as_pass(options), own))
     return false;
   ledger.steps.insert(ledger.steps.end(), own.steps.begin(), own.steps.end());
   if (!s.keep) return true;

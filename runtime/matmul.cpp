@@ -102,8 +102,8 @@ struct MatMul::State {
 template <class T>
 bool MatMul::State::run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> out,
                               const RunOptions& options, device::Ledger& ledger) {
-  return pass == Pass::Fwd ? layer.forward<T>(in, out, options, ledger)
-                           : layer.grad_a<T>(in, out, options, ledger);
+  return pass == Pass::Fwd ? layer.forward<T>(in, out, as_pass(options), ledger)
+                           : layer.grad_a<T>(in, out, as_pass(options), ledger);
 }
 
 // Moves the dense operand and runs the pass. The caller's options are those of both.

@@ -6,6 +6,7 @@
 
 #include "tessera/device/engine.hpp"
 #include "tessera/device/ledger.hpp"
+#include "tessera/layer/pass_options.hpp"
 #include "tessera/verify/run_options.hpp"
 
 namespace tessera::runtime {
@@ -37,5 +38,46 @@ struct RunOptions {
   // has no such step or the tile did not use that much memory in it.
   std::optional<device::Struck>* struck = nullptr;
 };
+
+// The options of layer::PassOptions that only a machine made of tiles takes.
+struct TileOptions : layer::TargetOptions {
+  TileOptions() = default;
+  explicit TileOptions(device::TileLedger* kept) : tiles(kept) {}
+
+  // As the fields of RunOptions with these names. A second run of a repair has no fault.
+  device::TileLedger* tiles = nullptr;
+  std::optional<device::Fault> fault = {};
+  std::optional<device::Struck>* struck = nullptr;
+};
+
+// The options of a part of a longer run as those of a pass of a layer. The target must outlive the
+// use.
+inline layer::PassOptions as_pass(const RunOptions& options, TileOptions&& target = {}) {
+  target.tiles = options.tiles;
+  target.fault = options.fault;
+  target.struck = options.struck;
+  layer::PassOptions pass;
+  pass.stop = options.stop;
+  pass.progress = options.progress;
+  pass.self_check = options.self_check;
+  pass.repair = options.repair;
+  pass.target = &target;
+  return pass;
+}
+
+// Returns the options of a pass on tiles; options.target must be of TileOptions, or null.
+inline RunOptions on_tiles(const layer::PassOptions& options) {
+  RunOptions own{.stop = options.stop,
+                 .progress = options.progress,
+                 .self_check = options.self_check,
+                 .repair = options.repair};
+  if (options.target == nullptr) return own;
+  const auto& target = static_cast<const TileOptions&>(*options.target);
+  own.tiles = target.tiles;
+  if (options.is_repeated) return own;
+  own.fault = target.fault;
+  own.struck = target.struck;
+  return own;
+}
 
 }  // namespace tessera::runtime

@@ -159,12 +159,12 @@ std::vector<sparse::CheckedCsr<float>> weights_of(const partitioner::SavedWeight
 }
 
 partitioner::SavedWeights FullyConnected::saved_weights() const {
-  return state_->buckets_layer("saved_weights").saved_weights();
+  return state().buckets_layer("saved_weights").saved_weights();
 }
 
 void FullyConnected::restore_weights(const partitioner::SavedWeights& saved) {
-  const auto call = state_->caller.enter("restore_weights");
-  state_->buckets_layer("restore_weights").restore_weights(saved);
+  const auto call = state().caller.enter("restore_weights");
+  state().buckets_layer("restore_weights").restore_weights(saved);
 }
 
 }  // namespace tessera::runtime

@@ -10,7 +10,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/base/one_caller.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/runtime/internal/layer_calls.hpp"
@@ -79,15 +78,13 @@ std::optional<internal::StaticCut> cut_of_grad_a(const Problem& problem,
 
 }  // namespace
 
-struct StaticLayer::State {
+struct StaticLayer::State : layer::BackendOf<device::Ledger> {
   State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,
         std::span<const planner::StaticPlan> plans, const device::Machine& machine,
         device::ExchangeMode mode, Executor& threads);
 
   // Throws Error{InvalidArgument} unless the layer has the group.
   void check_group(std::int64_t group) const;
-  template <class T>
-  void check_call(Pass pass, const char* name) const;
   StaticPass& pass(Pass pass) const;
   std::int64_t values() const { return cut.first_value.back(); }
 
@@ -96,7 +93,7 @@ struct StaticLayer::State {
   template <class T>
   internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side);
   verify::Rounding rounding(Pass pass) const;
-  internal::CheckFacts facts(Pass pass) const;
+  internal::CheckFacts check_facts(Pass pass) const;
 
   template <class T>
   bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
@@ -117,8 +114,32 @@ struct StaticLayer::State {
   std::vector<std::byte> gradients;  // in the layer's type, in the order of the patterns
   std::array<std::vector<std::byte>, 2> copies;  // padded operands, by side
   std::vector<sparse::Csr<float>> gradients_by_group;
-  OneCaller caller;
+  double clock_hz;
+
+  layer::LayerFacts facts() const override;
+
+ private:
+  bool takes(const layer::TargetOptions& options) const override {
+    return dynamic_cast<const TileOptions*>(&options) != nullptr;
+  }
+  bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+               device::Ledger& ledger) override {
+    return internal::run_on_tiles(*this, pass, operands, options, ledger);
+  }
+  double seconds(const device::Ledger& ledger) const override {
+    return double(ledger.total().value) / clock_hz;
+  }
 };
+
+layer::LayerFacts StaticLayer::State::facts() const {
+  const Dims& size = problem.size;
+  return {.problem = problem,
+          .passes = {true, problem.grad_a, problem.grad_w},
+          .has_weights = true,
+          .values = values(),
+          .output_rows = size.g * size.x,
+          .input_rows = size.g * size.y};
+}
 
 StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,
                           std::span<const planner::StaticPlan> plans,
@@ -128,7 +149,8 @@ StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<f
       executor(threads),
       weights(w.begin(), w.end()),
       cut(cut_layer(p, w, plans, machine)),
-      grad_a_cut(cut_of_grad_a(p, w, plans, machine)) {
+      grad_a_cut(cut_of_grad_a(p, w, plans, machine)),
+      clock_hz(machine.clock_hz) {
   for (const sparse::CheckedCsr<float>& matrix : weights)
     sparse::check_range(matrix->values, problem.data_type);
   for (const Pass pass : passes_of(problem)) {
@@ -149,15 +171,6 @@ void StaticLayer::State::check_group(std::int64_t group) const {
 StaticPass& StaticLayer::State::pass(Pass pass) const {
   if (passes[std::size_t(pass)] == nullptr) internal::throw_no_pass(pass);
   return *passes[std::size_t(pass)];
-}
-
-template <class T>
-void StaticLayer::State::check_call(Pass of, const char* name) const {
-  if (data_type_of<T>() != problem.data_type)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: operands are {} but the layer is {}", name,
-                            to_string(data_type_of<T>()), to_string(problem.data_type)));
-  pass(of);
 }
 
 void StaticLayer::State::store(std::int64_t group) {
@@ -195,7 +208,7 @@ verify::Rounding StaticLayer::State::rounding(Pass of) const {
   return {type, narrow ? type : DataType::Float, depth};
 }
 
-internal::CheckFacts StaticLayer::State::facts(Pass of) const {
+internal::CheckFacts StaticLayer::State::check_facts(Pass of) const {
   return {rounding(of), internal::memory_damage({pass(of).damage()})};
 }
 
@@ -215,7 +228,7 @@ bool StaticLayer::State::product(Pass of, MatrixView<const T> in, MatrixView<T> 
   if (options.self_check == nullptr) return true;
   internal::CheckedWeights given{{}, sums, executor};
   for (const sparse::CheckedCsr<float>& matrix : weights) given.groups.push_back(&matrix);
-  internal::check_layer_product<T>(of, given, in, out, facts(of), *options.self_check);
+  internal::check_layer_product<T>(of, given, in, out, check_facts(of), *options.self_check);
   return true;
 }
 
@@ -240,134 +253,53 @@ bool StaticLayer::State::gradient(MatrixView<const T> q_grad, MatrixView<const T
                    [](T value) { return float(value); });
   }
   if (options.self_check != nullptr)
-    internal::check_layer_gradient<T>(results, q_grad, s, facts(Pass::GradW), *options.self_check);
+    internal::check_layer_gradient<T>(results, q_grad, s, check_facts(Pass::GradW),
+                                      *options.self_check);
   return true;
 }
 
 StaticLayer::StaticLayer(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights,
                          std::span<const planner::StaticPlan> plans, const device::Machine& machine,
                          device::ExchangeMode mode, Executor& executor)
-    : state_(std::make_unique<State>(problem, weights, plans, machine, mode, executor)) {}
+    : LayerOf(std::make_unique<State>(problem, weights, plans, machine, mode, executor)) {}
 
 StaticLayer::StaticLayer(const Problem& problem, const sparse::CheckedCsr<float>& weights,
                          const planner::StaticPlan& plan, const device::Machine& machine,
                          device::ExchangeMode mode, Executor& executor)
     : StaticLayer(problem, std::span(&weights, 1), std::span(&plan, 1), machine, mode, executor) {}
 
-RunOptions StaticLayer::on_tiles(const verify::RunOptions& options) {
-  RunOptions result;
-  result.stop = options.stop;
-  result.progress = options.progress;
-  result.self_check = options.self_check;
-  result.repair = options.repair;
-  return result;
-}
-
-StaticLayer::~StaticLayer() = default;
-StaticLayer::StaticLayer(StaticLayer&&) noexcept = default;
+StaticLayer::State& StaticLayer::state() const { return static_cast<State&>(backend()); }
 
 void StaticLayer::set_values(std::span<const float> values, std::int64_t group) {
-  const auto call = state_->caller.enter("set_values");
-  state_->check_group(group);
-  sparse::CheckedCsr<float>& matrix = state_->weights[std::size_t(group)];
+  const auto call = state().caller.enter("set_values");
+  state().check_group(group);
+  sparse::CheckedCsr<float>& matrix = state().weights[std::size_t(group)];
   if (values.size() != matrix->values.size())
     throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
                                                         values.size(), matrix->values.size()));
-  sparse::check_range(values, state_->problem.data_type);
+  sparse::check_range(values, state().problem.data_type);
   std::copy(values.begin(), values.end(), matrix.mutable_values().begin());
-  state_->store(group);
+  state().store(group);
 }
 
-template <class T>
-bool StaticLayer::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
-                          device::Ledger& ledger) {
-  return internal::call_product<T>(*state_, Pass::Fwd, s, q, options, ledger);
-}
+const Program& StaticLayer::program(Pass pass) const { return state().pass(pass).program(); }
+device::MemoryUse StaticLayer::memory(Pass pass) const { return state().pass(pass).memory(); }
+std::int64_t StaticLayer::batch() const { return state().problem.size.z; }
+std::int64_t StaticLayer::values() const { return state().values(); }
+std::int64_t StaticLayer::depth(Pass pass) const { return state().pass(pass).depth(); }
 
-template <class T>
-bool StaticLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                         const RunOptions& options, device::Ledger& ledger) {
-  return internal::call_product<T>(*state_, Pass::GradA, q_grad, s_grad, options, ledger);
-}
-
-template <class T>
-bool StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                         std::span<sparse::Csr<float>> gradients, const RunOptions& options,
-                         device::Ledger& ledger) {
-  return internal::call_gradient<T>(*state_, q_grad, s, gradients, options, ledger);
-}
-
-template <class T>
-bool StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                         std::span<float> gradients, const RunOptions& options,
-                         device::Ledger& ledger) {
-  return internal::call_gradient<T>(*state_, q_grad, s, gradients, options, ledger);
-}
-
-template <class T>
-device::Ledger StaticLayer::forward(MatrixView<const T> s, MatrixView<T> q) {
-  return internal::ledger_of([&](device::Ledger& ledger) { return forward<T>(s, q, {}, ledger); });
-}
-
-template <class T>
-device::Ledger StaticLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
-  return internal::ledger_of(
-      [&](device::Ledger& ledger) { return grad_a<T>(q_grad, s_grad, {}, ledger); });
-}
-
-template <class T>
-device::Ledger StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                   std::span<float> gradients) {
-  return internal::ledger_of(
-      [&](device::Ledger& ledger) { return grad_w<T>(q_grad, s, gradients, {}, ledger); });
-}
-
-template <class T>
-device::Ledger StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                   std::span<sparse::Csr<float>> gradients) {
-  return internal::ledger_of(
-      [&](device::Ledger& ledger) { return grad_w<T>(q_grad, s, gradients, {}, ledger); });
-}
-
-const Program& StaticLayer::program(Pass pass) const { return state_->pass(pass).program(); }
-device::MemoryUse StaticLayer::memory(Pass pass) const { return state_->pass(pass).memory(); }
-std::int64_t StaticLayer::batch() const { return state_->problem.size.z; }
-std::int64_t StaticLayer::values() const { return state_->values(); }
-std::int64_t StaticLayer::depth(Pass pass) const { return state_->pass(pass).depth(); }
-
-verify::Rounding StaticLayer::rounding(Pass pass) const { return state_->rounding(pass); }
+verify::Rounding StaticLayer::rounding(Pass pass) const { return state().rounding(pass); }
 
 const sparse::Csr<float>& StaticLayer::weights(std::int64_t group) const {
-  state_->check_group(group);
-  return *state_->weights[std::size_t(group)];
+  state().check_group(group);
+  return *state().weights[std::size_t(group)];
 }
 
 Bytes StaticLayer::high_water() const {
   Bytes most;
-  for (const std::unique_ptr<StaticPass>& pass : state_->passes)
+  for (const std::unique_ptr<StaticPass>& pass : state().passes)
     if (pass != nullptr) most = std::max(most, pass->memory().high_water());
   return most;
 }
-
-#define TESSERA_PASSES(T)                                                                       \
-  template device::Ledger StaticLayer::forward(MatrixView<const T>, MatrixView<T>);             \
-  template device::Ledger StaticLayer::grad_a(MatrixView<const T>, MatrixView<T>);              \
-  template device::Ledger StaticLayer::grad_w(MatrixView<const T>, MatrixView<const T>,         \
-                                              std::span<float>);                                \
-  template device::Ledger StaticLayer::grad_w(MatrixView<const T>, MatrixView<const T>,         \
-                                              std::span<sparse::Csr<float>>);                   \
-  template bool StaticLayer::forward(MatrixView<const T>, MatrixView<T>, const RunOptions&,     \
-                                     device::Ledger&);                                          \
-  template bool StaticLayer::grad_a(MatrixView<const T>, MatrixView<T>, const RunOptions&,      \
-                                    device::Ledger&);                                           \
-  template bool StaticLayer::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
-                                    const RunOptions&, device::Ledger&);                        \
-  template bool StaticLayer::grad_w(MatrixView<const T>, MatrixView<const T>,                   \
-                                    std::span<sparse::Csr<float>>, const RunOptions&,           \
-                                    device::Ledger&);
-TESSERA_PASSES(float)
-TESSERA_PASSES(Half)
-TESSERA_PASSES(BFloat16)
-#undef TESSERA_PASSES
 
 }  // namespace tessera::runtime

@@ -8,6 +8,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
+#include "tessera/layer/layer.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
@@ -18,12 +19,7 @@
 
 namespace tessera::runtime {
 
-// A sparse fully connected layer whose pattern stays, on a modelled machine. It computes what
-// FullyConnected computes, for each group g:
-//
-//   Fwd    Q[x][z]  = R[x][y] * S[y][z]
-//   GradA  dS[y][z] = transpose(R) * dQ[x][z]
-//   GradW  dR       = dQ[x][z] * transpose(S[y][z]), where R has non-zeros
+// A layer (layer/layer.hpp) whose pattern stays, on a modelled machine.
 //
 // The pattern is known when the layer is built, so no words travel and none are searched: each tile
 // has constant words, fetches the rows of the operand that it uses, multiplies its blocks, and adds
@@ -36,13 +32,9 @@ namespace tessera::runtime {
 // and of elements are added in float on a tile; blocks of half round every product and every sum to
 // half; partial sums of several tiles are added in the type of the layer, in the order of tiles.
 //
-// One thread at a time may use a layer: a call that is not const is refused with
-// Error{InvalidArgument} while another one is running.
-class StaticLayer {
+// The cost of a pass, TileOptions, gradients and allocations are those of FullyConnected.
+class StaticLayer : public layer::LayerOf<device::Ledger> {
  public:
-  // The cost of a pass: modelled cycles and counted bytes.
-  using Cost = device::Ledger;
-
   // Builds the programs of Fwd and of the passes that the problem has. `weights` has a matrix
   // [x][y] in the problem's block for each group, and `plans` its plan: one of the pattern, the
   // batch and the machine with the tiles of a group, which are machine.tiles / groups
@@ -58,74 +50,10 @@ class StaticLayer {
   StaticLayer(const Problem& problem, const sparse::CheckedCsr<float>& weights,
               const planner::StaticPlan& plan, const device::Machine& machine,
               device::ExchangeMode mode, Executor& executor);
-  ~StaticLayer();
-  StaticLayer(StaticLayer&&) noexcept;
 
   // Sets new values for a group's pattern, in the order of weights(group).values. They are rounded
   // to the layer's type. O(values); allocates nothing.
   void set_values(std::span<const float> values, std::int64_t group = 0);
-
-  // Writes q [g * x][z] from s [g * y][z]. Returns the cost of the pass.
-  template <class T>
-  device::Ledger forward(MatrixView<const T> s, MatrixView<T> q);
-
-  // Writes s_grad [g * y][z] from q_grad [g * x][z]. Needs a problem with grad_a.
-  template <class T>
-  device::Ledger grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
-
-  // Writes the gradients of all groups' values from q_grad [g * x][z] and s [g * y][z]: group after
-  // group, each in the order of its weights, values() in all. They are rounded to the layer's type
-  // and widened to float. Needs a problem with grad_w.
-  template <class T>
-  device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                        std::span<float> gradients);
-
-  // Writes the gradients as a matrix for each group, with the pattern of its weights.
-  template <class T>
-  device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                        std::span<sparse::Csr<float>> gradients);
-
-  // The same passes with options. They return false if options.stop ended the pass; its results are
-  // then undefined, but the layer itself is unchanged. `ledger` is overwritten; the caller may use
-  // the same one for every call. In Share mode nothing is allocated from the second call on, as
-  // long as shapes stay the same.
-  template <class T>
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
-                             device::Ledger& ledger);
-
-  template <class T>
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const RunOptions& options, device::Ledger& ledger);
-
-  template <class T>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const RunOptions& options,
-                            device::Ledger& ledger);
-
-  template <class T>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<sparse::Csr<float>> gradients, const RunOptions& options,
-                            device::Ledger& ledger);
-
-  // The same passes with the options that every layer takes, for code that runs on any layer.
-  template <class T, std::same_as<verify::RunOptions> Options>
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const Options& options,
-                             device::Ledger& ledger) {
-    return forward<T>(s, q, on_tiles(options), ledger);
-  }
-
-  template <class T, std::same_as<verify::RunOptions> Options>
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                            const Options& options, device::Ledger& ledger) {
-    return grad_a<T>(q_grad, s_grad, on_tiles(options), ledger);
-  }
-
-  template <class T, std::same_as<verify::RunOptions> Options>
-  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const Options& options,
-                            device::Ledger& ledger) {
-    return grad_w<T>(q_grad, s, gradients, on_tiles(options), ledger);
-  }
 
   // Returns the program of a pass. Throws Error{InvalidArgument} for a pass that the problem does
   // not have.
@@ -156,20 +84,8 @@ class StaticLayer {
 
  private:
   struct State;
-  static RunOptions on_tiles(const verify::RunOptions& options);
-
-  MovableState<State> state_;
+  State& state() const;
 };
-
-// These do for this layer what the functions of the same names in batches.hpp do for
-// FullyConnected: they run a pass over operands with any number of columns, in several runs.
-template <class T>
-device::Ledger forward_batch(StaticLayer& layer, MatrixView<const T> s, MatrixView<T> q);
-template <class T>
-device::Ledger grad_a_batch(StaticLayer& layer, MatrixView<const T> q_grad, MatrixView<T> s_grad);
-template <class T>
-device::Ledger grad_w_batch(StaticLayer& layer, MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<sparse::Csr<float>> gradients);
 
 // Returns the machine for which the plan of one group of a layer is made: it has the group's share
 // of the tiles. Throws Error{InvalidArgument} if there are fewer tiles than groups.

@@ -8,6 +8,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/host/change_part.hpp"
 #include "tessera/host/pass_options.hpp"
+#include "tessera/layer/layer.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -31,7 +32,7 @@ concept Layer =
     requires(L layer, const L& constant, std::span<const sparse::Csr<float>> weights,
              const sparse::Csr<float>& matrix, const sparse::PatternChange& change,
              std::span<const float> values, std::span<float> gradients, MatrixView<const T> in,
-             MatrixView<T> out, const verify::RunOptions& options, typename L::Cost& cost,
+             MatrixView<T> out, const layer::PassOptions& options, typename L::Cost& cost,
              std::int64_t group) {
       { layer.set_weights(weights) } -> std::same_as<std::optional<partitioner::Misfit>>;
       { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;

@@ -112,11 +112,10 @@ void MachineLayer::forward(MatrixView<const T> s, MatrixView<T> q,
   if (is_half()) {
     const Matrix<Half> in = rounded(s);
     Matrix<Half> out(q.rows, q.cols);
-    static_cast<void>(
-        layer_.forward<Half>(in.view(), out.view(), runtime::RunOptions(), run_of(Pass::Fwd)));
+    static_cast<void>(layer_.forward<Half>(in.view(), out.view(), {}, run_of(Pass::Fwd)));
     widen(out, 1, q);
   } else {
-    static_cast<void>(layer_.forward<T>(s, q, runtime::RunOptions(), run_of(Pass::Fwd)));
+    static_cast<void>(layer_.forward<T>(s, q, {}, run_of(Pass::Fwd)));
   }
   if (!after.bias.empty()) internal::add_bias(q, after.bias, *executor_);
   internal::activate(q, after.activation, *executor_);
@@ -129,14 +128,13 @@ void MachineLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
     const float scale = scale_of(q_grad);
     const Matrix<Half> in = rounded(q_grad, scale);
     Matrix<Half> out(s_grad.rows, s_grad.cols);
-    static_cast<void>(
-        layer_.grad_a<Half>(in.view(), out.view(), runtime::RunOptions(), run_of(Pass::GradA)));
+    static_cast<void>(layer_.grad_a<Half>(in.view(), out.view(), {}, run_of(Pass::GradA)));
     widen(out, 1 / scale, s_grad);
   } else {
-    static_cast<void>(layer_.grad_a<T>(q_grad, s_grad, runtime::RunOptions(), run_of(Pass::GradA)));
+    static_cast<void>(layer_.grad_a<T>(q_grad, s_grad, {}, run_of(Pass::GradA)));
   }
   if (after.where_positive.data != nullptr)
-    internal::pass_where_positive(after.where_positive, s_grad, *executor_);
+    internal::pass_where_positive(after.where_positive.template as<T>(), s_grad, *executor_);
 }
 
 template <class T>
@@ -145,12 +143,11 @@ void MachineLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   if (is_half()) {
     const float scale = scale_of(q_grad);
     const Matrix<Half> left = rounded(q_grad, scale), right = rounded(s);
-    static_cast<void>(layer_.grad_w<Half>(left.view(), right.view(), gradients,
-                                          runtime::RunOptions(), run_of(Pass::GradW)));
+    static_cast<void>(
+        layer_.grad_w<Half>(left.view(), right.view(), gradients, {}, run_of(Pass::GradW)));
     for (float& gradient : gradients) gradient /= scale;
   } else {
-    static_cast<void>(
-        layer_.grad_w<T>(q_grad, s, gradients, runtime::RunOptions(), run_of(Pass::GradW)));
+    static_cast<void>(layer_.grad_w<T>(q_grad, s, gradients, {}, run_of(Pass::GradW)));
   }
 }
 

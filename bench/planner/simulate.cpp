@@ -43,8 +43,8 @@ class PassRunner {
                                             std::as_const(s_grad).view(), rounding(Pass::GradA));
   }
   void grad_w() {
-    sparse::Csr<float> gradient;
-    add(Pass::GradW, machine_.grad_w<T>(q_grad(), s(), gradient));
+    sparse::Csr<float> gradient = layer_.weights;
+    add(Pass::GradW, machine_.grad_w<T>(q_grad(), s(), gradient.values));
     if (checked_)
       verdict() = verify::verify_gradient<T>(layer_.weights, gradient, q_grad(), s(),
                                              rounding(Pass::GradW));

@@ -81,10 +81,12 @@ class CheckTrial::Typed final : public CheckTrial::Any {
 
   bool run(Pass pass, const runtime::RunOptions& options) override {
     const auto s = std::as_const(s_).view(), q_grad = std::as_const(q_grad_).view();
-    if (pass == Pass::Fwd) return layer_->template forward<T>(s, q_.view(), options, ledger_);
+    if (pass == Pass::Fwd)
+      return layer_->template forward<T>(s, q_.view(), runtime::as_pass(options), ledger_);
     if (pass == Pass::GradA)
-      return layer_->template grad_a<T>(q_grad, s_grad_.view(), options, ledger_);
-    return layer_->template grad_w<T>(q_grad, s, std::span(&gradient_, 1), options, ledger_);
+      return layer_->template grad_a<T>(q_grad, s_grad_.view(), runtime::as_pass(options), ledger_);
+    return layer_->template grad_w<T>(q_grad, s, std::span(&gradient_, 1),
+                                      runtime::as_pass(options), ledger_);
   }
 
   verify::Verdict verdict(Pass pass) const override {
@@ -177,7 +179,7 @@ std::int64_t host_alarms_of(Problem problem, int times, std::uint64_t seed, Exec
   std::vector<float> gradients(weights.values.size());
   verify::Checksums checksums;
   host::HostTimes cost;
-  const verify::RunOptions options{.self_check = &checksums};
+  const layer::PassOptions options{.self_check = &checksums};
   std::int64_t alarms = 0;
   const auto run = [&](auto&& pass) {
     try {

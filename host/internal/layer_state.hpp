@@ -12,36 +12,49 @@
 
 namespace tessera::host {
 
-// The state of a layer, and the checks that its functions share.
-struct HostLayer::State {
+// The backend of a layer on this computer; its passes are in passes.cpp.
+struct HostLayer::State : layer::BackendOf<HostTimes> {
+  State(const Problem& of, internal::HostWeights&& w) : problem(of), weights(std::move(w)) {}
+
   Problem problem;
   internal::HostWeights weights;
-  OneCaller caller = {};
 
-  // Checks a call with operands of type T and returns the groups.
+  layer::LayerFacts facts() const override;
+
+  // Throws Error{InvalidArgument} before the first weights.
+  void require_weights(std::string_view call) const;
+  // Throws the same for operands of another type than T, and returns the groups.
   template <class T>
-  std::vector<internal::HostGroup<T>>& checked_groups(std::string_view call, bool has_pass = true);
+  std::vector<internal::HostGroup<T>>& checked_groups(std::string_view call);
   // Returns a group's rows of an operand; `side` is the size that gives its rows in each group.
   template <class T>
   MatrixView<T> part(std::string_view name, MatrixView<T> view, std::int64_t Dims::* side,
                      std::int64_t group) const;
-  void check_columns(std::string_view name, std::int64_t columns, std::string_view other,
-                     std::int64_t other_columns) const;
   // Returns the rounding of a pass over z columns.
   verify::Rounding rounding(Pass pass, std::int64_t z) const;
   template <class T>
   const internal::HostProduct<T>& forward_cells(std::string_view call, std::int64_t group);
 
-  // Return what comes after the product of one group. Throw Error{InvalidArgument} for options of
-  // another size than the layer's.
-  template <class T>
-  internal::Epilogue<T> epilogue(const ForwardOptions& after, std::int64_t group) const;
-  template <class T>
-  internal::Epilogue<T> epilogue(const GradAOptions<T>& after, std::int64_t group) const;
+ private:
+  OneCaller::Call begin(Pass pass) override { return caller.enter_pass(call_of(pass)); }
+  bool compute(Pass pass, const layer::Operands& operands, const PassOptions& options,
+               HostTimes& times) override;
+  double seconds(const HostTimes& times) const override { return times.seconds; }
 
-  // Runs the pass over all groups, without checks. Returns false if the caller stopped it.
+  // Returns what comes after the product of one group.
   template <class T>
-  [[nodiscard]] bool run_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+  internal::Epilogue<T> epilogue(Pass pass, const PassOptions& options, std::int64_t group) const;
+
+  // Run a pass over all groups. Return false if the caller stopped it.
+  template <class T>
+  [[nodiscard]] bool run_product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
+                                 const PassOptions& options, HostTimes& times);
+  template <class T>
+  [[nodiscard]] bool run_gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                  std::span<float> gradients, const PassOptions& options,
+                                  HostTimes& times);
+  template <class T>
+  [[nodiscard]] bool run_groups(MatrixView<const T> q_grad, MatrixView<const T> s,
                                 std::span<float> gradients, Accumulate accumulate,
                                 internal::PassControl& control, HostTimes& times);
 
@@ -54,18 +67,20 @@ struct HostLayer::State {
                       MatrixView<const T> s, verify::Checksums& all) const;
 };
 
+inline HostLayer::State& HostLayer::state() const { return static_cast<State&>(backend()); }
+
+inline void HostLayer::State::require_weights(std::string_view call) const {
+  if (weights.empty())
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", call));
+}
+
 template <class T>
-std::vector<internal::HostGroup<T>>& HostLayer::State::checked_groups(std::string_view call,
-                                                                      bool has_pass) {
+std::vector<internal::HostGroup<T>>& HostLayer::State::checked_groups(std::string_view call) {
   if (data_type_of<T>() != problem.data_type)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{}: operands are {} but the layer is {}", call,
                             to_string(data_type_of<T>()), to_string(problem.data_type)));
-  if (!has_pass)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: the problem does not include this pass", call));
-  if (weights.empty())
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", call));
+  require_weights(call);
   return weights.groups<T>();
 }
 

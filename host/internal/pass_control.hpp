@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tessera/verify/run_options.hpp"
+#include "tessera/host/pass_options.hpp"
 
 namespace tessera::host::internal {
 
@@ -11,7 +11,7 @@ namespace tessera::host::internal {
 class PassControl {
  public:
   // The options must outlive this object.
-  explicit PassControl(const verify::RunOptions& options) : options_(options) {}
+  explicit PassControl(const PassOptions& options) : options_(options) {}
 
   // Must be called before each step. Returns false if the caller stops the pass; the step must not
   // run then. An exception of the caller's progress function is not caught.
@@ -23,7 +23,7 @@ class PassControl {
   }
 
  private:
-  const verify::RunOptions& options_;
+  const PassOptions& options_;
   std::int64_t begun_ = 0;
 };
 

@@ -111,8 +111,14 @@ struct LayerState {
 template <class T>
 class PassRun {
  public:
-  PassRun(LayerState& state, Pass pass, const PodRunOptions& options, PodLedger& ledger)
-      : state_(state), pass_(pass), options_(options), ledger_(ledger), devices_(chosen()) {
+  PassRun(LayerState& state, Pass pass, const layer::PassOptions& options,
+          const DeviceOptions& target, PodLedger& ledger)
+      : state_(state),
+        pass_(pass),
+        options_(options),
+        target_(target),
+        ledger_(ledger),
+        devices_(chosen()) {
     ledger_ = {pass, {}, std::ssize(devices_)};
     const Dims parts = plan().grid.parts();
     needs_ = collectives_of(plan().problem, pass, parts, plan().serial_parts,
@@ -132,8 +138,9 @@ class PassRun {
           [&](std::size_t d, runtime::FullyConnected& layer, const runtime::RunOptions& with,
               device::Ledger& cost) {
             const MatrixView<const T> operand = std::as_const((*operands)[d]).view();
-            return pass_ == Pass::Fwd ? layer.forward<T>(operand, results[d].view(), with, cost)
-                                      : layer.grad_a<T>(operand, results[d].view(), with, cost);
+            return pass_ == Pass::Fwd
+                       ? layer.forward<T>(operand, results[d].view(), runtime::as_pass(with), cost)
+                       : layer.grad_a<T>(operand, results[d].view(), runtime::as_pass(with), cost);
           },
           [&](std::size_t d) { return std::as_writable_bytes(std::span(results[d].elements())); });
       if (!finished || !sum_results(results, out, part)) return false;
@@ -154,7 +161,8 @@ class PassRun {
               device::Ledger& cost) {
             std::vector<float> own(std::size_t(layer.values()));
             const bool done = layer.grad_w<T>(std::as_const((*q_parts)[d]).view(),
-                                              std::as_const((*s_parts)[d]).view(), own, with, cost);
+                                              std::as_const((*s_parts)[d]).view(), own,
+                                              runtime::as_pass(with), cost);
             if (part == 0) sums[d].assign(own.size(), 0.0F);
             std::ranges::transform(sums[d], own, sums[d].begin(),
                                    [](float a, float b) { return a + b; });
@@ -178,7 +186,7 @@ class PassRun {
 
   // The devices that run: all, or some of them, evenly spread.
   std::vector<std::size_t> chosen() const {
-    const std::int64_t all = std::ssize(state_.all), wanted = options_.devices_simulated;
+    const std::int64_t all = std::ssize(state_.all), wanted = target_.devices_simulated;
     if (wanted < 0 || wanted > all)
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("devices_simulated is {}; it must be in 0..{}, the devices in use, "
@@ -193,7 +201,7 @@ class PassRun {
   // Reports the next step. Returns false if the caller wants to stop.
   bool begin(std::string_view name) {
     const bool stops = options_.stop.stop_requested();
-    if (options_.split != nullptr ? options_.split->any(stops) : stops) return false;
+    if (target_.split != nullptr ? target_.split->any(stops) : stops) return false;
     if (options_.progress) options_.progress({name, std::ssize(ledger_.steps)});
     return true;
   }
@@ -285,8 +293,8 @@ class PassRun {
   bool run_devices(std::int64_t part, Run&& run, const Results& results_of) {
     if (!begin("devices")) return false;
     std::vector<DeviceOutcome> outcomes(state_.places().size());
-    const Range own = options_.split != nullptr ? options_.split->own(std::ssize(devices_))
-                                                : Range{0, std::ssize(devices_)};
+    const Range own = target_.split != nullptr ? target_.split->own(std::ssize(devices_))
+                                               : Range{0, std::ssize(devices_)};
     const auto own_devices =
         std::span(devices_).subspan(std::size_t(own.begin), std::size_t(own.size()));
     state_.devices.for_each(own_devices, [&](std::size_t d, runtime::FullyConnected& layer) {
@@ -301,7 +309,7 @@ class PassRun {
       }
       outcome.figures = {state_.places()[d].device, cost.total(), cost.moved()};
     });
-    if (options_.split != nullptr) take_others(own, outcomes, results_of);
+    if (target_.split != nullptr) take_others(own, outcomes, results_of);
     if (std::ranges::any_of(outcomes, &DeviceOutcome::stopped)) return false;
     add_device_step(part, outcomes);
     if (options_.self_check != nullptr)
@@ -320,7 +328,7 @@ class PassRun {
     };
     for (std::size_t i = 0; i < devices_.size(); ++i)
       if (is_own(i)) lists[i] = pack(outcomes[devices_[i]], results_of(devices_[i]));
-    options_.split->complete(lists);
+    target_.split->complete(lists);
     for (std::size_t i = 0; i < devices_.size(); ++i)
       if (!is_own(i)) outcomes[devices_[i]] = unpack(lists[i], results_of(devices_[i]));
   }
@@ -330,10 +338,10 @@ class PassRun {
     runtime::RunOptions with{.stop = options_.stop};
     if (options_.self_check != nullptr) with.self_check = &check;
     with.repair = options_.repair;
-    const bool struck = options_.fault && options_.fault->device == state_.places()[d].device;
+    const bool struck = target_.fault && target_.fault->device == state_.places()[d].device;
     if (struck && part == 0) {
-      with.fault = options_.fault->fault;
-      with.struck = options_.struck;
+      with.fault = target_.fault->fault;
+      with.struck = target_.struck;
     }
     return with;
   }
@@ -435,7 +443,8 @@ class PassRun {
 
   LayerState& state_;
   const Pass pass_;
-  const PodRunOptions& options_;
+  const layer::PassOptions& options_;
+  const DeviceOptions& target_;
   PodLedger& ledger_;
   const std::vector<std::size_t> devices_;
   std::vector<CollectiveNeed> needs_;

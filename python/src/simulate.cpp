@@ -174,7 +174,7 @@ class Simulation {
   const Request<T>& request_;
   std::unique_ptr<Executor> executor_;
   runtime::FullyConnected layer_;
-  runtime::RunOptions options_;
+  layer::PassOptions options_;
   Results<T> out_;
 };
 

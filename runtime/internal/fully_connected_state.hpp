@@ -30,16 +30,24 @@ using AnyLayer = std::variant<SparseLayer, DenseLayer>;
 
 // The state of a layer: fully_connected.cpp has its weights and passes, dense_gradients.cpp what
 // looks at the gradient outside the pattern.
-struct FullyConnected::State {
+struct FullyConnected::State : layer::BackendOf<device::Ledger> {
+  State(const Problem& of, internal::AnyLayer&& passes, const device::Machine& on,
+        device::ExchangeMode how, Bytes of_buckets, Executor& threads)
+      : problem(of),
+        layer(std::move(passes)),
+        machine(on),
+        mode(how),
+        buckets(of_buckets),
+        executor(&threads) {}
+
   Problem problem;
   internal::AnyLayer layer;
   device::Machine machine;
-  device::ExchangeMode mode = device::ExchangeMode::Share;
+  device::ExchangeMode mode;
   Bytes buckets;  // of each tile: what a search leaves free
-  Executor* executor = nullptr;
+  Executor* executor;
   // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
   std::vector<sparse::Csr<float>> gradients_by_group = {};
-  OneCaller caller = {};
 
   // The last search for large gradients, and the number of places that it was planned for.
   std::optional<DenseGradW> search = {};
@@ -113,17 +121,29 @@ struct FullyConnected::State {
                               to_string(data_type_of<T>()), to_string(problem.data_type)));
   }
 
-  // Throws Error{InvalidArgument} for operands of another type, a pass that the layer was planned
-  // without, and a call before the first set_weights.
+  // Throws Error{InvalidArgument} for operands of another type, and before the first set_weights.
   template <class T>
-  void check_call(Pass pass, const char* name) const {
+  void check_call(const char* name) const {
     check_type<T>(name);
-    if (pass != Pass::Fwd && !has(pass))
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("{}: the plan of this layer does not include this pass", name));
     if (empty())
       throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", name));
   }
+
+  layer::LayerFacts facts() const override;
+
+ private:
+  bool takes(const layer::TargetOptions& options) const override {
+    return dynamic_cast<const TileOptions*>(&options) != nullptr;
+  }
+  bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+               device::Ledger& ledger) override;
+  double seconds(const device::Ledger& ledger) const override {
+    return double(ledger.total().value) / machine.clock_hz;
+  }
 };
+
+inline FullyConnected::State& FullyConnected::state() const {
+  return static_cast<State&>(backend());
+}
 
 }  // namespace tessera::runtime

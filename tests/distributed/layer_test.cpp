@@ -175,17 +175,20 @@ TEST(DistributedLayer, AppliesBiasActivationMaskAndSumsWithTheBitsOfOneRank) {
     Results<float> expected{Matrix<float>(c.x, c.z), Matrix<float>(c.y, c.z),
                             std::vector<float>(std::size_t(alone.values()), 0.25f)};
     Results<float> got = expected;
-    alone.forward<float>(in.s.view(), expected.q.view(), {bias.elements(), host::Activation::Relu});
-    alone.grad_a<float>(in.q_grad.view(), expected.s_grad.view(), {mask.view()});
-    alone.grad_w<float>(in.q_grad.view(), in.s.view(), expected.gradients, host::Accumulate::Yes);
+    alone.forward<float>(in.s.view(), expected.q.view(),
+                         {.bias = bias.elements(), .activation = host::Activation::Relu});
+    alone.grad_a<float>(in.q_grad.view(), expected.s_grad.view(), {.where_positive = mask.view()});
+    alone.grad_w<float>(in.q_grad.view(), in.s.view(), expected.gradients,
+                        {.accumulate = host::Accumulate::Yes});
     on_ranks(c, 3, [&](DistributedLayer& layer, int rank) {
       const Range rows = layer.outputs().of(rank), cols = layer.inputs().of(rank);
-      layer.forward<float>(
-          rows_of_view(in.s.view(), cols), rows_of_view(got.q.view(), rows),
-          {std::span(bias.elements()).subspan(std::size_t(rows.begin), std::size_t(rows.size())),
-           host::Activation::Relu});
+      layer.forward<float>(rows_of_view(in.s.view(), cols), rows_of_view(got.q.view(), rows),
+                           {.bias = std::span(bias.elements())
+                                        .subspan(std::size_t(rows.begin), std::size_t(rows.size())),
+                            .activation = host::Activation::Relu});
       layer.grad_a<float>(rows_of_view(in.q_grad.view(), rows),
-                          rows_of_view(got.s_grad.view(), cols), {rows_of_view(mask.view(), cols)});
+                          rows_of_view(got.s_grad.view(), cols),
+                          {.where_positive = rows_of_view(mask.view(), cols)});
       layer.grad_w<float>(
           rows_of_view(in.q_grad.view(), rows), rows_of_view(in.s.view(), cols),
           std::span(got.gradients)

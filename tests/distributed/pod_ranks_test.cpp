@@ -45,10 +45,12 @@ class PodOnRanks : public testing::Test {
     Results out{Matrix<float>(24, 18), Matrix<float>(20, 18),
                 std::vector<float>(std::size_t(layer.values())), std::vector<pod::PodLedger>(3),
                 std::vector<verify::Checksums>(3)};
+    pod::DeviceOptions target;
+    target.split = split;
     const auto options = [&](std::size_t pass) {
-      pod::PodRunOptions with;
+      layer::PassOptions with;
       with.self_check = &out.checks[pass];
-      with.split = split;
+      with.target = &target;
       return with;
     };
     const auto s = std::as_const(s_).view(), q_grad = std::as_const(q_grad_).view();
@@ -86,13 +88,15 @@ TEST_F(PodOnRanks, AStopOfOneRankEndsThePassOnAll) {
     PodRanks split(ranks);
     std::stop_source stop;
     if (ranks.rank() == 1) stop.request_stop();
-    pod::PodRunOptions options;
+    layer::PassOptions options;
     options.stop = stop.get_token();
-    options.split = &split;
+    pod::DeviceOptions target;
+    target.split = &split;
+    options.target = &target;
     Matrix<float> q(24, 18);
     pod::PodLedger ledger;
     EXPECT_FALSE(layer.forward<float>(std::as_const(s_).view(), q.view(), options, ledger));
-    options.fault.emplace();
+    target.fault.emplace();
     test::refusal([&] {
       [[maybe_unused]] const bool finished =
           layer.forward<float>(std::as_const(s_).view(), q.view(), options, ledger);

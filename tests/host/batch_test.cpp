@@ -242,7 +242,7 @@ TYPED_TEST(HostBatch, ChecksItselfAtEveryWidth) {
       const Operands<TypeParam> in(z);
       Results<TypeParam> out = run.zeros(z);
       verify::Checksums sums;
-      const verify::RunOptions options{.self_check = &sums};
+      const layer::PassOptions options{.self_check = &sums};
       HostTimes times;
       auto& layer = run.layer();
       EXPECT_TRUE(layer.template forward<TypeParam>(in.s.view(), out.q.view(), options, times));

@@ -131,7 +131,7 @@ TEST(HostChecksums, FollowNewValuesAndPatterns) {
   verify::Checksums checksums;
   HostTimes times;
   const auto expect_agreement = [&](const char* change) {
-    const verify::RunOptions options{.self_check = &checksums};
+    const layer::PassOptions options{.self_check = &checksums};
     const auto s = std::as_const(run.s).view(), q_grad = std::as_const(run.q_grad).view();
     ASSERT_TRUE(run.layer.forward<float>(s, run.q.view(), options, times)) << change;
     EXPECT_EQ(checksums.recomputed, 0) << change;

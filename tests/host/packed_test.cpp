@@ -180,7 +180,7 @@ TEST(PackedForward, PassesTheSelfCheckAndSavesMemory) {
   Matrix<Half> q(size.x, 1);
   HostTimes times;
   verify::Checksums checksums;
-  const verify::RunOptions options{.self_check = &checksums};
+  const layer::PassOptions options{.self_check = &checksums};
   EXPECT_TRUE(packed.layer.forward<Half>(s.view(), q.view(), options, times));
   EXPECT_EQ(checksums.recomputed, 0);
   HostLayer cells(problem_of<Half>(size), read_host_cpu(), *packed.executor);

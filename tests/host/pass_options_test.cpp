@@ -166,11 +166,11 @@ TYPED_TEST(HostPassOptions, GradWHasTheBitsOfASeparateLoop) {
     run.layer.template grad_w<TypeParam>(run.q_grad.view(), run.s.view(), expected);
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = run.gradients[i] + expected[i];
     run.layer.template grad_w<TypeParam>(run.q_grad.view(), run.s.view(), run.gradients,
-                                         Accumulate::Yes);
+                                         {.accumulate = Accumulate::Yes});
     EXPECT_EQ(run.gradients, expected);
     run.layer.template grad_w<TypeParam>(run.q_grad.view().sub({0, kGroups * kX}, {0, 0}),
                                          run.s.view().sub({0, kGroups * kY}, {0, 0}), run.gradients,
-                                         Accumulate::Yes);
+                                         {.accumulate = Accumulate::Yes});
     EXPECT_EQ(run.gradients, expected) << "no columns add nothing";
   }
 }
@@ -188,18 +188,19 @@ TYPED_TEST(HostPassOptions, AreAppliedAfterTheSelfCheck) {
     run.layer.template forward<TypeParam>(run.s.view(), run.q.view(), after);
     run.layer.template grad_a<TypeParam>(run.q_grad.view(), run.s_grad.view(), derivative);
     run.layer.template grad_w<TypeParam>(run.q_grad.view(), run.s.view(), run.gradients,
-                                         Accumulate::Yes);
+                                         {.accumulate = Accumulate::Yes});
     verify::Checksums sums;
-    const verify::RunOptions options{.self_check = &sums};
+    layer::PassOptions own_after = after, own_derivative = derivative;
+    own_after.self_check = own_derivative.self_check = &sums;
+    const layer::PassOptions adding{.self_check = &sums, .accumulate = Accumulate::Yes};
     HostTimes times;
     auto& layer = checked.layer;
-    EXPECT_TRUE(layer.template forward<TypeParam>(checked.s.view(), checked.q.view(), after,
-                                                  options, times));
+    EXPECT_TRUE(
+        layer.template forward<TypeParam>(checked.s.view(), checked.q.view(), own_after, times));
     EXPECT_TRUE(layer.template grad_a<TypeParam>(checked.q_grad.view(), checked.s_grad.view(),
-                                                 derivative, options, times));
+                                                 own_derivative, times));
     EXPECT_TRUE(layer.template grad_w<TypeParam>(checked.q_grad.view(), checked.s.view(),
-                                                 checked.gradients, Accumulate::Yes, options,
-                                                 times));
+                                                 checked.gradients, adding, times));
     EXPECT_EQ(checked.q, run.q);
     EXPECT_EQ(checked.s_grad, run.s_grad);
     EXPECT_EQ(checked.gradients, run.gradients);
@@ -212,15 +213,15 @@ TEST(HostPassOptionsChecks, ARepairAddsTheGradientsOfOnePass) {
   const std::vector<float> before = run.gradients;
   bool is_damaged = false;
   verify::Checksums sums;
-  verify::RunOptions options{.self_check = &sums, .repair = true};
-  options.progress = [&](const verify::Progress& at) {  // S is copied, so the first check fails
+  layer::PassOptions adding{.self_check = &sums, .repair = true, .accumulate = Accumulate::Yes};
+  adding.progress = [&](const verify::Progress& at) {  // S is copied, so the first check fails
     if (is_damaged || at.step != "products") return;
     is_damaged = true;
     run.s.view()(0, 0) = 50.0f;
   };
   HostTimes times;
-  ASSERT_TRUE(run.layer.grad_w<float>(run.q_grad.view(), run.s.view(), run.gradients,
-                                      Accumulate::Yes, options, times));
+  ASSERT_TRUE(
+      run.layer.grad_w<float>(run.q_grad.view(), run.s.view(), run.gradients, adding, times));
   EXPECT_FALSE(sums.first_failure.empty());
   std::vector<float> expected(before.size());
   run.layer.grad_w<float>(run.q_grad.view(), run.s.view(), expected);
@@ -247,7 +248,7 @@ TEST(HostPassOptionsChecks, RefuseOtherSizesAndSharedMemory) {
               run.layer.grad_a<float>(run.q_grad.view(), run.s_grad.view(),
                                       {.where_positive = run.before.view().sub({0, 96}, {0, 39})});
             }),
-            "where_positive has 39 columns and s_grad has 40; both must have those of the batch");
+            "q_grad has 40 columns and where_positive has 39; both must have those of the batch");
   EXPECT_EQ(refusal([&] {
               run.layer.grad_a<float>(run.q_grad.view(), run.s_grad.view(),
                                       {.where_positive = run.before.view().sub({0, 95}, {0, 40})});

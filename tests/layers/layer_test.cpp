@@ -134,7 +134,7 @@ TYPED_TEST(AnyLayer, ChecksItselfAndReportsItsSteps) {
   Results<T> r = this->zeros();
   verify::Checksums checksums;
   std::int64_t steps = 0;
-  const verify::RunOptions options{
+  const layer::PassOptions options{
       .progress = [&](const verify::Progress& at) { EXPECT_EQ(at.begun, steps++); },
       .self_check = &checksums};
   typename TestFixture::L::Cost cost;
@@ -161,7 +161,7 @@ TYPED_TEST(AnyLayer, StopsBeforeAnyStep) {
   typename TestFixture::L::Cost cost;
   std::stop_source stop;
   std::int64_t steps = 0;
-  const verify::RunOptions options{.stop = stop.get_token(), .progress = [&](const auto&) {
+  const layer::PassOptions options{.stop = stop.get_token(), .progress = [&](const auto&) {
                                      ++steps;
                                      stop.request_stop();
                                    }};
@@ -170,7 +170,7 @@ TYPED_TEST(AnyLayer, StopsBeforeAnyStep) {
   EXPECT_FALSE(layer.template grad_a<T>(this->q_grad(), r.s_grad.view(), options, cost));
   EXPECT_FALSE(layer.template grad_w<T>(this->q_grad(), this->s(), r.gradients, options, cost));
   EXPECT_EQ(steps, 1) << "a pass that is stopped already begins no step";
-  const verify::RunOptions throwing{
+  const layer::PassOptions throwing{
       .progress = [](const auto&) { throw std::runtime_error("enough"); }};
   EXPECT_THROW(static_cast<void>(layer.template forward<T>(this->s(), r.q.view(), throwing, cost)),
                std::runtime_error);

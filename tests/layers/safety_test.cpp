@@ -39,7 +39,7 @@ TYPED_TEST(LayerSafety, RefusesEveryCallInsideAnother) {
   Results<T> inner = this->zeros(), outer = this->zeros();
   auto& layer = this->layer_;
   const auto calls = all_calls<T>(layer, this->s(), this->q_grad(), inner, weights);
-  const verify::RunOptions options{.progress = [&](const auto&) {
+  const layer::PassOptions options{.progress = [&](const auto&) {
     for (const auto& call : calls) EXPECT_EQ(code_of(call), ErrorCode::InvalidArgument);
     EXPECT_EQ(layer.weights(1), weights[1]) << "constant functions may be called";
   }};

@@ -184,8 +184,8 @@ TEST(PodLayer, KeepsTheBoundOfItsRoundings) {
     const auto fwd = verify::verify_product<Half>(rounded, given.s.view(), got.q.view(),
                                                   layer.rounding(Pass::Fwd));
     EXPECT_TRUE(fwd.ok()) << to_string(fwd);
-    sparse::Csr<float> gradient;
-    layer.grad_w<Half>(given.q_grad.view(), given.s.view(), std::span(&gradient, 1));
+    sparse::Csr<float> gradient = layer.weights();
+    layer.grad_w<Half>(given.q_grad.view(), given.s.view(), gradient.values);
     EXPECT_EQ(gradient.values, got.gradients);
     const auto grad_w = verify::verify_gradient<Half>(rounded, gradient, given.q_grad.view(),
                                                       given.s.view(), layer.rounding(Pass::GradW));
@@ -255,16 +255,16 @@ TEST(PodLayer, FindsAFaultAndNamesItsDevice) {
     ASSERT_FALSE(layer.set_weights(make_weights(problem, true, 4)).has_value());
     const Matrix<Half> s = make_operand<Half>(36, 12, true, 6);
     Matrix<Half> q(40, 12);
-    PodRunOptions options;
+    DeviceOptions target;
     verify::Checksums checks;
-    options.self_check = &checks;
+    const layer::PassOptions options{.self_check = &checks, .target = &target};
     PodLedger ledger;
     ASSERT_TRUE(layer.forward<Half>(s.view(), q.view(), options, ledger));
     EXPECT_TRUE(checks.ok());
     EXPECT_GT(checks.compared, 0);
     bool found = false;
     for (std::int64_t bit = 0; bit < 20000 && !found; bit += 331) {
-      options.fault = DeviceFault{3, {TileId(1), 1, bit}};
+      target.fault = DeviceFault{3, {TileId(1), 1, bit}};
       try {
         EXPECT_TRUE(layer.forward<Half>(s.view(), q.view(), options, ledger));
       } catch (const Error& error) {
@@ -274,7 +274,7 @@ TEST(PodLayer, FindsAFaultAndNamesItsDevice) {
       }
     }
     EXPECT_TRUE(found);
-    options.fault = DeviceFault{11, {}};
+    target.fault = DeviceFault{11, {}};
     EXPECT_THAT([&] { (void)layer.forward<Half>(s.view(), q.view(), options, ledger); },
                 ThrowsMessage<Error>(HasSubstr("device 11 is not in use")));
   }
@@ -288,8 +288,9 @@ TEST(PodLayer, RunsASampleOfItsDevicesAndSaysSo) {
   PodLayer layer(plan, device::ExchangeMode::Share, DeviceOrder::OneAfterAnother, *executor);
   const Operands<Half> given = make_operands<Half>(problem, true, 8);
   const auto whole = run_all<Half>(layer, given);
-  PodRunOptions options;
-  options.devices_simulated = 4;
+  DeviceOptions target;
+  const layer::PassOptions options{.target = &target};
+  target.devices_simulated = 4;
   PodLedger ledger;
   Matrix<Half> q(40, 12);
   ASSERT_TRUE(layer.forward<Half>(given.s.view(), q.view(), options, ledger));
@@ -298,7 +299,7 @@ TEST(PodLayer, RunsASampleOfItsDevicesAndSaysSo) {
   EXPECT_LE(ledger.device_seconds(), whole.ledgers[0].device_seconds());
   EXPECT_GT(ledger.device_seconds(), 0.5 * whole.ledgers[0].device_seconds());
   EXPECT_EQ(ledger.collective_seconds(), whole.ledgers[0].collective_seconds());
-  options.devices_simulated = 13;
+  target.devices_simulated = 13;
   EXPECT_THROW((void)layer.forward<Half>(given.s.view(), q.view(), options, ledger), Error);
 }
 
@@ -339,7 +340,7 @@ TEST(PodLayer, RefusesWhatItCannotRun) {
   EXPECT_THAT([&] { layer.forward<float>(s_float.view(), q_float.view()); },
               ThrowsMessage<Error>(HasSubstr("the layer is half")));
   EXPECT_THAT([&] { layer.forward<Half>(s.view(), short_q.view()); },
-              ThrowsMessage<Error>(HasSubstr("Q is 39 x 12")));
+              ThrowsMessage<Error>(HasSubstr("q is 39 x 12")));
   PodPlan other = plan;
   other.grid.levels.pop_back();
   EXPECT_THROW(PodLayer(other, device::ExchangeMode::Share, DeviceOrder::SideBySide, *executor),

@@ -41,7 +41,8 @@ TEST_F(Batches, OfAnySizeGiveWhatALayerOfThatSizeGives) {
     FullyConnected whole = layer(batch);
     const auto s = whole_numbers(40, batch, 5), dq = whole_numbers(24, batch, 6);
     Matrix<float> q(24, batch), q_whole(24, batch), ds(40, batch), ds_whole(40, batch);
-    std::vector<sparse::Csr<float>> dr(1), dr_whole(1);
+    const auto values = std::size_t(small.values());
+    std::vector<float> dr(values), dr_whole(values);
     const auto ledger = forward_batch<float>(small, s.view(), q.view());
     whole.forward<float>(s.view(), q_whole.view());
     grad_a_batch<float>(small, dq.view(), ds.view());

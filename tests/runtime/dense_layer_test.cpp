@@ -79,10 +79,10 @@ Passes<T> run(const DenseLayerCase& c, FullyConnected& layer, const RunOptions& 
   const auto s = small_numbers<T>(g * y, z, 2), q_grad = small_numbers<T>(g * x, z, 3);
   Passes<T> p{Matrix<T>(g * x, z), Matrix<T>(g * y, z),
               std::vector<float>(std::size_t(layer.values())), std::vector<device::Ledger>(3)};
-  EXPECT_TRUE(layer.forward<T>(s.view(), p.q.view(), options, p.ledgers[0]));
-  EXPECT_TRUE(layer.grad_a<T>(q_grad.view(), p.s_grad.view(), options, p.ledgers[1]));
-  EXPECT_TRUE(
-      layer.grad_w<T>(q_grad.view(), s.view(), std::span(p.gradients), options, p.ledgers[2]));
+  EXPECT_TRUE(layer.forward<T>(s.view(), p.q.view(), as_pass(options), p.ledgers[0]));
+  EXPECT_TRUE(layer.grad_a<T>(q_grad.view(), p.s_grad.view(), as_pass(options), p.ledgers[1]));
+  EXPECT_TRUE(layer.grad_w<T>(q_grad.view(), s.view(), std::span(p.gradients), as_pass(options),
+                              p.ledgers[2]));
   return p;
 }
 
@@ -239,7 +239,7 @@ TEST(DenseLayer, RunsOtherBatchesAndStops) {
   stop.request_stop();
   device::Ledger ledger;
   EXPECT_FALSE(layer.forward<float>(s.view().sub({0, 16}, {0, 8}), part.view(),
-                                    RunOptions{.stop = stop.get_token()}, ledger));
+                                    {.stop = stop.get_token()}, ledger));
 }
 
 TEST(DenseLayer, SaysThatItHasNoBuckets) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/tests/runtime/layer_case.hpp"
+#include "tessera/tests/support/gradients.hpp"
 
 namespace tessera::runtime {
 
@@ -88,7 +89,7 @@ GroupRun<T> run_groups(const GroupCase& c, Range which, const How& how = {}) {
                 {}};
   r.ledgers.push_back(layer.forward<T>(s, r.q.view()));
   r.ledgers.push_back(layer.grad_a<T>(q_grad, r.s_grad.view()));
-  r.ledgers.push_back(layer.grad_w<T>(q_grad, s, r.gradients));
+  r.ledgers.push_back(test::grad_w_by_group<T>(layer, q_grad, s, r.gradients));
   for (std::int64_t g = 0; g < n; ++g) r.travel.push_back(layer.buckets(g).travel);
   return r;
 }

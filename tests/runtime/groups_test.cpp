@@ -2,6 +2,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/tests/runtime/group_case.hpp"
+#include "tessera/tests/support/gradients.hpp"
 
 namespace tessera::runtime {
 namespace {
@@ -163,7 +164,7 @@ TEST(Groups, AreRightWhenOnlyOneOfThemSpills) {
     std::vector<sparse::Csr<float>> gradients(3);
     layer.forward<float>(in.s.view(), q.view());
     layer.grad_a<float>(in.q_grad.view(), s_grad.view());
-    layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradients);
+    test::grad_w_by_group<float>(layer, in.q_grad.view(), in.s.view(), gradients);
     const verify::Rounding rounding{DataType::Float, DataType::Float, 12};
     for (std::int64_t g = 0; g < 3; ++g) {
       const auto& weights = c.weights[std::size_t(g)];
@@ -286,8 +287,8 @@ TEST(Groups, AreRefusedWhereTheyDoNotAgreeWithThePlan) {
   const GroupOperands<float> in(c);
   Matrix<float> q(24, 6), of_one_group(12, 6);
   EXPECT_THROW(layer.forward<float>(in.s.view(), of_one_group.view()), Error);
-  sparse::Csr<float> gradient;
-  EXPECT_THROW(layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradient), Error);
+  std::vector<float> of_one(c.weights[0].values.size());
+  EXPECT_THROW(layer.grad_w<float>(in.q_grad.view(), in.s.view(), of_one), Error);
   EXPECT_NO_THROW(layer.forward<float>(in.s.view(), q.view()));
 }
 

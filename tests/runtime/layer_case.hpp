@@ -187,11 +187,11 @@ std::optional<Results> run_typed(const LayerCase& c, const How& how) {
   const auto s = in.s.view().sub({0, size.y}, {0, size.z});
   const auto q_grad = in.q_grad.view().sub({0, size.x}, {0, size.z});
   Matrix<T> q(size.x, size.z), s_grad(size.y, size.z);
-  sparse::Csr<float> gradient;
+  sparse::Csr<float> gradient = layer.weights();
   Results r;
   r.ledgers.push_back(layer.forward<T>(s, q.view()));
   r.ledgers.push_back(layer.grad_a<T>(q_grad, s_grad.view()));
-  r.ledgers.push_back(layer.grad_w<T>(q_grad, s, gradient));
+  r.ledgers.push_back(layer.grad_w<T>(q_grad, s, gradient.values));
   const verify::Rounding rounding{c.type, DataType::Float, plan.tiles_used()};
   const sparse::Csr<float> r_elements = reference_elements<T>(c);
   r.verdicts.push_back(verify::verify_product<T>(r_elements, s, std::as_const(q).view(), rounding));

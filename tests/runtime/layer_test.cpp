@@ -173,7 +173,7 @@ TEST(Layer, TakesStridedAndTransposedOperandsInEveryPass) {
     ASSERT_FALSE(layer.set_weights(c.weights));
     auto s = Layouts::random(14, 4, 5), q_grad = Layouts::random(10, 4, 6);
     Layouts q(10, 4), s_grad(14, 4);
-    sparse::Csr<float> plain, wide, turned;
+    sparse::Csr<float> plain = c.weights, wide = plain, turned = plain;
 
     layer.forward<float>(s.plain.view(), q.plain.view());
     layer.forward<float>(s.wide_view(), q.wide_view());
@@ -181,9 +181,9 @@ TEST(Layer, TakesStridedAndTransposedOperandsInEveryPass) {
     layer.grad_a<float>(q_grad.plain.view(), s_grad.plain.view());
     layer.grad_a<float>(q_grad.wide_view(), s_grad.wide_view());
     layer.grad_a<float>(q_grad.turned_view(), s_grad.turned_view());
-    layer.grad_w<float>(q_grad.plain.view(), s.plain.view(), plain);
-    layer.grad_w<float>(q_grad.wide_view(), s.turned_view(), wide);
-    layer.grad_w<float>(q_grad.turned_view(), s.wide_view(), turned);
+    layer.grad_w<float>(q_grad.plain.view(), s.plain.view(), plain.values);
+    layer.grad_w<float>(q_grad.wide_view(), s.turned_view(), wide.values);
+    layer.grad_w<float>(q_grad.turned_view(), s.wide_view(), turned.values);
 
     q.expect_same_results();
     s_grad.expect_same_results();

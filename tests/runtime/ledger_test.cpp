@@ -131,8 +131,8 @@ TEST(HandCount, OperandsAreRearrangedOnlyForTheAllWorkersMethod) {
   FullyConnected layer(c.problem(), plan, machine, device::ExchangeMode::Share, *executor);
   ASSERT_FALSE(layer.set_weights(c.weights));
   const auto s = random_matrix<float>(16, 8, 1), q_grad = random_matrix<float>(16, 8, 2);
-  sparse::Csr<float> gradient;
-  const device::Ledger ledger = layer.grad_w<float>(q_grad.view(), s.view(), gradient);
+  sparse::Csr<float> gradient = layer.weights();
+  const device::Ledger ledger = layer.grad_w<float>(q_grad.view(), s.view(), gradient.values);
   expect_step(ledger.steps[1], Phase::Rearrange, StepKind::Compute,
               2 * codelets::rearrange_cycles(2, 8, 8, DataType::Float, 6).value, 0);
   EXPECT_TRUE(

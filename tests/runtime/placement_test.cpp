@@ -62,7 +62,8 @@ Step run_step(const Problem& problem, Placement placement,
   const Matrix<Half> dq = random_matrix<Half>(problem.size.x, problem.size.z, 2);
   step.ledgers.push_back(layer.forward<Half>(s.view(), step.q.view()));
   step.ledgers.push_back(layer.grad_a<Half>(dq.view(), step.s_grad.view()));
-  step.ledgers.push_back(layer.grad_w<Half>(dq.view(), s.view(), step.gradient));
+  step.gradient = layer.weights();
+  step.ledgers.push_back(layer.grad_w<Half>(dq.view(), s.view(), step.gradient.values));
   return step;
 }
 

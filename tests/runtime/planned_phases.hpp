@@ -54,7 +54,7 @@ std::map<Pass, device::Ledger> run_passes(FullyConnected& layer, Dims size) {
   const auto s = random_matrix<T>(size.y, size.z, 1);
   const auto q_grad = random_matrix<T>(size.x, size.z, 2);
   Matrix<T> q(size.x, size.z), s_grad(size.y, size.z);
-  sparse::Csr<float> gradient;
+  std::vector<float> gradient(std::size_t(layer.values()));
   return {{Pass::Fwd, layer.forward<T>(s.view(), q.view())},
           {Pass::GradA, layer.grad_a<T>(q_grad.view(), s_grad.view())},
           {Pass::GradW, layer.grad_w<T>(q_grad.view(), s.view(), gradient)}};

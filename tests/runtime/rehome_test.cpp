@@ -184,7 +184,7 @@ TEST(Rehome, LetsTheSelfCheckSeeAFaultInItsSteps) {
   const auto run = [&](std::int64_t step) {
     RunOptions options{.self_check = &checksums, .struck = &struck};
     options.fault = device::Fault{TileId(0), step, 14};  // the highest bit of an exponent
-    return layer.grad_a<Half>(q_grad.view(), s_grad.view(), options, ledger);
+    return layer.grad_a<Half>(q_grad.view(), s_grad.view(), as_pass(options), ledger);
   };
   EXPECT_THROW(static_cast<void>(run(0)), Error);
   ASSERT_TRUE(struck);

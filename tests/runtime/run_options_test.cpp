@@ -21,7 +21,7 @@ struct Running {
     }();
     return the_case;
   }
-  bool forward(const RunOptions& options) {
+  bool forward(const layer::PassOptions& options) {
     return layer.forward<float>(in.s.view(), q.view(), options, ledger);
   }
 
@@ -85,13 +85,14 @@ TEST(Stop, InsideARoundOfTheWeightGradientLeavesNothingForTheNextRun) {
   std::int64_t last_step = -1;  // before which the run is stopped; -1: never
   device::Ledger ledger;
   const auto gradient = [&](bool& finished) {
-    std::vector<sparse::Csr<float>> gradients(1);
+    std::vector<float> gradients(c.weights.values.size());
     std::stop_source source;
-    const RunOptions options{.stop = source.get_token(), .progress = [&](const Progress& at) {
-                               if (at.begun == last_step) source.request_stop();
-                             }};
+    const layer::PassOptions options{.stop = source.get_token(),
+                                     .progress = [&](const Progress& at) {
+                                       if (at.begun == last_step) source.request_stop();
+                                     }};
     finished = layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradients, options, ledger);
-    return gradients[0].values;
+    return gradients;
   };
   bool finished = false;
   const std::vector<float> expected = gradient(finished);
@@ -117,14 +118,14 @@ TEST(Stop, RequestedBeforehandRunsNothing) {
 
 TEST(Stop, EndsTheWeightGradientTooAndLeavesTheCallersGradient) {
   Running run;
-  sparse::Csr<float> gradient = Running::c().weights;
+  std::vector<float> gradient = Running::c().weights.values;
   std::stop_source source;
-  const RunOptions options{.stop = source.get_token(), .progress = [&](const Progress& at) {
-                             if (at.begun == 2) source.request_stop();
-                           }};
-  EXPECT_FALSE(run.layer.grad_w<float>(run.in.q_grad.view(), run.in.s.view(),
-                                       std::span(&gradient, 1), options, run.ledger));
-  EXPECT_EQ(gradient, Running::c().weights);
+  const layer::PassOptions options{.stop = source.get_token(), .progress = [&](const Progress& at) {
+                                     if (at.begun == 2) source.request_stop();
+                                   }};
+  EXPECT_FALSE(run.layer.grad_w<float>(run.in.q_grad.view(), run.in.s.view(), gradient, options,
+                                       run.ledger));
+  EXPECT_EQ(gradient, Running::c().weights.values);
 }
 
 TEST(Progress, WhatItThrowsComesOutAndTheLayerGoesOn) {

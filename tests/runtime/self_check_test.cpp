@@ -73,15 +73,15 @@ class Trial {
   std::vector<float> run(Pass pass, const runtime::RunOptions& options, device::Ledger& ledger) {
     const auto s = std::as_const(s_).view(), q_grad = std::as_const(q_grad_).view();
     Matrix<float> q(q_grad_.rows(), c_.batch), s_grad(s_.rows(), c_.batch);
-    std::vector<sparse::Csr<float>> gradients(1);
+    std::vector<float> gradients(c_.weights.values.size());
     bool finished = false;
-    if (pass == Pass::Fwd) finished = layer_->forward<float>(s, q.view(), options, ledger);
+    if (pass == Pass::Fwd) finished = layer_->forward<float>(s, q.view(), as_pass(options), ledger);
     if (pass == Pass::GradA)
-      finished = layer_->grad_a<float>(q_grad, s_grad.view(), options, ledger);
+      finished = layer_->grad_a<float>(q_grad, s_grad.view(), as_pass(options), ledger);
     if (pass == Pass::GradW)
-      finished = layer_->grad_w<float>(q_grad, s, gradients, options, ledger);
+      finished = layer_->grad_w<float>(q_grad, s, gradients, as_pass(options), ledger);
     EXPECT_TRUE(finished);
-    if (pass == Pass::GradW) return gradients[0].values;
+    if (pass == Pass::GradW) return gradients;
     const auto& elements = pass == Pass::Fwd ? q.elements() : s_grad.elements();
     return {elements.begin(), elements.end()};
   }
@@ -184,8 +184,8 @@ TEST(Fault, StrikesOnlyInTheRunItIsMeantForAndOnlyInIsolateMode) {
   const Matrix<float> s(c.weights.cols, c.batch);
   Matrix<float> q(c.weights.rows, c.batch);
   device::Ledger ledger;
-  EXPECT_THROW(static_cast<void>(
-                   shared.forward<float>(s.view(), q.view(), {.fault = device::Fault{}}, ledger)),
+  EXPECT_THROW(static_cast<void>(shared.forward<float>(
+                   s.view(), q.view(), as_pass({.fault = device::Fault{}}), ledger)),
                Error);
 }
 
@@ -243,7 +243,7 @@ TEST(SelfCheck, RepairsAPassByRunningItAgainWithoutTheFault) {
   for (std::int64_t bit = 30; bit < layer.high_water().value * 8; bit += 61) {
     RunOptions options{.self_check = &checksums, .repair = true};
     options.fault = device::Fault{TileId(1), 2, bit};
-    ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), options, ledger));
+    ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), as_pass(options), ledger));
     if (checksums.first_failure.empty()) continue;
     ++repaired;
     EXPECT_NE(checksums.first_failure.find("self-check"), std::string::npos);
@@ -269,7 +269,7 @@ TEST(SelfCheck, HandsOverGradientsThatAreWrong) {
     options.fault = device::Fault{TileId(1), 2, bit};
     try {
       static_cast<void>(layer.grad_w<float>(in.q_grad.view(), in.s.view(), std::span(gradients),
-                                            options, ledger));
+                                            as_pass(options), ledger));
     } catch (const Error&) {
       if (checksums.compared == 0) continue;  // damaged words ended the pass
       ++wrong;
@@ -313,9 +313,10 @@ TEST(SelfCheck, FollowsNewValuesAndPatterns) {
     device::Ledger ledger;
     const auto expect_agreement = [&](const char* change) {
       const RunOptions options{.self_check = &checksums};
-      ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), options, ledger)) << change;
+      ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), as_pass(options), ledger)) << change;
       EXPECT_EQ(checksums.recomputed, 0) << change;
-      ASSERT_TRUE(layer.grad_a<float>(in.q_grad.view(), s_grad.view(), options, ledger)) << change;
+      ASSERT_TRUE(layer.grad_a<float>(in.q_grad.view(), s_grad.view(), as_pass(options), ledger))
+          << change;
       EXPECT_EQ(checksums.recomputed, 0) << change;
     };
     ASSERT_FALSE(layer.set_weights(c.weights, {.force_spills = true}));
@@ -343,7 +344,7 @@ TEST(SelfCheck, ChecksEveryGroupAndLayoutOfALayer) {
   ASSERT_FALSE(layer.set_weights(weights));
   const auto s = random_matrix<Half>(88, 5, 3), q_grad = random_matrix<Half>(60, 5, 4);
   Matrix<Half> q(60, 5), s_grad(88, 5);
-  std::vector<sparse::Csr<float>> gradients(2);
+  std::vector<float> gradients(std::size_t(layer.values()));
   verify::Checksums checksums;
   device::Ledger ledger;
   ASSERT_TRUE(layer.forward<Half>(s.view(), q.view(), {.self_check = &checksums}, ledger));

@@ -12,6 +12,7 @@
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/runtime/static_layer.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
+#include "tessera/tests/support/gradients.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::runtime {
@@ -123,10 +124,11 @@ StaticResults<T> run_all(const StaticCase& c, StaticLayer& layer, Values values 
       static_operand<T>(g * x, z, values, 4),  // overwritten
       static_operand<T>(g * y, z, values, 5), std::vector<sparse::Csr<float>>(std::size_t(g)),
       std::vector<device::Ledger>(3)};
-  EXPECT_TRUE(layer.forward<T>(r.s.view(), r.q.view(), options, r.ledgers[0]));
-  EXPECT_TRUE(layer.grad_a<T>(r.q_grad.view(), r.s_grad.view(), options, r.ledgers[1]));
-  EXPECT_TRUE(
-      layer.grad_w<T>(r.q_grad.view(), r.s.view(), std::span(r.gradients), options, r.ledgers[2]));
+  EXPECT_TRUE(layer.forward<T>(r.s.view(), r.q.view(), as_pass(options), r.ledgers[0]));
+  EXPECT_TRUE(layer.grad_a<T>(r.q_grad.view(), r.s_grad.view(), as_pass(options), r.ledgers[1]));
+  std::vector<float> all(std::size_t(layer.values()));
+  EXPECT_TRUE(layer.grad_w<T>(r.q_grad.view(), r.s.view(), all, as_pass(options), r.ledgers[2]));
+  test::split_by_group(layer, all, r.gradients);
   return r;
 }
 

@@ -33,14 +33,14 @@ TEST(StaticOptions, ReportEveryStepAndStopBeforeTheNext) {
   device::Ledger ledger;
   std::int64_t steps = 0;
   RunOptions options{.progress = [&](const verify::Progress&) { ++steps; }};
-  EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), options, ledger));
+  EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), as_pass(options), ledger));
   EXPECT_GE(steps, std::ssize(ledger.steps));
   std::stop_source stop;
   std::int64_t begun = 0;
   options = {.stop = stop.get_token(), .progress = [&](const verify::Progress&) {
                if (++begun == 2) stop.request_stop();
              }};
-  EXPECT_FALSE(layer.forward<float>(s.view(), q.view(), options, ledger));
+  EXPECT_FALSE(layer.forward<float>(s.view(), q.view(), as_pass(options), ledger));
   EXPECT_EQ(begun, 2);
 }
 
@@ -70,7 +70,7 @@ TEST(StaticOptions, NoticeFlippedBitsThatChangeResults) {
     const auto s = static_operand<float>(c.problem.size.y, c.problem.size.z, Values::Any, 1);
     const auto q_grad = static_operand<float>(c.problem.size.x, c.problem.size.z, Values::Any, 2);
     Matrix<float> q(c.problem.size.x, c.problem.size.z), s_grad(c.problem.size.y, c.problem.size.z);
-    std::vector<sparse::Csr<float>> gradients(1);
+    std::vector<float> gradients(std::size_t(layer.values()));
     device::Ledger ledger;
     Random random(3);
     for (int trial = 0; trial < 150; ++trial) {
@@ -81,12 +81,13 @@ TEST(StaticOptions, NoticeFlippedBitsThatChangeResults) {
       options.struck = &place;
       try {
         if (trial % 3 == 0)
-          static_cast<void>(layer.forward<float>(s.view(), q.view(), options, ledger));
+          static_cast<void>(layer.forward<float>(s.view(), q.view(), as_pass(options), ledger));
         else if (trial % 3 == 1)
-          static_cast<void>(layer.grad_a<float>(q_grad.view(), s_grad.view(), options, ledger));
-        else
           static_cast<void>(
-              layer.grad_w<float>(q_grad.view(), s.view(), std::span(gradients), options, ledger));
+              layer.grad_a<float>(q_grad.view(), s_grad.view(), as_pass(options), ledger));
+        else
+          static_cast<void>(layer.grad_w<float>(q_grad.view(), s.view(), std::span(gradients),
+                                                as_pass(options), ledger));
         noticed += sums.damaged > 0;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::CheckFailed) << error.what();
@@ -112,7 +113,7 @@ TEST(StaticOptions, RepairAPassWithAFault) {
     verify::Checksums sums;
     RunOptions options{.self_check = &sums, .repair = true};
     options.fault = device::Fault{TileId(0), 2, bit};
-    EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), options, ledger));
+    EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), as_pass(options), ledger));
     repaired += !sums.first_failure.empty();
     if (!sums.first_failure.empty()) {
       EXPECT_TRUE(std::ranges::equal(q.elements(), expected.elements()));

@@ -43,13 +43,13 @@ std::vector<float> results(const LayerCase& c, Order order, device::ExchangeMode
   EXPECT_FALSE(layer.set_weights(c.weights, {.force_spills = c.force_spills}));
   const Operands<float> in(c);
   Matrix<float> q(c.weights.rows, c.batch), s_grad(c.weights.cols, c.batch);
-  sparse::Csr<float> gradient;
+  std::vector<float> gradient(c.weights.values.size());
   layer.forward<float>(in.s.view(), q.view());
   layer.grad_a<float>(in.q_grad.view(), s_grad.view());
   layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradient);
   std::vector<float> all(q.elements().begin(), q.elements().end());
   all.insert(all.end(), s_grad.elements().begin(), s_grad.elements().end());
-  all.insert(all.end(), gradient.values.begin(), gradient.values.end());
+  all.insert(all.end(), gradient.begin(), gradient.end());
   return all;
 }
 

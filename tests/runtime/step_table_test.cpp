@@ -112,7 +112,7 @@ std::vector<device::Ledger> run_all(const Layer& given, FullyConnected& layer) {
   const Matrix<T> q_matrix = random_matrix<T>(size.x, size.z, 2);
   const MatrixView<const T> s = s_matrix.view(), q_grad = q_matrix.view();
   Matrix<T> q(size.x, size.z), s_grad(size.y, size.z);
-  sparse::Csr<float> gradient;
+  std::vector<float> gradient(std::size_t(layer.values()));
   return {layer.forward<T>(s, q.view()), layer.grad_a<T>(q_grad, s_grad.view()),
           layer.grad_w<T>(q_grad, s, gradient)};
 }

@@ -38,8 +38,8 @@ void expect_right(const TwoLayouts& two, FullyConnected& layer) {
                                                 std::as_const(ds).view(), rounding(Pass::GradA)))
                 .substr(0, 2),
             "ok");
-  sparse::Csr<float> gradient;
-  layer.grad_w<T>(dq.view(), s.view(), gradient);
+  sparse::Csr<float> gradient = layer.weights();
+  layer.grad_w<T>(dq.view(), s.view(), gradient.values);
   EXPECT_EQ(to_string(verify::verify_gradient<T>(weights, gradient, dq.view(), s.view(),
                                                  rounding(Pass::GradW)))
                 .substr(0, 2),
@@ -178,7 +178,7 @@ TEST(TwoLayouts, SpeakOfTheCallersShapesNotOfTheTranspose) {
   ASSERT_FALSE(layer.set_weights(weights));
   const Matrix<float> dq(64, 8), wrong(63, 8), s(96, 8);
   Matrix<float> ds(96, 8);
-  sparse::Csr<float> gradient;
+  std::vector<float> gradient(weights.values.size());
   EXPECT_THAT(message_of([&] { layer.grad_a<float>(wrong.view(), ds.view()); }),
               testing::HasSubstr("q_grad is 63 x 8; this layer needs 64 x 8"));
   EXPECT_THAT(message_of([&] { layer.grad_w<float>(wrong.view(), s.view(), gradient); }),

@@ -16,6 +16,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
+#include "tessera/tests/support/gradients.hpp"
 #include "tessera/verify/verify.hpp"
 
 // Every pair of types through every kind of plan: groups, sizes that suit nothing, dense plans,
@@ -140,7 +141,7 @@ verify::Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
   std::vector<sparse::Csr<float>> gradients(std::size_t(n.g));
   layer.forward<T>(s.view(), q.view());
   layer.grad_a<T>(q_grad.view(), s_grad.view());
-  layer.grad_w<T>(q_grad.view(), s.view(), gradients);
+  test::grad_w_by_group<T>(layer, q_grad.view(), s.view(), gradients);
   const auto rounding = [&](Pass pass) {
     return verify::Rounding{c.problem.data_type, c.problem.partials_type,
                             partial_sums(c.plan, pass)};

@@ -71,7 +71,7 @@ class Passes {
     product(Pass::Fwd, matrices_, s_,
             [this](MatrixView<const T> in, MatrixView<T> out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
-              return layer_.template forward<T>(in, out, options, ledger);
+              return layer_.template forward<T>(in, out, runtime::as_pass(options), ledger);
             });
   }
 
@@ -81,7 +81,7 @@ class Passes {
     product(Pass::GradA, transposes, q_grad_,
             [this](MatrixView<const T> in, MatrixView<T> out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
-              return layer_.template grad_a<T>(in, out, options, ledger);
+              return layer_.template grad_a<T>(in, out, runtime::as_pass(options), ledger);
             });
   }
 
@@ -94,7 +94,8 @@ class Passes {
                                 s = columns(s_, part, part_s);
       std::vector<float> values(std::size_t(stored_values(weights_)));
       trusted(Pass::GradW, values, [&](const runtime::RunOptions& options) {
-        is_cut_ = !layer_.template grad_w<T>(q_grad, s, std::span(values), options, pass.ledger);
+        is_cut_ = !layer_.template grad_w<T>(q_grad, s, std::span(values),
+                                             runtime::as_pass(options), pass.ledger);
       });
       if (is_cut_) return;
       const std::vector<sparse::Csr<float>> gradients =

@@ -88,14 +88,14 @@ class PodPasses {
     switch (pass) {
       case Pass::Fwd:
         return product(pass, matrices_, s_, layer_.plan().problem.size.x, "q.npy", outcome,
-                       [&](auto in, auto out, const pod::PodRunOptions& with) {
+                       [&](auto in, auto out, const layer::PassOptions& with) {
                          return layer_.forward<T>(in, out, with, outcome.ledger);
                        });
       case Pass::GradA: {
         std::vector<sparse::CheckedCsr<float>> transposes;
         for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
         return product(pass, transposes, q_grad_, layer_.plan().problem.size.y, "s_gradient.npy",
-                       outcome, [&](auto in, auto out, const pod::PodRunOptions& with) {
+                       outcome, [&](auto in, auto out, const layer::PassOptions& with) {
                          return layer_.grad_a<T>(in, out, with, outcome.ledger);
                        });
       }
@@ -112,15 +112,16 @@ class PodPasses {
   // A sample of the devices has no complete results.
   bool writes_results() const { return !a_.output_dir.empty() && a_.devices_simulated == 0; }
 
-  pod::PodRunOptions options_of(Pass pass) {
-    pod::PodRunOptions options;
+  layer::PassOptions options_of(Pass pass, pod::DeviceOptions& target) {
+    layer::PassOptions options;
     options.stop = stop_.get_token();
     options.progress = [this, pass](const verify::Progress& step) {
       if (is_interrupted()) stop_.request_stop();
       progress_.set(fmt::format("{}: {}", to_string(pass), step.step));
     };
-    options.devices_simulated = a_.devices_simulated;
-    options.split = split_;
+    target.devices_simulated = a_.devices_simulated;
+    target.split = split_;
+    options.target = &target;
     return options;
   }
 
@@ -128,7 +129,8 @@ class PodPasses {
   // comparison.
   template <class Results, class Run>
   void trusted(Pass pass, PassOutcome& outcome, const Results& results, Run&& run) {
-    pod::PodRunOptions options = options_of(pass);
+    pod::DeviceOptions target;
+    layer::PassOptions options = options_of(pass, target);
     const bool is_struck = a_.fault && a_.fault->pass == pass;
     Results clean;
     if (is_struck) {
@@ -140,8 +142,8 @@ class PodPasses {
     options.repair = a_.self_check == SelfCheck::Repair;
     std::optional<device::Struck> struck;
     const std::int64_t device = is_struck ? a_.fault->device.value_or(0) : 0;
-    if (is_struck) options.fault = pod::DeviceFault{device, a_.fault->fault};
-    options.struck = &struck;
+    if (is_struck) target.fault = pod::DeviceFault{device, a_.fault->fault};
+    target.struck = &struck;
     run_.is_partial |= !run(options);
     if (is_struck)
       outcome.fault =
@@ -154,7 +156,7 @@ class PodPasses {
                Run&& run) {
     Matrix<T> out(std::ssize(matrices) * rows, in.cols());
     trusted(pass, outcome, out,
-            [&](const pod::PodRunOptions& options) { return run(in.view(), out.view(), options); });
+            [&](const layer::PassOptions& options) { return run(in.view(), out.view(), options); });
     const auto result = std::as_const(out).view();
     if (writes_results())
       run_.files.emplace_back(file, result_file(pass, result, weights_.scale_exponent));
@@ -165,7 +167,7 @@ class PodPasses {
   void gradient(PassOutcome& outcome) {
     std::vector<float> values(std::size_t(stored_values(weights_)));
     const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
-    trusted(Pass::GradW, outcome, values, [&](const pod::PodRunOptions& options) {
+    trusted(Pass::GradW, outcome, values, [&](const layer::PassOptions& options) {
       return layer_.grad_w<T>(q_grad, s, std::span(values), options, outcome.ledger);
     });
     const std::vector<sparse::Csr<float>> gradients = gradients_inside(std::move(values), weights_);

@@ -40,13 +40,14 @@ class ProductLayer {
   explicit ProductLayer(runtime::MatMul& product) : product_(product) {}
 
   template <class T>
-  bool forward(MatrixView<const T> s, MatrixView<T> q, const runtime::RunOptions& options,
+  bool forward(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
                device::Ledger& ledger) {
     const MatMulProblem& problem = product_.plan().problem;
     const Matrix<T> dense = as_stored<T>(problem, s);
     const MatrixShape shape = result_shape(problem);
     Matrix<T> result(problem.groups * shape.rows, shape.cols);
-    const bool finished = product_.multiply<T>(dense.view(), result.view(), options, ledger);
+    const bool finished =
+        product_.multiply<T>(dense.view(), result.view(), runtime::on_tiles(options), ledger);
     take_result<T>(problem, std::as_const(result).view(), q);
     return finished;
   }

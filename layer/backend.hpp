@@ -1,0 +1,115 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "tessera/base/one_caller.hpp"
+#include "tessera/base/pass.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/layer/pass_options.hpp"
+#include "tessera/layer/view.hpp"
+#include "tessera/verify/repair.hpp"
+
+namespace tessera::layer {
+
+// The operands and results of a pass, the groups one below the other.
+//
+//   pass   in                in_s            out              gradients
+//   Fwd    S [g * y][z]                      Q [g * x][z]
+//   GradA  dQ [g * x][z]                     dS [g * y][z]
+//   GradW  dQ [g * x][z]     S [g * y][z]                     of all values
+struct Operands {
+  ConstView in, in_s;
+  View out;
+  std::span<float> gradients;  // group after group, in the order of weights(group).values
+};
+
+// The outcome of a pass.
+struct Outcome {
+  bool finished = true;  // false: options.stop ended the pass
+  double seconds = 0;    // measured on this computer, modelled on a machine
+};
+
+// Describes a layer: every call is checked from this.
+struct LayerFacts {
+  Problem problem;
+  std::array<bool, 3> passes = {true, true, true};  // by Pass
+  bool has_weights = false;
+  std::int64_t values = 0;        // of all groups: gradients of GradW
+  std::int64_t output_rows = 0;   // of Q and dQ, all groups: x of the problem, or a rank's part
+  std::int64_t input_rows = 0;    // of S and dS
+  bool any_batch = false;         // true: a call has any number of columns; false: problem.size.z
+  bool works_on_results = false;  // bias, activation, derivative and sum of PassOptions
+};
+
+// Computes what a Layer is asked for. A target derives from BackendOf with its type of cost; calls
+// reach it checked.
+class Backend {
+ public:
+  Backend() = default;
+  Backend(Backend&&) = default;
+  virtual ~Backend() = default;
+
+  virtual LayerFacts facts() const = 0;
+
+  // Checks, runs and repairs a pass, and keeps its cost.
+  virtual Outcome run_and_keep_cost(Pass pass, const Operands& operands,
+                                    const PassOptions& options) = 0;
+
+  OneCaller caller;
+
+ protected:
+  // Returns the name of a pass's call: "forward", "grad_a" or "grad_w".
+  static std::string_view call_of(Pass pass);
+
+  // Begins a pass, which by default may change the layer. Throws Error{InvalidArgument} while
+  // another call is running.
+  [[nodiscard]] virtual OneCaller::Call begin(Pass pass) { return caller.enter(call_of(pass)); }
+
+  // Throws Error{InvalidArgument} for operands of another type or shape, a pass that the layer does
+  // not have, a call before the first weights, results that share memory with operands, and options
+  // that the target does not take. Allocates nothing. O(1) for operands with contiguous rows.
+  void check(Pass pass, const Operands& operands, const PassOptions& options) const;
+
+ private:
+  // Returns true for options of this kind of target.
+  virtual bool takes(const TargetOptions&) const { return false; }
+};
+
+// A backend whose passes cost a CostT.
+template <class CostT>
+class BackendOf : public Backend {
+ public:
+  // Checks, runs and repairs a pass. Returns false if options.stop ended it. Overwrites `cost`.
+  bool run(Pass pass, const Operands& operands, const PassOptions& options, CostT& cost) {
+    const OneCaller::Call call = begin(pass);
+    check(pass, operands, options);
+    if (!options.repair || repairs_parts()) return compute(pass, operands, options, cost);
+    return verify::run_and_repair(
+        options, [&](const PassOptions& once) { return compute(pass, operands, once, cost); });
+  }
+
+  Outcome run_and_keep_cost(Pass pass, const Operands& operands, const PassOptions& options) final {
+    const bool finished = run(pass, operands, options, last_cost_);
+    return {finished, seconds(last_cost_)};
+  }
+
+ protected:
+  // Runs a pass whose arguments were checked.
+  virtual bool compute(Pass pass, const Operands& operands, const PassOptions& options,
+                       CostT& cost) = 0;
+
+  // Returns true if compute() repairs what is wrong itself, in parts of a pass.
+  virtual bool repairs_parts() const { return false; }
+
+  // Returns the time of a pass, measured or modelled.
+  virtual double seconds(const CostT& cost) const = 0;
+
+ private:
+  CostT last_cost_;
+};
+
+}  // namespace tessera::layer
