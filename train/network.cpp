@@ -2,18 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/runtime/loss_check.hpp"
-#include "tessera/train/internal/neurons.hpp"
 #include "tessera/train/machine_layer.hpp"
 #include "tessera/train/rewire/neurons.hpp"
 
@@ -59,23 +62,42 @@ void check_weights(const planner::NetworkSpec& spec, std::span<const sparse::Csr
   }
 }
 
-// Returns whether passes apply a ReLU and its derivative, and add the bias. In 16 bits the
-// codelets' loops after a pass are faster, and a cap is theirs.
-template <class T>
+// Returns whether the passes of a layer add the bias and apply the activation. Those of modelled
+// machines do not; in 16 bits the codelets' loops after a pass are faster, and a cap is theirs.
+template <class L, class T>
 bool is_in_pass(const codelets::ActivationRule& rule) {
   const bool has_cap =
       rule.kind == codelets::Activation::Relu && rule.cap != std::numeric_limits<float>::infinity();
-  return std::is_same_v<T, float> && !has_cap;
+  return std::is_same_v<L, host::HostLayer> && std::is_same_v<T, float> && !has_cap;
 }
 
+// Writes the sum of each row. A row of floats is added up in 16 sums side by side, which vectors
+// hold.
 template <class T>
-void sum_rows(MatrixView<const T> rows, std::span<float> sums, Executor& executor) {
-  if constexpr (std::is_same_v<T, float>)
-    internal::sum_rows(rows, sums, executor);
-  else
-    executor.for_each(rows.rows, [&](std::int64_t row) {
-      codelets::sum_rows<T>({0, rows.cols, rows.cols}, rows.row(row), &sums[std::size_t(row)]);
-    });
+void sum_row(const T* row, std::int64_t cols, float& sum) {
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr std::int64_t kLanes = 16;
+    std::array<float, kLanes> lanes{};
+    std::int64_t c = 0;
+    for (; c + kLanes <= cols; c += kLanes)
+      for (std::int64_t i = 0; i < kLanes; ++i) lanes[std::size_t(i)] += row[c + i];
+    for (; c < cols; ++c) lanes[std::size_t(c % kLanes)] += row[c];
+    sum = std::accumulate(lanes.begin(), lanes.end(), 0.0f);
+  } else {
+    codelets::sum_rows<T>({0, cols, cols}, row, &sum);
+  }
+}
+
+// Calls body(row) for all rows; threads get enough work to be woken for.
+template <class Body>
+void for_each_row(std::int64_t rows, std::int64_t cols, Executor& executor, Body&& body) {
+  constexpr std::int64_t kNumbersAtOnce = 1 << 14;
+  const std::int64_t piece =
+      std::max<std::int64_t>(1, kNumbersAtOnce / std::max(cols, std::int64_t(1)));
+  executor.for_each(ceil_div(rows, piece), [&](std::int64_t i) {
+    const std::int64_t end = std::min(rows, (i + 1) * piece);
+    for (std::int64_t row = i * piece; row < end; ++row) body(row);
+  });
 }
 
 template <class T>
@@ -160,17 +182,20 @@ void Network<L, T>::forward(const WorkTimer& timer) {
   for (std::int64_t i = 0; i < layers(); ++i) {
     LayerState& now = state(i);
     const codelets::ActivationRule& rule = activation(i);
-    const bool is_fused = is_in_pass<T>(rule) && !keeps_sums(i);
+    const bool is_fused = is_in_pass<L, T>(rule) && !keeps_sums(i);
     const MatrixView<T> sums = keeps_sums(i) ? now.sums.view() : input(i + 1);
     const std::span<const float> bias = has_bias(i) ? now.bias : std::span<const float>();
     timed(timer, NetworkWork::Fwd, i, [&] {
-      host::ForwardOptions after;
-      if (is_fused) after = {.bias = bias, .activation = rule.kind};
+      layer::PassOptions after;
+      if (is_fused) {
+        after.bias = bias;
+        after.activation = rule.kind;
+      }
       now.layer.template forward<T>(input(i), sums, after);
     });
     if (is_fused || (bias.empty() && rule.kind == codelets::Activation::None)) continue;
     timed(timer, NetworkWork::Activate, i, [&] {
-      executor_->for_each(sums.rows, [&](std::int64_t row) {
+      for_each_row(sums.rows, sums.cols, *executor_, [&](std::int64_t row) {
         codelets::add_bias_and_activate<T>({0, sums.cols, sums.cols},
                                            bias.empty() ? nullptr : &bias[std::size_t(row)], rule,
                                            sums.row(row), input(i + 1).row(row));
@@ -185,7 +210,7 @@ void Network<L, T>::differentiate(std::int64_t i, const WorkTimer& timer) {
   const MatrixView<const T> kept = keeps_sums(i) ? state(i).sums.view() : input(i + 1);
   const MatrixView<T> gradient = output_gradient(i);
   timed(timer, NetworkWork::Derivative, i, [&] {
-    executor_->for_each(gradient.rows, [&](std::int64_t row) {
+    for_each_row(gradient.rows, gradient.cols, *executor_, [&](std::int64_t row) {
       codelets::multiply_by_derivative<T>(gradient.cols, activation(i), kept.row(row),
                                           gradient.row(row));
     });
@@ -203,13 +228,16 @@ void Network<L, T>::backward(const WorkTimer& timer) {
     const MatrixView<const T> gradient = output_gradient(i);
     timed(timer, NetworkWork::GradW, i, [&] {
       now.layer.template grad_w<T>(gradient, input(i), now.gradients);
-      if (has_bias(i)) sum_rows(gradient, now.bias_gradients, *executor_);
+      if (!has_bias(i)) return;
+      for_each_row(gradient.rows, gradient.cols, *executor_, [&](std::int64_t row) {
+        sum_row(gradient.row(row), gradient.cols, now.bias_gradients[std::size_t(row)]);
+      });
     });
     if (i == 0) break;
     const codelets::ActivationRule& before = activation(i - 1);
-    const bool is_fused = before.kind == Activation::Relu && is_in_pass<T>(before);
-    host::GradAOptions<T> after;
-    if (is_fused) after.where_positive = input(i);
+    const bool is_fused = before.kind == Activation::Relu && is_in_pass<L, T>(before);
+    layer::PassOptions after;
+    if (is_fused) after.where_positive = MatrixView<const T>(input(i));
     timed(timer, NetworkWork::GradA, i,
           [&] { now.layer.template grad_a<T>(gradient, output_gradient(i - 1), after); });
     if (!is_fused && before.kind != Activation::None) differentiate(i - 1, timer);
@@ -320,33 +348,20 @@ void Network<L, T>::replace(std::vector<L>&& layers) {
 
 template <class L, class T>
   requires TrainableLayer<L, T>
-LayerUpdate<L> Network<L, T>::prepare(std::int64_t i, const sparse::PatternChange& change) {
-  if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>) {
-    if (change.removed.empty() && change.added.empty()) return {};
-    std::vector<sparse::PlacedBlock> placed = sparse::place_change(weights(i), change);
-    LayerUpdate<L> made{layer_with(i, sparse::apply_change<float>(weights(i), placed)),
-                        std::move(placed)};
-    made.layer->count_update_of(state(i).layer);
-    return made;
-  } else {
-    return state(i).layer.prepare_update(change);
-  }
+typename L::PreparedUpdate Network<L, T>::prepare(std::int64_t i,
+                                                  const sparse::PatternChange& change) {
+  return state(i).layer.prepare_update(change);
 }
 
 template <class L, class T>
   requires TrainableLayer<L, T>
-void Network<L, T>::commit(std::vector<LayerUpdate<L>>&& updates,
+void Network<L, T>::commit(std::vector<typename L::PreparedUpdate>&& updates,
                            std::span<const std::int64_t> values) {
   for (std::size_t i = 0; i < updates.size(); ++i)
     states_[i].gradients.reserve(std::size_t(values[i]));
   for (std::size_t i = 0; i < updates.size(); ++i) {  // nothing below throws
-    LayerState& state = states_[i];
-    if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>) {
-      if (updates[i].layer) std::swap(state.layer, *updates[i].layer);
-    } else {
-      state.layer.commit(std::move(updates[i]));
-    }
-    state.gradients.assign(std::size_t(values[i]), 0.0f);
+    states_[i].layer.commit(std::move(updates[i]));
+    states_[i].gradients.assign(std::size_t(values[i]), 0.0f);
   }
 }
 

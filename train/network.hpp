@@ -30,33 +30,6 @@ using MakeLayer = std::function<L(const Problem&)>;
 // which may depend on the number of threads. The executor must outlive the layers.
 MakeLayer<host::HostLayer> host_layers(Executor& executor, bool density_changes = false);
 
-// A layer that takes the place of one that cannot prepare a change of its pattern; none if nothing
-// changes.
-template <TrainableLayer L>
-struct NewLayer {
-  std::optional<L> layer;
-  std::vector<sparse::PlacedBlock> change;
-
-  std::span<const sparse::PlacedBlock> placed() const { return change; }
-};
-
-// Names the type of LayerUpdate: NewLayer<L>, or what the layer itself prepares.
-template <TrainableLayer L>
-struct LayerUpdateOf {
-  using Type = NewLayer<L>;
-};
-
-// Names what a layer prepares.
-template <TrainableLayer L>
-  requires requires { typename L::PreparedUpdate; }
-struct LayerUpdateOf<L> {
-  using Type = typename L::PreparedUpdate;
-};
-
-// A change of one layer's pattern that Network::prepare made ready.
-template <TrainableLayer L>
-using LayerUpdate = typename LayerUpdateOf<L>::Type;
-
 // Takes the measured seconds of one kind of work of a layer, counted from 0. Empty: nobody
 // measures.
 using WorkTimer =
@@ -160,12 +133,13 @@ class Network {
 
   // Returns the change of a layer's pattern, ready to be made. Nothing is changed. Throws the
   // errors of update_weights, and Error{NoSolution} if the changed weights do not fit the layer.
-  LayerUpdate<L> prepare(std::int64_t i, const sparse::PatternChange& change);
+  typename L::PreparedUpdate prepare(std::int64_t i, const sparse::PatternChange& change);
 
   // Makes the changes of all layers, one for each, after which layer i has values[i] values;
   // gradients become 0. Changes everything or, where memory is short, throws std::bad_alloc and
   // changes nothing.
-  void commit(std::vector<LayerUpdate<L>>&& updates, std::span<const std::int64_t> values);
+  void commit(std::vector<typename L::PreparedUpdate>&& updates,
+              std::span<const std::int64_t> values);
 
  private:
   L layer_with(std::int64_t i, const sparse::Csr<float>& weights) const;

@@ -320,7 +320,7 @@ void Trainer<L>::rewire_all(double fraction) {
   std::vector<Rewired> changes(std::size_t(network_->layers()));
   const std::vector<std::int64_t> wanted = blocks_wanted();
   const Optimiser now = optimiser_now();
-  std::vector<LayerUpdate<L>> updates;
+  std::vector<typename L::PreparedUpdate> updates;
   std::vector<std::int64_t> values;
   std::vector<ValueState<float>> states;
   for (std::int64_t i = 0; i < network_->layers(); ++i) {

@@ -36,10 +36,13 @@ MakeLayer<L> maker(Executor& executor) {
     return host_layers(executor);
   else
     return [&executor](const Problem& problem) {
-      const device::Machine machine = machine_of_24();
       return MachineLayer(
-          {problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
-           device::ExchangeMode::Share, executor},
+          [problem, &executor] {
+            const device::Machine machine = machine_of_24();
+            return runtime::FullyConnected(
+                problem, planner::plan_or_throw(problem, machine, planner::sparse_options()),
+                machine, device::ExchangeMode::Share, executor);
+          },
           executor);
     };
 }

@@ -272,8 +272,11 @@ TEST(Network, RunsOnAModelledMachineToo) {
   const device::Machine machine = device::machine_preset("gc200");
   const MakeLayer<MachineLayer> tiles = [&](const Problem& problem) {
     return MachineLayer(
-        {problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
-         device::ExchangeMode::Share, *executor},
+        [&, problem] {
+          return runtime::FullyConnected(
+              problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
+              device::ExchangeMode::Share, *executor);
+        },
         *executor);
   };
   const DataSet data = test::small_data();
