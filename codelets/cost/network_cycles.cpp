@@ -31,16 +31,14 @@ std::int64_t conversions(DataType type, std::int64_t arrays) {
   return type == DataType::Float ? 0 : arrays;
 }
 
-// What a rule adds to the loads, the last product and the store of a step. Rules that differ in the
-// order of their products alone take as many instructions.
+// A rule adds these instructions to the loads, the last product and the store of a step. Rules that
+// differ in the order of their products alone take as many.
 struct RuleBody {
   Body operator()(const Sgd& rule) const { return {.vector = rule.momentum > 0 ? kMomentum : 0}; }
   Body operator()(const Nesterov&) const { return {.vector = kMomentum + 1}; }  // one more product
   Body operator()(const TorchSgd&) const { return {.vector = kMomentum}; }
-  Body operator()(const AdaGrad&) const {
-    return {4, 2};
-  }  // load and store of h, square and sum,
-     // epsilon; root, division
+  // Load and store of h, square and sum, epsilon; a root and a division.
+  Body operator()(const AdaGrad&) const { return {4, 2}; }
   Body operator()(const Adam&) const { return {kAdam, 2}; }
   Body operator()(const AdamW& rule) const { return {kAdam + (rule.decay > 0 ? 1 : 0), 2}; }
 
