@@ -51,7 +51,7 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
              q_grad = random_matrix<T>(groups * kX, kZ, 6);
   const auto executor = make_executor(1);
   host::HostLayer alone(problem, kTiny, *executor);
-  alone.set_weights(weights);
+  alone.set_weights(sparse::checked(weights));
   Matrix<T> q(groups * kX, kZ), s_grad(groups * kY, kZ);
   std::vector<float> gradients(std::size_t(alone.values()));
   alone.forward<T>(s.view(), q.view());

@@ -9,14 +9,16 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/base/named.hpp"
 #include "tessera/base/write_file.hpp"
 #include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
-#include "tessera/tools/commands/network_weights.hpp"
 #include "tessera/tools/options/exit_code.hpp"
+#include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/train/checkpoint.hpp"
+#include "tessera/train/network_file.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::tools {
@@ -43,8 +45,7 @@ train::NetworkOptions network_of(const TrainArguments& a) {
           .density = a.method == "dense"          ? 1
                      : a.density_schedule.empty() ? a.density
                                                   : a.first_density,
-          .distribution = a.distribution == "erk" ? train::Distribution::ErdosRenyi
-                                                  : train::Distribution::Uniform,
+          .distribution = named(a.distribution, train::kDistributions, "--distribution"),
           .block = {a.block, a.block},
           .batch = a.batch,
           .seed = std::uint64_t(a.seed),
@@ -60,18 +61,8 @@ std::vector<sparse::Csr<float>> weights_before(const TrainArguments& a) {
   if (!a.network || a.method == "dense") return weights;
   for (std::size_t l = 0; l < weights.size(); ++l)
     if (!a.network->weights[l].empty())
-      weights[l] = weights_of(*a.network, std::int64_t(l), std::uint64_t(a.seed));
+      weights[l] = train::weights_of(*a.network, std::int64_t(l), std::uint64_t(a.seed));
   return weights;
-}
-
-train::Method method_of(const TrainArguments& a) {
-  if (a.method == "set") return train::Set{};
-  if (a.method == "rigl") return train::RigL{};
-  if (a.method == "sampled") return train::Sampled{.factor = a.factor};
-  if (a.method == "prune") return train::Prune{};
-  if (a.method == "top-k")
-    return train::TopK{.search = train::parse_search(a.search, "--search"), .factor = a.factor};
-  return train::Static{};
 }
 
 train::Optimiser optimiser_of(const TrainArguments& a) {
@@ -82,18 +73,20 @@ train::Optimiser optimiser_of(const TrainArguments& a) {
 
 train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& data) {
   const std::int64_t batches = data.training.count() / a.batch;
-  train::TrainOptions options =
-      train::usual_options(method_of(a), a.epochs * batches, a.learning_rate);
+  const bool is_dense = a.method == "dense";
+  train::TrainOptions options = train::usual_options(
+      train::parse_method(is_dense ? "static" : a.method, {.search = a.search, .factor = a.factor}),
+      a.epochs * batches, a.learning_rate);
   options.schedule.every = a.every;
   options.schedule.fraction = a.fraction;
   options.seed = std::uint64_t(a.seed);
   options.optimiser = optimiser_of(a);
-  if (a.method != "dense" && !a.density_schedule.empty())
+  if (!is_dense && !a.density_schedule.empty())
     options.density = {
         .first = a.first_density,
         .last = a.density,
         .end = std::max<std::int64_t>(a.epochs * batches / 2, 1),
-        .curve = train::parse_density_curve(a.density_schedule, "--density-schedule")};
+        .curve = named(a.density_schedule, train::kDensityCurves, "--density-schedule")};
   return options;
 }
 
@@ -115,18 +108,6 @@ std::vector<std::string> notes_of(const train::Network<L>& network) {
   }
   if (pads) notes.push_back("sides that are no multiple of the block are padded with zeros");
   return notes;
-}
-
-// `density` is printed where it changes.
-std::string epoch_line(const train::TrainReport& report, std::optional<double> density) {
-  const train::EpochFigures& e = report.epochs.back();
-  const train::RewireFigures& last = report.rewires.back();
-  return fmt::format(
-      "epoch {:>3}  loss {:.4f}  train {:6.2f} %  test {:6.2f} %  {:7.1f} s  rewires {:>3}  "
-      "ever active {:5.1f} %{}\n",
-      e.epoch, e.loss, 100 * e.accuracy, 100 * e.test_accuracy, e.seconds,
-      report.rewires.size() - 1, 100 * last.ever_active,
-      density ? fmt::format("  density {:5.1f} %", 100 * *density) : "");
 }
 
 // Calls epoch(stop, after_step) for each epoch that is left and after_epoch() after each. Returns
@@ -175,7 +156,7 @@ class TrainingRun {
     try {
       return run_epochs(a_, std::ssize(report().epochs), trainer_.steps_per_epoch(), progress,
                         epoch, [&] {
-                          if (prints) print_text(epoch_line(report(), density()));
+                          if (prints) print_text(train::epoch_text(report(), density()));
                         });
     } catch (const Error&) {  // the run is as it was before the step that failed
       save();
@@ -197,18 +178,11 @@ class TrainingRun {
   train::Trainer<L> trainer_;
 };
 
-// Keeps the first images of a part of a data set.
-void keep_first(train::LabelledImages& images, std::int64_t count) {
-  if (images.count() <= count) return;
-  images.pixels.resize(std::size_t(count * images.features()));
-  images.labels.resize(std::size_t(count));
-}
-
 train::DataSet read_data(const TrainArguments& a) {
   train::DataSet data =
       a.data.empty() ? train::read_fashion_mnist() : train::read_fashion_mnist(a.data);
   if (a.images > 0)
-    for (train::LabelledImages* part : {&data.training, &data.test}) keep_first(*part, a.images);
+    for (train::LabelledImages* part : {&data.training, &data.test}) part->keep_first(a.images);
   return data;
 }
 
@@ -285,7 +259,7 @@ void warn_of_dead_neurons(const TrainArguments& a, const TrainOutcome& outcome) 
 
 TrainArguments with_network_file(TrainArguments a) {
   if (a.file.empty()) return a;
-  a.network = load_network(a.file);
+  a.network = train::read_network(load_text(a.file), a.file);
   const planner::NetworkSpec& spec = a.network->spec;
   a.layers = {spec.layers.front().inputs};
   for (const planner::NetworkLayer& layer : spec.layers) a.layers.push_back(layer.outputs);

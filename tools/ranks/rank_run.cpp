@@ -1,8 +1,6 @@
 #include "tessera/tools/ranks/rank_run.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/base/load_meter.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/lists.hpp"
@@ -38,25 +37,12 @@ using distributed::DistributedLayer;
 using distributed::PassTimes;
 using distributed::RowCut;
 
-// Cores that the launcher allows this process.
-std::int64_t cores_of_process() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 // Without --threads a rank that is bound takes its cores, and one that is not its share of all.
 int threads_of_rank(const Arguments& a) {
   if (a.threads > 0) return a.threads;
-  const std::int64_t own = cores_of_process();
+  const std::int64_t own = LoadMeter::cores_of_process();
   if (own < ::sysconf(_SC_NPROCESSORS_ONLN)) return int(own);
   return int(std::max<std::int64_t>(own / distributed::ranks_of_this_computer(), 1));
-}
-
-// Returns the most memory that this process has had.
-std::int64_t peak_of_process() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
 // The times of one rank that travel to the first one.
@@ -96,7 +82,7 @@ verify::Verdict of_all_ranks(Communicator& ranks, verify::Verdict own, std::int6
   own.worst_row += first_row;
   verify::Verdict all;
   for (const verify::Verdict& verdict : of_ranks(ranks, "verdicts", own))
-    if (verdict.compared > 0) add_verdict(verdict, all);
+    if (verdict.compared > 0) verify::add_part(verdict, all);
   return all;
 }
 
@@ -211,7 +197,7 @@ class RankPasses {
       verify::Verdict verdict;
       if (own_rows.size() > 0)
         verdict =
-            verify::verify_product<T>(cropped(matrix, own_rows.size(), in.rows()), in.view(),
+            verify::verify_product<T>(sparse::inside(matrix, own_rows.size(), in.rows()), in.view(),
                                       std::as_const(part).view(), layer_.rounding(report.pass));
       report.verdict = of_all_ranks(ranks_, verdict, own_rows.begin);
     }
@@ -231,13 +217,13 @@ class RankPasses {
                                        host::Accumulate::No, options, times);
     });
     const Range rows = outputs.of(ranks_.rank());
-    part = cropped(part, rows.size(), s_.rows());
+    part = sparse::inside(std::move(part), rows.size(), s_.rows());
     if (is_checked_) {
       verify::Verdict verdict;
       if (rows.size() > 0)
-        verdict = verify::verify_gradient<T>(cropped(layer_.weights(), rows.size(), s_.rows()),
-                                             part, own(q_grad_, outputs), std::as_const(s_).view(),
-                                             layer_.rounding(Pass::GradW));
+        verdict = verify::verify_gradient<T>(
+            sparse::inside(layer_.weights(), rows.size(), s_.rows()), part, own(q_grad_, outputs),
+            std::as_const(s_).view(), layer_.rounding(Pass::GradW));
       report.verdict = of_all_ranks(ranks_, verdict, rows.begin);
     }
     if (!is_kept_ || !io::can_read_npz()) return;
@@ -255,13 +241,6 @@ class RankPasses {
   static std::vector<std::int64_t> lengths(std::vector<std::int64_t> ends) {
     std::adjacent_difference(ends.begin(), ends.end(), ends.begin());
     return ends;
-  }
-
-  // Returns a matrix without the padding of its last blocks.
-  static sparse::Csr<float> cropped(const sparse::Csr<float>& matrix, std::int64_t rows,
-                                    std::int64_t cols) {
-    if (matrix.rows == rows && matrix.cols == cols) return matrix;
-    return sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), rows, cols);
   }
 
   // Returns the parts of all ranks, one after the other, on the first rank.
@@ -311,8 +290,12 @@ std::string choose_block_together(Arguments& a, Communicator& ranks) {
 
 void add_ranks(Communicator& ranks, const DistributedLayer& layer, int threads, HostRun& run) {
   const Range rows = layer.outputs().of(ranks.rank());
-  const report::HostRank own{rows.begin, rows.size(),        layer.values(),
-                             threads,    cores_of_process(), peak_of_process()};
+  const report::HostRank own{rows.begin,
+                             rows.size(),
+                             layer.values(),
+                             threads,
+                             LoadMeter::cores_of_process(),
+                             LoadMeter::peak_bytes()};
   run.report.ranks = of_ranks(ranks, "figures of the ranks", own);
   run.report.threads = 0;
   for (std::size_t i = 0; i < run.report.ranks.size(); ++i) {

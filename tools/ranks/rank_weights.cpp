@@ -10,6 +10,7 @@
 #include "tessera/distributed/files.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/io/row_file.hpp"
+#include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/fit_range.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/options/inputs.hpp"
@@ -106,10 +107,8 @@ RankWeights rows_of_rank(const Arguments& a, Communicator& ranks) {
 
 RankWeights make_rank_weights(const Arguments& a, Communicator& ranks) {
   RankWeights weights = rows_of_rank(a, ranks);
-  std::int64_t empty = 0;
-  for (std::size_t row = 1; row < weights.rows.row_begin.size(); ++row)
-    empty += weights.rows.row_begin[row] == weights.rows.row_begin[row - 1];
-  const std::vector<std::int64_t> own{weights.rows.blocks(), empty};
+  const std::vector<std::int64_t> own{weights.rows.blocks(),
+                                      sparse::empty_block_rows(weights.rows)};
   for (const auto& list : gather_lists(ranks, "numbers of blocks", own)) {
     weights.blocks += list[0];
     weights.empty_rows += list[1];
