@@ -7,14 +7,12 @@
 #include <utility>
 
 #include "tessera/base/matrix.hpp"
-#include "tessera/host/change_part.hpp"
-#include "tessera/host/pass_options.hpp"
+#include "tessera/layer/change_part.hpp"
 #include "tessera/layer/layer.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/run_options.hpp"
 
 namespace tessera::train {
 
@@ -65,7 +63,7 @@ template <class L, class T = float>
 concept TrainableLayer = requires(
     L layer, const L& constant, const sparse::Csr<float>& matrix, std::span<const float> values,
     std::span<float> gradients, const sparse::PatternChange& pattern,
-    typename L::PreparedUpdate update, const host::ChangePart& change, MatrixView<const T> in,
+    typename L::PreparedUpdate update, const layer::ChangePart& change, MatrixView<const T> in,
     MatrixView<T> out, const layer::PassOptions& options) {
   { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
   { layer.prepare_update(pattern) } -> std::same_as<typename L::PreparedUpdate>;
