@@ -23,8 +23,8 @@
 #include "tessera/codelets/cost/network_cycles.hpp"
 #include "tessera/codelets/cost/softmax_cycles.hpp"
 #include "tessera/codelets/loss.hpp"
+#include "tessera/codelets/optimiser.hpp"
 #include "tessera/codelets/softmax.hpp"
-#include "tessera/codelets/update.hpp"
 #include "tessera/device/machine.hpp"
 
 namespace {
@@ -162,23 +162,30 @@ void losses(std::int64_t workers) {
 
 template <class T>
 void updates(std::int64_t workers) {
-  using codelets::Update;
+  using codelets::Rule;
   Arrays<T> a(3);
   std::vector<float> first(kElements), second(kElements);
   float* const both[] = {first.data(), second.data()};
-  for (const Update kind : {Update::Sgd, Update::Momentum, Update::AdaGrad, Update::Adam}) {
-    const codelets::UpdateRule rule{.kind = kind};
-    const std::span<float* const> states(both, std::size_t(codelets::states_of(kind)));
-    const auto step = [&] { codelets::update_values<T>(rule, 5, a.other, states, a.work.data()); };
-    if (kind == Update::Sgd) {
+  const std::pair<const char*, Rule> rules[] = {{"sgd", codelets::Sgd{}},
+                                                {"momentum", codelets::Sgd{.momentum = 0.9}},
+                                                {"adagrad", codelets::AdaGrad{}},
+                                                {"adam", codelets::Adam{.learning_rate = 0.01}}};
+  for (const auto& [name, rule] : rules) {
+    const codelets::Optimiser optimiser{rule};
+    const auto count = std::size_t(codelets::states_of(optimiser));
+    const std::span<float* const> states = std::span(both).first(count);
+    const auto step = [&] {
+      codelets::update_values<T>(optimiser, 5, std::span<const T>(a.other), states, a.work.data());
+    };
+    if (count == 0) {
       a.begin();
       step();
       require_close<T>("sgd", a.work, [&](std::size_t i) {
         return double(float(a.given[i])) - 0.01 * double(float(a.other[i]));
       });
     }
-    print_row<T>(fmt::format("step of {}", to_string(kind)),
-                 codelets::update_cycles(kElements, kind, type_of<T>(), workers), a, step);
+    print_row<T>(fmt::format("step of {}", name),
+                 codelets::update_cycles(kElements, optimiser, type_of<T>(), workers), a, step);
   }
 }
 

@@ -112,7 +112,7 @@ std::vector<Problem> problems_of(const NetworkSpec& spec) {
 void check(const NetworkSpec& spec) {
   if (spec.layers.empty()) refuse_network("it has no layers; give at least one");
   for (std::size_t l = 0; l < spec.layers.size(); ++l) check_layer(spec, l);
-  if (spec.loss) codelets::check(spec.update);
+  if (spec.loss) codelets::check_in_float(spec.optimiser);
 }
 
 std::optional<Pass> pass_of(NetworkWork work) {

@@ -10,7 +10,7 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/codelets/loss.hpp"
-#include "tessera/codelets/update.hpp"
+#include "tessera/codelets/optimiser.hpp"
 
 namespace tessera::planner {
 
@@ -54,7 +54,7 @@ struct NetworkSpec {
   DataType data_type = DataType::Float;
   DataType partials_type = DataType::Float;
   std::optional<codelets::Loss> loss = {};
-  codelets::UpdateRule update = {};  // of weights and biases, with a loss
+  codelets::Optimiser optimiser = {};  // with a loss, of weights and biases; these do not decay
 
   friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
 };

@@ -231,7 +231,7 @@ Cycles PricedLayer::State::derivative(const Home& at) const {
 
 Cycles PricedLayer::State::update_weights() const {
   const std::int64_t values = most_updated_values();
-  Cycles cycles = machine.launch + codelets::update_cycles(values, spec.update.kind,
+  Cycles cycles = machine.launch + codelets::update_cycles(values, spec.optimiser,
                                                            problem.data_type, machine.workers);
   if (gradients_move())
     cycles += machine.sync + exchange(values * bytes_of(problem.data_type), machine);
@@ -248,7 +248,8 @@ Cycles PricedLayer::State::bias_alone(const Home& gradient) const {
   if (!result.is_by_owned_rows(machine.tiles))
     moved += machine.sync + exchange(result.most_rows() * kFloatBytes, machine);
   return moved + codelets::sum_rows_cycles(owned * depth, owned, DataType::Float, machine.workers) +
-         codelets::update_cycles(owned, spec.update.kind, DataType::Float, machine.workers);
+         codelets::update_cycles(owned, codelets::without_decay(spec.optimiser), DataType::Float,
+                                 machine.workers);
 }
 
 // The barriers of both exchanges are charged once for all layers (own_work), unless a bias is the
@@ -389,7 +390,7 @@ Bytes PricedLayer::resident() const {
   // until the biases are updated.
   if (s.problem.grad_a) elements += 2 * s.input_gradient.most_elements();
   if (s.layer().bias) bytes += result.rows * kFloatBytes;
-  bytes += codelets::states_of(s.spec.update.kind) * s.most_updated_values() * kFloatBytes;
+  bytes += codelets::states_of(s.spec.optimiser) * s.most_updated_values() * kFloatBytes;
   return Bytes(bytes + elements * s.element());
 }
 

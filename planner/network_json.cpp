@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/json/reader.hpp"
@@ -21,9 +22,16 @@ json::Names<codelets::Loss> loss_names() {
   using enum codelets::Loss;
   return {{SoftmaxCrossEntropy, "softmax-cross-entropy"}, {MeanSquaredError, "mean-squared-error"}};
 }
-json::Names<codelets::Update> update_names() {
-  using enum codelets::Update;
-  return {{Sgd, "sgd"}, {Momentum, "momentum"}, {AdaGrad, "adagrad"}, {Adam, "adam"}};
+// The rules with the numbers that a file need not give.
+json::Names<codelets::Rule> rule_names() {
+  constexpr double kRate = 0.01, kMomentum = 0.9;
+  return {{codelets::Sgd{kRate, 0}, "sgd"},
+          {codelets::Sgd{kRate, kMomentum}, "momentum"},
+          {codelets::AdaGrad{kRate, 1e-8}, "adagrad"},
+          {codelets::Adam{.learning_rate = kRate}, "adam"},
+          {codelets::AdamW{.learning_rate = kRate}, "adamw"},
+          {codelets::Nesterov{kRate, kMomentum}, "nesterov"},
+          {codelets::TorchSgd{kRate, kMomentum}, "torch-sgd"}};
 }
 json::Names<Placement> placement_names() {
   return {{Placement::AsLeft, "as-left"},
@@ -80,19 +88,25 @@ void read_layer(const json::Value& value, const json::Place& place, NetworkLayer
   fields.finish();
 }
 
-void read_update(const json::Value& value, const json::Place& place, codelets::UpdateRule& rule) {
+// The key of a number of a rule in the file.
+std::string key_of(const codelets::RuleNumber& number) {
+  return number.name == "learning_rate" ? "rate" : std::string(number.name);
+}
+
+void read_optimiser(const json::Value& value, const json::Place& place,
+                    codelets::Optimiser& optimiser) {
   json::ObjectReader fields(value, place);
-  fields("rule", rule.kind, update_names());
-  const auto number = [&](const char* key, double& to) {
+  fields("rule", optimiser.rule, rule_names());
+  const auto number = [&](std::string_view key, double& to) {
     std::optional<double> given;
     fields(key, given);
     to = given.value_or(to);
   };
-  number("rate", rule.rate);
-  number("momentum", rule.momentum);
-  number("beta1", rule.beta1);
-  number("beta2", rule.beta2);
-  number("epsilon", rule.epsilon);
+  for (const codelets::RuleNumber& one : codelets::numbers_of(optimiser.rule))
+    if (one.value != nullptr) number(key_of(one), *one.value);
+  number("rescale", optimiser.rescale);
+  number("weight_decay", optimiser.weight_decay);
+  fields("clip", optimiser.clip);
   fields.finish();
 }
 
@@ -116,7 +130,54 @@ void check_file(const NetworkSpec& spec, std::string_view where) {
   }
 }
 
+template <class E>
+std::string name_in(const json::Names<E>& names, const E& value) {
+  for (const auto& [enumerator, name] : names)
+    if (enumerator == value) return name;
+  assertion_failed("every value has a name", __FILE__, __LINE__);
+}
+
+json::Value layer_json(const NetworkLayer& layer) {
+  json::Value value{{"inputs", layer.inputs},
+                    {"outputs", layer.outputs},
+                    {"block_size", layer.block.rows},
+                    {"bias", layer.bias},
+                    {"activation", name_in(activation_names(), layer.activation.kind)},
+                    {"operands", name_in(placement_names(), layer.operands)},
+                    {"recompute", layer.recompute}};
+  if (layer.dense)
+    value["dense"] = true;
+  else
+    value["density"] = layer.density;
+  if (layer.activation.cap != std::numeric_limits<float>::infinity())
+    value["cap"] = double(layer.activation.cap);
+  return value;
+}
+
+json::Value optimiser_json(codelets::Optimiser optimiser) {
+  json::Value value{{"rule", std::string(codelets::name_of(optimiser))},
+                    {"rescale", optimiser.rescale},
+                    {"weight_decay", optimiser.weight_decay}};
+  if (optimiser.clip) value["clip"] = *optimiser.clip;
+  for (const codelets::RuleNumber& one : codelets::numbers_of(optimiser.rule))
+    if (one.value != nullptr) value[key_of(one)] = *one.value;
+  return value;
+}
+
 }  // namespace
+
+std::string to_json(const NetworkSpec& spec) {
+  json::Value layers = json::List();
+  for (const NetworkLayer& layer : spec.layers) layers.push_back(layer_json(layer));
+  json::Value value{{"batch", spec.batch},
+                    {"data_type", name_in(type_names(), spec.data_type)},
+                    {"layers", std::move(layers)}};
+  if (spec.loss) {
+    value["loss"] = name_in(loss_names(), *spec.loss);
+    value["optimiser"] = optimiser_json(spec.optimiser);
+  }
+  return value.dump();
+}
 
 NetworkFile parse_network(std::string_view text, std::string_view where) {
   NetworkFile file;
@@ -128,10 +189,10 @@ NetworkFile parse_network(std::string_view text, std::string_view where) {
   file.spec.data_type = type.value_or(DataType::Half);
   read_layers(fields.at("layers"), fields.place().member("layers"), file);
   fields("loss", file.spec.loss, loss_names());
-  if (const json::Value* update = fields.find("optimiser")) {
+  if (const json::Value* optimiser = fields.find("optimiser")) {
     const json::Place place = fields.place().member("optimiser");
-    if (!file.spec.loss) json::throw_bad(place, *update, "left out without a loss");
-    read_update(*update, place, file.spec.update);
+    if (!file.spec.loss) json::throw_bad(place, *optimiser, "left out without a loss");
+    read_optimiser(*optimiser, place, file.spec.optimiser);
   }
   fields.finish();
   check_file(file.spec, where);

@@ -27,8 +27,10 @@ namespace tessera::planner {
 //                      Values of a pattern are drawn.
 //   loss*            "softmax-cross-entropy" or "mean-squared-error": a training step; without it,
 //                    the outputs are computed
-//   optimiser*       an object with "rule" ("sgd", "momentum", "adagrad" or "adam") and any of
-//                    "rate", "momentum", "beta1", "beta2", "epsilon"; only with a loss
+//   optimiser*       only with a loss: an object with "rule" ("sgd", "momentum", "adagrad", "adam",
+//                    "adamw", "nesterov" or "torch-sgd") and any of the numbers of this rule in
+//                    codelets/optimiser.hpp, where "rate" is the learning rate (0.01 by default),
+//                    and of "rescale", "clip" and "weight_decay"
 struct NetworkFile {
   NetworkSpec spec;
   std::vector<std::string> weights;  // by layer; empty: drawn at random
@@ -39,5 +41,9 @@ struct NetworkFile {
 // Parses the text of a file; `where` names it in messages. Throws Error{BadInput}, which names the
 // key, the value and the legal values, and for layers that do not follow each other.
 NetworkFile parse_network(std::string_view text, std::string_view where);
+
+// Returns the text of a file of this network, without files of weights, on one line. Blocks must be
+// squares.
+std::string to_json(const NetworkSpec& spec);
 
 }  // namespace tessera::planner

@@ -32,7 +32,7 @@ class DensePlans {
 
   // The bytes on each tile that weights and states of all layers take, spread evenly.
   Bytes resident() const {
-    const std::int64_t states = spec_.loss ? codelets::states_of(spec_.update.kind) : 0;
+    const std::int64_t states = spec_.loss ? codelets::states_of(spec_.optimiser) : 0;
     Bytes sum;
     for (std::size_t l = 0; l < problems_.size(); ++l)
       sum += Bytes(weights_of_a_tile(l) *
@@ -55,7 +55,7 @@ class DensePlans {
       return plans_[layer].plan ? plans_[layer].plan->find(*pass)->cost.cycles() : Cycles();
     if (work == NetworkWork::Rehome) return Cycles();
     if (work != NetworkWork::Update) return sparse;
-    return codelets::update_cycles(weights_of_a_tile(layer), spec_.update.kind, spec_.data_type,
+    return codelets::update_cycles(weights_of_a_tile(layer), spec_.optimiser, spec_.data_type,
                                    machine_.workers) +
            machine_.launch;
   }

@@ -383,7 +383,7 @@ void EmbeddingUpdate::update() {
         reinterpret_cast<T*>(updated)[i] =
             T(float(reinterpret_cast<const T*>(old)[i]) + scale_ * sums[i]);
     });
-    return codelets::update_cycles(values(), codelets::Update::Sgd, spec.data_type(),
+    return codelets::update_cycles(values(), codelets::Optimiser{}, spec.data_type(),
                                    engine.machine().workers);
   });
 }

@@ -98,6 +98,13 @@ void Network::set_bias(std::int64_t layer, std::span<const float> bias) {
   to.parameters.bias.assign(bias.begin(), bias.end());
 }
 
+void Network::set_learning_rate(double rate) {
+  const auto call = state_->enter("set_learning_rate");
+  const codelets::Optimiser changed = codelets::with_learning_rate(state_->spec.optimiser, rate);
+  codelets::check_in_float(changed);
+  state_->spec.optimiser = changed;
+}
+
 sparse::Csr<float> Network::weights(std::int64_t layer) const {
   return state_->weights_of(state_->at(layer));
 }

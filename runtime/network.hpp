@@ -115,6 +115,10 @@ class Network {
   // Sets the bias of a layer that has one, [outputs].
   void set_bias(std::int64_t layer, std::span<const float> bias);
 
+  // Sets the learning rate of the optimiser for the runs from now on. Throws Error{InvalidArgument}
+  // for a rate outside its range.
+  void set_learning_rate(double rate);
+
   // Return the current parameters of a layer, after the updates of all runs so far. The weights of
   // a dense layer are all stored.
   sparse::Csr<float> weights(std::int64_t layer) const;

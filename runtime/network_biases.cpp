@@ -32,8 +32,8 @@ void for_each_owned_part(const HomeShare& share, std::int64_t all_rows, std::int
 }  // namespace
 
 NetworkBiases::NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
-                             const codelets::UpdateRule& rule, const NetworkMachine& machine)
-    : rule_(rule), machine_(machine) {
+                             const codelets::Optimiser& optimiser, const NetworkMachine& machine)
+    : optimiser_(optimiser), machine_(machine) {
   for (std::size_t l = 0; l < layers.size(); ++l)
     if (layers[l]->layer.bias) layers_.push_back({layers[l].get(), l, {}, {}, {}, {}});
 }
@@ -216,14 +216,15 @@ Cycles NetworkBiases::update_rows(const Layer& layer, Owner& owner,
     codelets::sum_rows<float>({0, count, std::max<std::int64_t>(count, 1)}, sums + begin,
                               &gradient[row]);
   }
-  std::array<float*, kMostStates> states{};
+  std::array<float*, codelets::kMostStates> states{};
   for (std::size_t s = 0; s < owner.states.size(); ++s)
     states[s] = floats(tile.view(owner.states[s]));
-  codelets::update_values<float>(rule_, layer.state->parameters.steps + 1, gradient,
+  const codelets::Optimiser optimiser = codelets::without_decay(optimiser_);
+  codelets::update_values<float>(optimiser, layer.state->parameters.steps + 1, gradient,
                                  {states.data(), owner.states.size()},
                                  floats(tile.view(owner.bias)));
   return codelets::sum_rows_cycles(owner.first_sums.back(), rows, DataType::Float, workers) +
-         codelets::update_cycles(rows, rule_.kind, DataType::Float, workers);
+         codelets::update_cycles(rows, optimiser, DataType::Float, workers);
 }
 
 }  // namespace tessera::runtime::internal

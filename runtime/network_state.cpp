@@ -21,7 +21,7 @@ Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans
   const internal::NetworkMachine shared{program, engine, executor};
   make_layers(plans, shared);
   if (trains()) {
-    biases.emplace(layers, spec.update, shared);
+    biases.emplace(layers, spec.optimiser, shared);
     loss.emplace(*spec.loss, *layers.back(), shared);
   }
   connect();
@@ -58,7 +58,7 @@ void Network::State::seal() {
 
 void Network::State::make_layers(std::span<const planner::Plan> plans,
                                  const internal::NetworkMachine& shared) {
-  const std::int64_t states = trains() ? codelets::states_of(spec.update.kind) : 0;
+  const std::int64_t states = trains() ? codelets::states_of(spec.optimiser) : 0;
   for (std::size_t l = 0; l < plans.size(); ++l) {
     const NetworkLayer& layer = spec.layers[l];
     const Problem problem = planner::problem_of(spec, std::int64_t(l));
@@ -68,7 +68,7 @@ void Network::State::make_layers(std::span<const planner::Plan> plans,
     else
       layers.push_back(
           std::make_unique<internal::NetworkSparseLayer>(layer, problem, plans[l], shared, states));
-    if (trains()) updates.emplace_back(*layers.back(), spec.update, shared);
+    if (trains()) updates.emplace_back(*layers.back(), spec.optimiser, shared);
   }
 }
 

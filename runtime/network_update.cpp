@@ -6,9 +6,9 @@
 
 namespace tessera::runtime::internal {
 
-NetworkUpdate::NetworkUpdate(NetworkLayerState& layer, const codelets::UpdateRule& rule,
+NetworkUpdate::NetworkUpdate(NetworkLayerState& layer, const codelets::Optimiser& optimiser,
                              const NetworkMachine& machine)
-    : layer_(layer), rule_(rule), machine_(machine) {}
+    : layer_(layer), optimiser_(optimiser), machine_(machine) {}
 
 void NetworkUpdate::declare() {
   const BufferId gradients = layer_.declare_gradients_at_home();
@@ -28,17 +28,17 @@ void NetworkUpdate::update_weights() {
   machine_.engine.compute(Phase::Update, tiles_, [this](const device::Tile& tile) {
     const UpdatedPart& part = layer_.parts[std::size_t(tile.id().value)];
     const std::int64_t count = part.values.size();
-    std::array<float*, kMostStates> pointers{};
+    std::array<float*, codelets::kMostStates> pointers{};
     for (std::size_t s = 0; s < part.states.size(); ++s)
       pointers[s] = floats(tile.view(part.states[s]));
     with_type(layer_.problem.data_type, [&](auto zero) {
       using T = decltype(zero);
       const auto* gradients = reinterpret_cast<const T*>(tile.view(part.gradients).data);
-      codelets::update_values<T>(rule_, step_, {gradients, std::size_t(count)},
+      codelets::update_values<T>(optimiser_, step_, {gradients, std::size_t(count)},
                                  {pointers.data(), part.states.size()},
                                  reinterpret_cast<T*>(tile.view(part.weights).data));
     });
-    return codelets::update_cycles(count, rule_.kind, layer_.problem.data_type,
+    return codelets::update_cycles(count, optimiser_, layer_.problem.data_type,
                                    machine_.engine.machine().workers);
   });
 }

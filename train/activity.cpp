@@ -26,6 +26,30 @@ const char* to_string(Activity activity) {
   return "";
 }
 
+Activity activity_of(planner::NetworkWork work) {
+  using planner::NetworkWork;
+  switch (work) {
+    case NetworkWork::Fwd:
+    case NetworkWork::Activate:
+    case NetworkWork::Recompute:
+    case NetworkWork::Parameters:
+    case NetworkWork::HandOver:
+      return Activity::Forward;
+    case NetworkWork::Loss:
+      return Activity::Loss;
+    case NetworkWork::Derivative:
+    case NetworkWork::GradA:
+      return Activity::GradA;
+    case NetworkWork::GradW:
+      return Activity::GradW;
+    case NetworkWork::Update:
+    case NetworkWork::UpdateBiases:
+    case NetworkWork::Rehome:
+      return Activity::Optimiser;
+  }
+  return Activity::Forward;
+}
+
 double ActivitySeconds::sum() const { return std::accumulate(of.begin(), of.end(), 0.0); }
 
 }  // namespace tessera::train

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstddef>
 
+#include "tessera/planner/network.hpp"
+
 namespace tessera::train {
 
 // The activities that a training run spends its time on.
@@ -18,6 +20,9 @@ enum class Activity {
   Evaluation,  // the test set
 };
 inline constexpr std::size_t kActivities = 8;
+
+// Returns the activity that a kind of work of a network belongs to.
+Activity activity_of(planner::NetworkWork work);
 
 // Returns a name for people and for keys of JSON, for example "forward" or "grad_w".
 const char* to_string(Activity activity);

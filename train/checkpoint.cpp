@@ -162,7 +162,7 @@ void check_figures(const io::Archive& archive, const Trainer<L>& trainer, const 
   const std::int64_t rewires = std::ssize(report.rewires) - 1;
   require(run.optimiser_steps + (is_instead_of_step(options.method) ? rewires : 0) == report.steps,
           "the number of optimiser's steps", run.optimiser_steps);
-  require(run.state.right <= trainer.steps_per_epoch() * trainer.network().options().batch,
+  require(run.state.right <= trainer.steps_per_epoch() * trainer.network().spec().batch,
           "the number of right answers", run.state.right);
 }
 
@@ -187,9 +187,10 @@ SavedRun sizes_of(const Trainer<L>& trainer) {
 template <class L>
 std::string checkpoint_of(const Trainer<L>& trainer) {
   const TrainState& state = trainer.state();
-  SavedRun run{.layers = {},
-               .optimiser_steps = state.weights.front().steps,
-               .state = {.loss_sum = state.loss_sum, .right = state.right, .report = state.report}};
+  SavedRun run{.layers = {}, .optimiser_steps = state.weights.front().steps, .state = {}};
+  run.state.loss_sum = state.loss_sum;
+  run.state.right = state.right;
+  run.state.report = state.report;
   for (std::size_t i = 0; i < state.weights.size(); ++i)
     run.layers.push_back({trainer.network().weights(std::int64_t(i)),
                           trainer.network().state(std::int64_t(i)).bias, state.weights[i].arrays,

@@ -4,16 +4,15 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "tessera/base/matrix.hpp"
-#include "tessera/host/change_part.hpp"
-#include "tessera/host/pass_options.hpp"
+#include "tessera/layer/change_part.hpp"
 #include "tessera/layer/layer.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/run_options.hpp"
 
 namespace tessera::train {
 
@@ -55,24 +54,26 @@ concept Layer =
       { constant.buckets(group) } -> std::same_as<const partitioner::Buckets&>;
     };
 
-// A layer of floats that a Network (network.hpp) trains. Beside the passes and weights of a Layer
-// it does the work between the passes: bias and ReLU on results (host::ForwardOptions), the
-// derivative of ReLU on gradients (host::GradAOptions), and changes of all values, part by part.
-// host::HostLayer does it while parts are in a near cache; MachineLayer (machine_layer.hpp) adds
-// plain loops to a layer of a modelled machine. Both have the bits of such loops.
-template <class L>
-concept TrainableLayer =
-    requires(L layer, const L& constant, const sparse::Csr<float>& matrix,
-             std::span<const float> values, std::span<float> gradients,
-             const host::ChangePart& change, MatrixView<const float> in, MatrixView<float> out,
-             const host::ForwardOptions& activation, const host::GradAOptions<float>& derivative) {
-      { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
-      { layer.set_values(values) } -> std::same_as<void>;
-      { layer.change_values(change) } -> std::same_as<void>;
-      layer.template forward<float>(in, out, activation);
-      layer.template grad_a<float>(in, out, derivative);
-      layer.template grad_w<float>(in, in, gradients);
-      { constant.weights(0) } -> std::same_as<const sparse::Csr<float>&>;
-    };
+// A layer with operands of type T that a Network (network.hpp) trains: beside passes and weights of
+// a Layer it has changes of all values, part by part, and changes of the pattern that several
+// layers make together. Bias and ReLU are among the options of passes; those of host::HostLayer do
+// them while parts are in a near cache, and MachineLayer (machine_layer.hpp) leaves them to the
+// network.
+template <class L, class T = float>
+concept TrainableLayer = requires(
+    L layer, const L& constant, const sparse::Csr<float>& matrix, std::span<const float> values,
+    std::span<float> gradients, const sparse::PatternChange& pattern,
+    typename L::PreparedUpdate update, const layer::ChangePart& change, MatrixView<const T> in,
+    MatrixView<T> out, const layer::PassOptions& options) {
+  { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
+  { layer.prepare_update(pattern) } -> std::same_as<typename L::PreparedUpdate>;
+  layer.commit(std::move(update));
+  { layer.set_values(values) } -> std::same_as<void>;
+  { layer.change_values(change) } -> std::same_as<void>;
+  layer.template forward<T>(in, out, options);
+  layer.template grad_a<T>(in, out, options);
+  layer.template grad_w<T>(in, in, gradients);
+  { constant.weights(0) } -> std::same_as<const sparse::Csr<float>&>;
+};
 
 }  // namespace tessera::train

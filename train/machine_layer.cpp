@@ -1,16 +1,23 @@
 #include "tessera/train/machine_layer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 #include <variant>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/runtime/dense_grad_w.hpp"
-#include "tessera/train/internal/neurons.hpp"
 
 namespace tessera::train {
 namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 // The words of a bucket name the places of its values, so equal words mean equal places.
 std::int64_t buckets_that_differ(const partitioner::Buckets& before,
@@ -62,12 +69,33 @@ void widen(const Matrix<Half>& from, float scale, MatrixView<float> to) {
 
 bool MachineLayer::is_half() const { return layer_.buckets().grid.data_type == DataType::Half; }
 
-void MachineLayer::count_update_of(const MachineLayer& before) {
-  traffic_ = before.traffic_;
-  search_ = before.search_;
+MachineLayer::PreparedUpdate MachineLayer::prepare_update(const sparse::PatternChange& change) {
+  PreparedUpdate update;
+  if (change.removed.empty() && change.added.empty()) return update;
+  if (!spare_) {
+    const auto start = std::chrono::steady_clock::now();
+    spare_.emplace(make_());
+    making_seconds_ = seconds_since(start);
+  }
+  update.placed_ = sparse::place_change(weights(), change);
+  const auto misfit = spare_->set_weights(sparse::apply_change<float>(weights(), update.placed_));
+  if (misfit)
+    throw Error(ErrorCode::NoSolution,
+                fmt::format("the changed weights do not fit their buckets: {}", misfit->message));
+  return update;
+}
+
+void MachineLayer::commit(PreparedUpdate&& update) {
+  if (update.placed_.empty()) return;
+  std::swap(layer_, *spare_);
+  count_update();
+}
+
+// The layer of the pattern before is now the spare one.
+void MachineLayer::count_update() {
   ++traffic_.updates;
   const partitioner::Buckets& now = layer_.buckets();
-  const std::int64_t differ = buckets_that_differ(before.layer_.buckets(), now);
+  const std::int64_t differ = buckets_that_differ(spare_->buckets(), now);
   const std::int64_t value_bytes = now.values_per_bucket() * bytes_of(now.grid.data_type);
   const Bytes values(now.grid.buckets() * value_bytes);
   // The rest steers propagation and moves values to a layout of GradA; it is sent as a whole.
@@ -100,41 +128,36 @@ std::vector<sparse::BlockAt> MachineLayer::largest_gradients(const sparse::Csr<f
     (phase.phase == Phase::Reduce ? search_.selection : search_.gradient) += phase.total();
   search_.upload += found.upload;
   search_.download += found.download;
-  search_.seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  search_.seconds += seconds_since(start);
   return std::move(found.places);
 }
 
 template <class T>
 void MachineLayer::forward(MatrixView<const T> s, MatrixView<T> q,
-                           const host::ForwardOptions& after) {
+                           const layer::PassOptions& options) {
   // A pass cannot be stopped here, so its result is not looked at.
   if (is_half()) {
     const Matrix<Half> in = rounded(s);
     Matrix<Half> out(q.rows, q.cols);
-    static_cast<void>(layer_.forward<Half>(in.view(), out.view(), {}, run_of(Pass::Fwd)));
+    static_cast<void>(layer_.forward<Half>(in.view(), out.view(), options, run_of(Pass::Fwd)));
     widen(out, 1, q);
   } else {
-    static_cast<void>(layer_.forward<T>(s, q, {}, run_of(Pass::Fwd)));
+    static_cast<void>(layer_.forward<T>(s, q, options, run_of(Pass::Fwd)));
   }
-  if (!after.bias.empty()) internal::add_bias(q, after.bias, *executor_);
-  internal::activate(q, after.activation, *executor_);
 }
 
 template <class T>
 void MachineLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                          const host::GradAOptions<T>& after) {
+                          const layer::PassOptions& options) {
   if (is_half()) {
     const float scale = scale_of(q_grad);
     const Matrix<Half> in = rounded(q_grad, scale);
     Matrix<Half> out(s_grad.rows, s_grad.cols);
-    static_cast<void>(layer_.grad_a<Half>(in.view(), out.view(), {}, run_of(Pass::GradA)));
+    static_cast<void>(layer_.grad_a<Half>(in.view(), out.view(), options, run_of(Pass::GradA)));
     widen(out, 1 / scale, s_grad);
   } else {
-    static_cast<void>(layer_.grad_a<T>(q_grad, s_grad, {}, run_of(Pass::GradA)));
+    static_cast<void>(layer_.grad_a<T>(q_grad, s_grad, options, run_of(Pass::GradA)));
   }
-  if (after.where_positive.data != nullptr)
-    internal::pass_where_positive(after.where_positive.template as<T>(), s_grad, *executor_);
 }
 
 template <class T>
@@ -152,9 +175,9 @@ void MachineLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
 }
 
 template void MachineLayer::forward(MatrixView<const float>, MatrixView<float>,
-                                    const host::ForwardOptions&);
+                                    const layer::PassOptions&);
 template void MachineLayer::grad_a(MatrixView<const float>, MatrixView<float>,
-                                   const host::GradAOptions<float>&);
+                                   const layer::PassOptions&);
 template void MachineLayer::grad_w(MatrixView<const float>, MatrixView<const float>,
                                    std::span<float>);
 

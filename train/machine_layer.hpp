@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -16,7 +17,7 @@
 #include "tessera/base/units.hpp"
 #include "tessera/device/ledger.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/host/pass_options.hpp"
+#include "tessera/layer/pass_options.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/change.hpp"
@@ -48,15 +49,17 @@ struct SearchFigures {
 // The passes are those of runtime::FullyConnected. Those of a layer in half round the operands of a
 // pass and widen its results; gradients of outputs are first scaled by a power of two, so that the
 // largest is near 16, and results are scaled back: small gradients would else become 0. The values
-// that an optimiser changes stay floats. Bias, ReLU, its derivative, rounding and changes of values
-// are plain loops on this computer, which the modelled cycles do not contain. One thread at a time
-// uses an object.
+// that an optimiser changes stay floats. Rounding and changes of values are plain loops on this
+// computer, which the modelled cycles do not contain. One thread at a time uses an object.
 class MachineLayer {
  public:
-  // Takes the layer of a problem with one group in float or half, whose plan keeps R in buckets.
-  // The executor runs the loops over operands and must outlive the object.
-  MachineLayer(runtime::FullyConnected layer, Executor& executor)
-      : layer_(std::move(layer)), executor_(&executor) {}
+  // Makes the layer of a problem with one group in float or half, whose plan keeps R in buckets.
+  // The function is called for the first pattern, and once more for the first change of it: the
+  // layer of the old pattern then takes the next one. The executor runs the searches of
+  // search_on() and must outlive the object.
+  using Make = std::function<runtime::FullyConnected()>;
+  MachineLayer(Make make, Executor& executor)
+      : make_(std::move(make)), layer_(make_()), executor_(&executor) {}
 
   // The functions of runtime::FullyConnected with these names.
   std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights) {
@@ -66,12 +69,30 @@ class MachineLayer {
   const sparse::Csr<float>& weights(std::int64_t group = 0) const { return layer_.weights(group); }
   Bytes pattern_bytes() const { return layer_.pattern_bytes(); }
 
-  // Adds what it takes to bring a machine from the pattern of another layer of the same plan to
-  // this one to the figures of that layer. Buckets with the same words keep their values.
-  void count_update_of(const MachineLayer& before);
+  // A change of the pattern that is ready for commit(). Another prepare_update() takes its place.
+  class PreparedUpdate {
+   public:
+    std::span<const sparse::PlacedBlock> placed() const { return placed_; }
 
-  // Returns what changes of the pattern have moved since the first layer was made.
+   private:
+    friend class MachineLayer;
+    std::vector<sparse::PlacedBlock> placed_;  // none: nothing changes
+  };
+
+  // Encodes the changed weights beside those of now, which stay. Throws the errors of
+  // update_weights, and Error{NoSolution} if they do not fit the buckets.
+  PreparedUpdate prepare_update(const sparse::PatternChange& change);
+
+  // Makes the change and counts what it moves: buckets with the same words keep their values.
+  // Throws nothing.
+  void commit(PreparedUpdate&& update);
+
+  // Returns what changes of the pattern have moved since the layer was made.
   const UpdateTraffic& update_traffic() const { return traffic_; }
+
+  // Returns the measured seconds in which the layer of a second pattern was made, which a run on a
+  // real machine does not spend.
+  double making_seconds() const { return making_seconds_; }
 
   // Lets largest_gradients() search on a machine, for the layer of this problem.
   void search_on(const Problem& problem, const device::Machine& machine) {
@@ -101,12 +122,12 @@ class MachineLayer {
     layer_.set_values(values_);
   }
 
-  // The passes, with the bits of a loop over all results after the pass.
+  // The passes. Options are those of runtime::FullyConnected.
   template <class T>
-  void forward(MatrixView<const T> s, MatrixView<T> q, const host::ForwardOptions& after = {});
+  void forward(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options = {});
   template <class T>
   void grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-              const host::GradAOptions<T>& after = {});
+              const layer::PassOptions& options = {});
   template <class T>
   void grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
 
@@ -116,8 +137,12 @@ class MachineLayer {
  private:
   device::Ledger& run_of(Pass pass) { return runs_[std::size_t(pass)]; }
   bool is_half() const;
+  void count_update();
 
+  Make make_;
   runtime::FullyConnected layer_;
+  std::optional<runtime::FullyConnected> spare_;  // with the weights of a prepared update
+  double making_seconds_ = 0;
   Executor* executor_;
   UpdateTraffic traffic_;
   struct Searched {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/printable.hpp"
@@ -31,28 +30,11 @@ void add_layer(const Problem& problem, const MachineLayer& layer, std::int64_t n
   step.pattern_bytes += layer.pattern_bytes();
 }
 
-// Returns the kernel that makes the steps of a rule; those that differ in the order of a product or
-// add a decay take as many instructions, but for the one of the decay.
-codelets::Update kernel_of(const Rule& rule) {
-  struct Kernel {
-    codelets::Update momentum(double momentum) const {
-      return momentum > 0 ? codelets::Update::Momentum : codelets::Update::Sgd;
-    }
-    codelets::Update operator()(const Sgd& r) const { return momentum(r.momentum); }
-    codelets::Update operator()(const Nesterov& r) const { return momentum(r.momentum); }
-    codelets::Update operator()(const TorchSgd& r) const { return momentum(r.momentum); }
-    codelets::Update operator()(const AdaGrad&) const { return codelets::Update::AdaGrad; }
-    codelets::Update operator()(const Adam&) const { return codelets::Update::Adam; }
-    codelets::Update operator()(const AdamW&) const { return codelets::Update::Adam; }
-  };
-  return std::visit(Kernel{}, rule);
-}
-
 OptimiserStep optimiser_step(const Problem& problem, const MachineLayer& layer,
-                             codelets::Update kernel, std::int64_t number,
+                             const Optimiser& optimiser, std::int64_t number,
                              const device::Machine& machine) {
   const auto cycles = [&](std::int64_t values) {
-    return codelets::update_cycles(values, kernel, problem.data_type, machine.workers) +
+    return codelets::update_cycles(values, optimiser, problem.data_type, machine.workers) +
            machine.launch;
   };
   return {number, cycles(layer.values_per_tile()),
@@ -103,7 +85,6 @@ std::optional<double> MachineStep::dense_seconds() const {
 std::optional<MachineStep> machine_step(const Trainer<MachineLayer>& trainer,
                                         const ModelledMachine& on) {
   const Network<MachineLayer>& network = trainer.network();
-  const codelets::Update kernel = kernel_of(trainer.options().optimiser.rule);
   MachineStep step{.machine = on.machine(),
                    .link = on.link(),
                    .passes = {},
@@ -117,7 +98,8 @@ std::optional<MachineStep> machine_step(const Trainer<MachineLayer>& trainer,
     if (layer.last_run(Pass::GradW).steps.empty()) return std::nullopt;
     const Problem& problem = network.problems()[std::size_t(i)];
     add_layer(problem, layer, i + 1, step);
-    step.optimisers.push_back(optimiser_step(problem, layer, kernel, i + 1, step.machine));
+    step.optimisers.push_back(
+        optimiser_step(problem, layer, trainer.options().optimiser, i + 1, step.machine));
     const SearchFigures& all = layer.search_figures();
     if (all.searches > 0)
       step.searches.push_back({i + 1, Cycles(all.gradient.value / all.searches),

@@ -1,8 +1,6 @@
 #include "tessera/train/modelled_machine.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -10,15 +8,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 
 namespace tessera::train {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
-
-// Layers are made again with every new pattern, so plans are kept.
+// Layers of equal problems share a plan.
 struct ModelledMachine::State {
   const planner::Plan& plan(const Problem& problem) {
     const auto met = std::find_if(plans.begin(), plans.end(),
@@ -33,7 +23,6 @@ struct ModelledMachine::State {
   device::Machine machine;
   device::HostLink link;
   std::vector<std::pair<Problem, planner::Plan>> plans = {};
-  std::vector<double> making = {};  // seconds, by layer made
 };
 
 ModelledMachine::ModelledMachine(const std::string& name_or_path)
@@ -46,19 +35,15 @@ const device::HostLink& ModelledMachine::link() const { return state_->link; }
 MakeLayer<MachineLayer> ModelledMachine::layers(Executor& executor) const {
   return [state = state_, &executor](const Problem& problem) {
     const planner::Plan& plan = state->plan(problem);
-    const auto start = std::chrono::steady_clock::now();
-    MachineLayer layer({problem, plan, state->machine, device::ExchangeMode::Share, executor},
-                       executor);
+    MachineLayer layer(
+        [state, problem, plan, &executor] {
+          return runtime::FullyConnected(problem, plan, state->machine, device::ExchangeMode::Share,
+                                         executor);
+        },
+        executor);
     layer.search_on(problem, state->machine);
-    state->making.push_back(seconds_since(start));
     return layer;
   };
-}
-
-double ModelledMachine::seconds_of_last(std::int64_t layers) const {
-  const auto& making = state_->making;
-  const auto count = std::min(layers, std::int64_t(making.size()));
-  return std::accumulate(making.end() - count, making.end(), 0.0);
 }
 
 }  // namespace tessera::train

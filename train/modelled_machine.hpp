@@ -26,10 +26,6 @@ class ModelledMachine {
   // the first time. The executor must outlive the layers.
   MakeLayer<MachineLayer> layers(Executor& executor) const;
 
-  // Returns the seconds that this computer took to make the last so many layers, which a run on
-  // a real machine does not spend.
-  double seconds_of_last(std::int64_t layers) const;
-
  private:
   struct State;
   std::shared_ptr<State> state_;

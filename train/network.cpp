@@ -3,132 +3,119 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
-#include <numbers>
+#include <limits>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/base/random.hpp"
+#include "tessera/codelets/activation.hpp"
 #include "tessera/host/cpu.hpp"
-#include "tessera/sparse/random.hpp"
-#include "tessera/train/internal/neurons.hpp"
+#include "tessera/runtime/loss_check.hpp"
 #include "tessera/train/machine_layer.hpp"
 #include "tessera/train/rewire/neurons.hpp"
-#include "tessera/train/rewire/rows.hpp"
 
 namespace tessera::train {
+
+using planner::NetworkWork;
+
 namespace {
 
-// Returns a number of the standard normal distribution, by Box and Muller.
-double normal(Random& random) {
-  const double radius = std::sqrt(-2 * std::log(1 - random.unit()));
-  return radius * std::cos(2 * std::numbers::pi * random.unit());
+template <class L, class T>
+void check_data_type(DataType type) {
+  const bool is_machine = std::is_same_v<L, MachineLayer>;
+  if (type == data_type_of<T>() || (is_machine && type == DataType::Half)) return;
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("network: the data type is {}; it must be {}{}", to_string(type),
+                  to_string(data_type_of<T>()), is_machine ? " or half" : " on this computer"));
 }
 
-// Returns the inputs that the outputs of a row of blocks have.
-std::int64_t fan_in(const sparse::Csr<float>& m, std::int64_t row, const Dims& size) {
-  std::int64_t inputs = 0;
-  for (std::int64_t i = m.row_begin[std::size_t(row)]; i < m.row_begin[std::size_t(row) + 1]; ++i)
-    inputs += std::min(m.block.cols, size.y - m.col[std::size_t(i)] * m.block.cols);
-  return std::max<std::int64_t>(inputs, 1);
+void check_layers(const planner::NetworkSpec& spec) {
+  for (std::size_t l = 0; l < spec.layers.size(); ++l)
+    if (spec.layers[l].recompute || spec.layers[l].operands != Placement::AsLeft)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("network: layer {} {}, which resident networks of modelled machines "
+                              "do; leave it out here",
+                              l + 1,
+                              spec.layers[l].recompute ? "recomputes its results"
+                                                       : "has homes of its own for operands"));
 }
 
-void draw_values(sparse::Csr<float>& m, const Dims& size, Random& random) {
-  std::size_t next = 0;
-  for (std::int64_t row = 0; row < m.block_rows(); ++row) {
-    const double deviation = std::sqrt(2 / double(fan_in(m, row, size)));
-    for (std::int64_t i = m.row_begin[std::size_t(row)]; i < m.row_begin[std::size_t(row) + 1]; ++i)
-      for (std::int64_t r = 0; r < m.block.rows; ++r)
-        for (std::int64_t c = 0; c < m.block.cols; ++c) {
-          const bool is_inside =
-              row * m.block.rows + r < size.x && m.col[std::size_t(i)] * m.block.cols + c < size.y;
-          const double value = deviation * normal(random);
-          m.values[next++] = is_inside ? float(value) : 0;
-        }
+void check_weights(const planner::NetworkSpec& spec, std::span<const sparse::Csr<float>> weights) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorCode::InvalidArgument, "network: " + what);
+  };
+  if (weights.size() != spec.layers.size())
+    refuse(fmt::format("it has {} layers; weights of {} were given", spec.layers.size(),
+                       weights.size()));
+  for (std::size_t l = 0; l < weights.size(); ++l) {
+    const std::int64_t all = spec.layers[l].outputs * spec.layers[l].inputs;
+    if (spec.layers[l].dense && std::ssize(weights[l].values) != all)
+      refuse(fmt::format("layer {} is dense and has {} weights; {} were given", l + 1, all,
+                         weights[l].values.size()));
   }
 }
 
-template <class L>
-void check_data_type(DataType type) {
-  const bool is_machine = std::is_same_v<L, MachineLayer>;
-  if (type == DataType::Float || (is_machine && type == DataType::Half)) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("network: the data type is {}; it must be float{}", to_string(type),
-                          is_machine ? " or half" : " on this computer"));
+// Returns whether the passes of a layer add the bias and apply the activation. Those of modelled
+// machines do not; in 16 bits the codelets' loops after a pass are faster, and a cap is theirs.
+template <class L, class T>
+bool is_in_pass(const codelets::ActivationRule& rule) {
+  const bool has_cap =
+      rule.kind == codelets::Activation::Relu && rule.cap != std::numeric_limits<float>::infinity();
+  return std::is_same_v<L, host::HostLayer> && std::is_same_v<T, float> && !has_cap;
 }
 
-void check_least(const LayerSize& layer, std::int64_t blocks, std::int64_t least) {
-  const std::int64_t needed = blocks_for_least(ceil_div(layer.rows, layer.block.rows),
-                                               ceil_div(layer.cols, layer.block.cols), least);
-  if (least >= 0 && blocks >= needed) return;
-  throw Error(
-      ErrorCode::InvalidArgument,
-      fmt::format("network: {} blocks for each neuron of a layer of {} x {} need {} blocks, "
-                  "and the density stores {}; ask for 0 or more and for fewer, or for a "
-                  "density of {:.3g} or more in this layer",
-                  least, layer.rows, layer.cols, needed, blocks,
-                  double(needed) / double(layer.blocks())));
+// Writes the sum of each row. A row of floats is added up in 16 sums side by side, which vectors
+// hold.
+template <class T>
+void sum_row(const T* row, std::int64_t cols, float& sum) {
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr std::int64_t kLanes = 16;
+    std::array<float, kLanes> lanes{};
+    std::int64_t c = 0;
+    for (; c + kLanes <= cols; c += kLanes)
+      for (std::int64_t i = 0; i < kLanes; ++i) lanes[std::size_t(i)] += row[c + i];
+    for (; c < cols; ++c) lanes[std::size_t(c % kLanes)] += row[c];
+    sum = std::accumulate(lanes.begin(), lanes.end(), 0.0f);
+  } else {
+    codelets::sum_rows<T>({0, cols, cols}, row, &sum);
+  }
+}
+
+// Calls body(row) for all rows; threads get enough work to be woken for.
+template <class Body>
+void for_each_row(std::int64_t rows, std::int64_t cols, Executor& executor, Body&& body) {
+  constexpr std::int64_t kNumbersAtOnce = 1 << 14;
+  const std::int64_t piece =
+      std::max<std::int64_t>(1, kNumbersAtOnce / std::max(cols, std::int64_t(1)));
+  executor.for_each(ceil_div(rows, piece), [&](std::int64_t i) {
+    const std::int64_t end = std::min(rows, (i + 1) * piece);
+    for (std::int64_t row = i * piece; row < end; ++row) body(row);
+  });
+}
+
+template <class T>
+void copy_rounded(MatrixView<const float> from, Matrix<T>& to) {
+  for (std::int64_t row = 0; row < from.rows; ++row)
+    for (std::int64_t col = 0; col < from.cols; ++col) to(row, col) = T(from(row, col));
+}
+
+template <class Work>
+void timed(const WorkTimer& timer, NetworkWork work, std::int64_t layer, Work&& body) {
+  if (!timer) return body();
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  timer(work, layer,
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 }  // namespace
-
-std::vector<std::int64_t> blocks_at(const NetworkOptions& options, double density) {
-  if (options.sizes.size() < 2)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("network: {} sizes; there must be at least two, the inputs and the "
-                            "width of a layer",
-                            options.sizes.size()));
-  if (options.constant_fan_in && options.min_per_neuron != 0)
-    throw Error(ErrorCode::InvalidArgument,
-                "network: choose constant_fan_in or min_per_neuron, not both");
-  std::vector<LayerSize> layers;
-  for (std::size_t i = 1; i < options.sizes.size(); ++i)
-    layers.push_back({options.sizes[i], options.sizes[i - 1], options.block});
-  const std::vector<std::int64_t> blocks = blocks_per_layer(layers, density, options.distribution);
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    check_least(layers[i], blocks[i], options.min_per_neuron);
-  return blocks;
-}
-
-std::vector<Problem> problems_of(const NetworkOptions& options) {
-  const std::vector<std::int64_t> blocks = blocks_at(options, options.density);
-  std::vector<Problem> problems;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const LayerSize layer{options.sizes[i + 1], options.sizes[i], options.block};
-    // The last layer of a uniform network stays dense.
-    const bool stays_dense =
-        !options.density_changes || (options.distribution == Distribution::Uniform &&
-                                     blocks.size() > 1 && i + 1 == blocks.size());
-    const bool is_dense = blocks[i] == layer.blocks() && stays_dense;
-    problems.push_back({.size = {1, layer.rows, layer.cols, options.batch},
-                        .block = is_dense ? BlockShape{} : options.block,
-                        .density = double(blocks[i]) / double(layer.blocks()),
-                        .data_type = options.data_type,
-                        .grad_a = i > 0,
-                        .grad_w = true});
-    check_problem(problems.back());
-  }
-  return problems;
-}
-
-std::vector<sparse::Csr<float>> first_weights(const NetworkOptions& options) {
-  Random random(options.seed);
-  std::vector<sparse::Csr<float>> weights;
-  for (const Problem& p : problems_of(options)) {
-    const Dims whole = p.size_in_blocks();
-    const std::uint64_t seed = random.bits();
-    weights.push_back(sparse::random_pattern(whole.x, whole.y, p.block, p.density, seed));
-    if (options.constant_fan_in)
-      weights.back() = random_even_rows(whole.x, whole.y, p.block, weights.back().blocks(), seed);
-    if (options.min_per_neuron > 0)
-      weights.back() = with_least_per_neuron(weights.back(), options.min_per_neuron, seed);
-    draw_values(weights.back(), p.size, random);
-  }
-  return weights;
-}
 
 MakeLayer<host::HostLayer> host_layers(Executor& executor, bool density_changes) {
   return [&executor, density_changes, cpu = host::read_host_cpu()](const Problem& problem) {
@@ -139,35 +126,47 @@ MakeLayer<host::HostLayer> host_layers(Executor& executor, bool density_changes)
   };
 }
 
-template <TrainableLayer L>
-Network<L>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Executor& executor)
+template <class L, class T>
+  requires TrainableLayer<L, T>
+Network<L, T>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Executor& executor)
+    : Network(options, first_weights(options), std::move(make_layer), executor) {}
+
+template <class L, class T>
+  requires TrainableLayer<L, T>
+Network<L, T>::Network(const NetworkOptions& options, std::span<const sparse::Csr<float>> weights,
+                       MakeLayer<L> make_layer, Executor& executor)
     : options_(options),
-      problems_(problems_of(options)),
+      spec_(spec_of(options)),
+      problems_(problems_of(spec_)),
       make_layer_(std::move(make_layer)),
       executor_(&executor) {
-  check_data_type<L>(options.data_type);
-  std::vector<L> layers = layers_with(first_weights(options));
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    const auto outputs = std::size_t(problems_[i].size.x);
-    states_.push_back(
-        {std::move(layers[i]), {}, std::vector<float>(outputs), std::vector<float>(outputs)});
+  check_data_type<L, T>(spec_.data_type);
+  check_layers(spec_);
+  check_weights(spec_, weights);
+  inputs_.emplace_back(spec_.layers.front().inputs, spec_.batch);
+  for (L& layer : layers_with(weights)) {
+    const std::int64_t outputs = spec_.layers[states_.size()].outputs;
+    const std::vector<float> bias(static_cast<std::size_t>(outputs));
+    const std::int64_t rows_of_sums = keeps_sums(layers()) ? outputs : 0;
+    states_.push_back({std::move(layer), {}, bias, bias, Matrix<T>(rows_of_sums, spec_.batch)});
     states_.back().gradients.resize(states_.back().layer.weights(0).values.size());
+    inputs_.emplace_back(outputs, spec_.batch);
+    gradients_.emplace_back(outputs, spec_.batch);
   }
-  for (const std::int64_t size : options.sizes) inputs_.emplace_back(size, options.batch);
-  for (std::size_t i = 1; i < options.sizes.size(); ++i)
-    gradients_.emplace_back(options.sizes[i], options.batch);
 }
 
-template <TrainableLayer L>
-std::int64_t Network<L>::dead_neurons() const {
+template <class L, class T>
+  requires TrainableLayer<L, T>
+std::int64_t Network<L, T>::dead_neurons() const {
   std::int64_t dead = 0;
   for (std::int64_t i = 0; i + 1 < layers(); ++i)
-    dead += train::dead_neurons(weights(i), weights(i + 1), options_.sizes[std::size_t(i) + 1]);
+    dead += train::dead_neurons(weights(i), weights(i + 1), spec_.layers[std::size_t(i)].outputs);
   return dead;
 }
 
-template <TrainableLayer L>
-double Network<L>::density() const {
+template <class L, class T>
+  requires TrainableLayer<L, T>
+double Network<L, T>::density() const {
   double stored = 0, all = 0;
   for (std::int64_t i = 0; i < layers(); ++i) {
     stored += double(weights(i).blocks() * weights(i).block.area());
@@ -176,40 +175,149 @@ double Network<L>::density() const {
   return stored / all;
 }
 
-template <TrainableLayer L>
-void Network<L>::forward(ActivitySeconds& seconds) {
+template <class L, class T>
+  requires TrainableLayer<L, T>
+void Network<L, T>::forward(const WorkTimer& timer) {
   const DefaultFloatMode mode;
-  seconds.measure(Activity::Forward, [&] {
-    for (std::int64_t i = 0; i < layers(); ++i) {
-      const bool is_last = i + 1 == layers();
-      state(i).layer.template forward<float>(
-          input(i), input(i + 1),
-          {.bias = state(i).bias,
-           .activation = is_last ? host::Activation::None : host::Activation::Relu});
-    }
-  });
-}
-
-template <TrainableLayer L>
-void Network<L>::backward(ActivitySeconds& seconds) {
-  const DefaultFloatMode mode;
-  for (std::int64_t i = layers(); i-- > 0;) {
+  for (std::int64_t i = 0; i < layers(); ++i) {
     LayerState& now = state(i);
-    const MatrixView<const float> gradient = output_gradient(i);
-    seconds.measure(Activity::GradW, [&] {
-      now.layer.template grad_w<float>(gradient, input(i), now.gradients);
-      internal::sum_rows(gradient, now.bias_gradients, *executor_);
+    const codelets::ActivationRule& rule = activation(i);
+    const bool is_fused = is_in_pass<L, T>(rule) && !keeps_sums(i);
+    const MatrixView<T> sums = keeps_sums(i) ? now.sums.view() : input(i + 1);
+    const std::span<const float> bias = has_bias(i) ? now.bias : std::span<const float>();
+    timed(timer, NetworkWork::Fwd, i, [&] {
+      layer::PassOptions after;
+      if (is_fused) {
+        after.bias = bias;
+        after.activation = rule.kind;
+      }
+      now.layer.template forward<T>(input(i), sums, after);
     });
-    if (i == 0) break;
-    seconds.measure(Activity::GradA, [&] {
-      now.layer.template grad_a<float>(gradient, output_gradient(i - 1),
-                                       {.where_positive = input(i)});
+    if (is_fused || (bias.empty() && rule.kind == codelets::Activation::None)) continue;
+    timed(timer, NetworkWork::Activate, i, [&] {
+      for_each_row(sums.rows, sums.cols, *executor_, [&](std::int64_t row) {
+        codelets::add_bias_and_activate<T>({0, sums.cols, sums.cols},
+                                           bias.empty() ? nullptr : &bias[std::size_t(row)], rule,
+                                           sums.row(row), input(i + 1).row(row));
+      });
     });
   }
 }
 
-template <TrainableLayer L>
-L Network<L>::layer_with(std::int64_t i, const sparse::Csr<float>& weights) const {
+template <class L, class T>
+  requires TrainableLayer<L, T>
+void Network<L, T>::differentiate(std::int64_t i, const WorkTimer& timer) {
+  const MatrixView<const T> kept = keeps_sums(i) ? state(i).sums.view() : input(i + 1);
+  const MatrixView<T> gradient = output_gradient(i);
+  timed(timer, NetworkWork::Derivative, i, [&] {
+    for_each_row(gradient.rows, gradient.cols, *executor_, [&](std::int64_t row) {
+      codelets::multiply_by_derivative<T>(gradient.cols, activation(i), kept.row(row),
+                                          gradient.row(row));
+    });
+  });
+}
+
+template <class L, class T>
+  requires TrainableLayer<L, T>
+void Network<L, T>::backward(const WorkTimer& timer) {
+  const DefaultFloatMode mode;
+  using codelets::Activation;
+  if (activation(layers() - 1).kind != Activation::None) differentiate(layers() - 1, timer);
+  for (std::int64_t i = layers(); i-- > 0;) {
+    LayerState& now = state(i);
+    const MatrixView<const T> gradient = output_gradient(i);
+    timed(timer, NetworkWork::GradW, i, [&] {
+      now.layer.template grad_w<T>(gradient, input(i), now.gradients);
+      if (!has_bias(i)) return;
+      for_each_row(gradient.rows, gradient.cols, *executor_, [&](std::int64_t row) {
+        sum_row(gradient.row(row), gradient.cols, now.bias_gradients[std::size_t(row)]);
+      });
+    });
+    if (i == 0) break;
+    const codelets::ActivationRule& before = activation(i - 1);
+    const bool is_fused = before.kind == Activation::Relu && is_in_pass<L, T>(before);
+    layer::PassOptions after;
+    if (is_fused) after.where_positive = MatrixView<const T>(input(i));
+    timed(timer, NetworkWork::GradA, i,
+          [&] { now.layer.template grad_a<T>(gradient, output_gradient(i - 1), after); });
+    if (!is_fused && before.kind != Activation::None) differentiate(i - 1, timer);
+  }
+}
+
+template <class L, class T>
+  requires TrainableLayer<L, T>
+NetworkState Network<L, T>::first_state(const Optimiser& optimiser) const {
+  NetworkState state;
+  for (const LayerState& layer : states_) {
+    state.weights.push_back(make_value_state<float>(optimiser, std::ssize(layer.gradients)));
+    state.biases.push_back(make_value_state<float>(optimiser, std::ssize(layer.bias)));
+  }
+  return state;
+}
+
+template <class L, class T>
+  requires TrainableLayer<L, T>
+void Network<L, T>::update(const Optimiser& optimiser, NetworkState& state,
+                           const WorkTimer& timer) {
+  const Optimiser of_bias = codelets::without_decay(optimiser);
+  for (std::int64_t i = 0; i < layers(); ++i) {
+    const auto at = std::size_t(i);
+    timed(timer, NetworkWork::Update, i, [&] {
+      states_[at].layer.change_values(
+          ValueStep<float, T>(optimiser, states_[at].gradients, state.weights[at]));
+    });
+  }
+  timed(timer, NetworkWork::UpdateBiases, 0, [&] {
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      if (has_bias(std::int64_t(i)))
+        step<float>(of_bias, states_[i].bias, states_[i].bias_gradients, state.biases[i],
+                    *executor_);
+  });
+}
+
+template <class L, class T>
+  requires TrainableLayer<L, T>
+float Network<L, T>::take_loss(const runtime::NetworkBatch& batch) {
+  Matrix<T>& gradient = gradients_.back();
+  gradient = inputs_.back();
+  const codelets::LossPart all{gradient.rows(), gradient.cols(), spec_.batch};
+  T* const values = gradient.elements().data();
+  if (*spec_.loss == codelets::Loss::SoftmaxCrossEntropy)
+    return codelets::softmax_cross_entropy<T>(all, batch.labels.data(), values);
+  Matrix<T> targets(all.rows, all.columns);
+  copy_rounded(batch.targets, targets);
+  return codelets::mean_squared_error<T>(all, targets.elements().data(), values);
+}
+
+template <class L, class T>
+  requires TrainableLayer<L, T>
+float Network<L, T>::run(const runtime::NetworkBatch& batch, NetworkState& state,
+                         const WorkTimer& timer) {
+  check_batch(spec_, batch);
+  copy_rounded(batch.inputs, inputs_.front());
+  forward(timer);
+  if (!spec_.loss) return 0;
+  float loss = 0;
+  timed(timer, NetworkWork::Loss, layers() - 1, [&] { loss = take_loss(batch); });
+  check_loss("network: the loss", state.weights.front().steps + 1, loss);
+  backward(timer);
+  update(spec_.optimiser, state, timer);
+  return loss;
+}
+
+template <class L, class T>
+  requires TrainableLayer<L, T>
+void Network<L, T>::check_loss(std::string_view what, std::int64_t step, double loss) const {
+  if (std::isfinite(loss)) return;
+  std::vector<double> largest;
+  for (std::size_t i = 1; i < inputs_.size(); ++i)
+    largest.push_back(runtime::largest_magnitude<T>(inputs_[i].view()));
+  runtime::refuse_loss(fmt::format("{} of step {}", what, step), loss, largest);
+}
+
+template <class L, class T>
+  requires TrainableLayer<L, T>
+L Network<L, T>::layer_with(std::int64_t i, const sparse::Csr<float>& weights) const {
   L made = make_layer_(problems_[std::size_t(i)]);
   if (made.set_weights(weights))
     throw Error(ErrorCode::NoSolution,
@@ -217,8 +325,9 @@ L Network<L>::layer_with(std::int64_t i, const sparse::Csr<float>& weights) cons
   return made;
 }
 
-template <TrainableLayer L>
-std::vector<L> Network<L>::layers_with(std::span<const sparse::Csr<float>> weights) const {
+template <class L, class T>
+  requires TrainableLayer<L, T>
+std::vector<L> Network<L, T>::layers_with(std::span<const sparse::Csr<float>> weights) const {
   std::vector<L> made;
   made.reserve(weights.size());
   for (std::size_t i = 0; i < weights.size(); ++i)
@@ -226,8 +335,9 @@ std::vector<L> Network<L>::layers_with(std::span<const sparse::Csr<float>> weigh
   return made;
 }
 
-template <TrainableLayer L>
-void Network<L>::replace(std::vector<L>&& layers) {
+template <class L, class T>
+  requires TrainableLayer<L, T>
+void Network<L, T>::replace(std::vector<L>&& layers) {
   std::vector<std::vector<float>> gradients;
   for (const L& layer : layers) gradients.emplace_back(layer.weights(0).values.size());
   for (std::size_t i = 0; i < layers.size(); ++i) {  // nothing below throws
@@ -236,37 +346,28 @@ void Network<L>::replace(std::vector<L>&& layers) {
   }
 }
 
-template <TrainableLayer L>
-LayerUpdate<L> Network<L>::prepare(std::int64_t i, const sparse::PatternChange& change) {
-  if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>) {
-    if (change.removed.empty() && change.added.empty()) return {};
-    std::vector<sparse::PlacedBlock> placed = sparse::place_change(weights(i), change);
-    LayerUpdate<L> made{layer_with(i, sparse::apply_change<float>(weights(i), placed)),
-                        std::move(placed)};
-    made.layer->count_update_of(state(i).layer);
-    return made;
-  } else {
-    return state(i).layer.prepare_update(change);
-  }
+template <class L, class T>
+  requires TrainableLayer<L, T>
+typename L::PreparedUpdate Network<L, T>::prepare(std::int64_t i,
+                                                  const sparse::PatternChange& change) {
+  return state(i).layer.prepare_update(change);
 }
 
-template <TrainableLayer L>
-void Network<L>::commit(std::vector<LayerUpdate<L>>&& updates,
-                        std::span<const std::int64_t> values) {
+template <class L, class T>
+  requires TrainableLayer<L, T>
+void Network<L, T>::commit(std::vector<typename L::PreparedUpdate>&& updates,
+                           std::span<const std::int64_t> values) {
   for (std::size_t i = 0; i < updates.size(); ++i)
     states_[i].gradients.reserve(std::size_t(values[i]));
   for (std::size_t i = 0; i < updates.size(); ++i) {  // nothing below throws
-    LayerState& state = states_[i];
-    if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>) {
-      if (updates[i].layer) std::swap(state.layer, *updates[i].layer);
-    } else {
-      state.layer.commit(std::move(updates[i]));
-    }
-    state.gradients.assign(std::size_t(values[i]), 0.0f);
+    states_[i].layer.commit(std::move(updates[i]));
+    states_[i].gradients.assign(std::size_t(values[i]), 0.0f);
   }
 }
 
-template class Network<host::HostLayer>;
-template class Network<MachineLayer>;
+template class Network<host::HostLayer, float>;
+template class Network<host::HostLayer, Half>;
+template class Network<host::HostLayer, BFloat16>;
+template class Network<MachineLayer, float>;
 
 }  // namespace tessera::train

@@ -15,7 +15,6 @@ using Json = json::Value;
 // The bytes of all rewires and layers together.
 struct Sums {
   std::int64_t rewires = 0;  // that changed a layer
-  std::int64_t layers = 0;   // changes of one of them
   Bytes upload, download;
   Cycles gradient, selection;
   std::int64_t searches = 0;
@@ -27,7 +26,6 @@ Sums sums_of(const Trainer<MachineLayer>& trainer) {
   Sums sums{.rewires = trainer.pattern_changes().rewires};
   for (std::int64_t i = 0; i < trainer.network().layers(); ++i) {
     const UpdateTraffic& traffic = trainer.network().state(i).layer.update_traffic();
-    sums.layers += traffic.updates;
     sums.upload += traffic.words + traffic.values * (1 + states);
     sums.download += traffic.read + traffic.values * states;
     const SearchFigures& search = trainer.network().state(i).layer.search_figures();
@@ -36,7 +34,7 @@ Sums sums_of(const Trainer<MachineLayer>& trainer) {
     sums.gradient += search.gradient;
     sums.selection += search.selection;
     sums.searches += search.runs;
-    sums.modelling += search.seconds;
+    sums.modelling += search.seconds + trainer.network().state(i).layer.making_seconds();
   }
   return sums;
 }
@@ -55,8 +53,7 @@ std::optional<PatternUpdate> pattern_update(const Trainer<MachineLayer>& trainer
   if (sums.rewires == 0) return std::nullopt;
   // Layers are made, and searches modelled, within the seconds of the rewires; clocks are read at
   // other moments.
-  const double modelling = on.seconds_of_last(sums.layers) + sums.modelling;
-  const double host_seconds = std::max(trainer.pattern_changes().seconds - modelling, 0.0);
+  const double host_seconds = std::max(trainer.pattern_changes().seconds - sums.modelling, 0.0);
   PatternUpdate mean{.rewires = sums.rewires,
                      .upload = Bytes(sums.upload.value / sums.rewires),
                      .download = Bytes(sums.download.value / sums.rewires),

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
-#include "tessera/runtime/loss_check.hpp"
 #include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
@@ -67,16 +65,19 @@ void check_training(const Network<L>& network, const DataSet& data, const TrainO
   check(options.optimiser);
   check(options.rate);
   check_patterns(network.options(), options);
-  const std::vector<std::int64_t>& sizes = network.options().sizes;
+  const planner::NetworkSpec& spec = network.spec();
+  const std::int64_t inputs = spec.layers.front().inputs;
+  if (spec.loss != codelets::Loss::SoftmaxCrossEntropy)
+    refuse_training("the loss of the network must be softmax-cross-entropy");
   for (const LabelledImages* images : {&data.training, &data.test}) {
     if (images->count() == 0) refuse_training("a part of the data set has no images");
-    if (images->features() != sizes.front())
+    if (images->features() != inputs)
       refuse_training(fmt::format("images have {} pixels and the network {} inputs",
-                                  images->features(), sizes.front()));
+                                  images->features(), inputs));
     const int most = *std::max_element(images->labels.begin(), images->labels.end());
-    if (most >= sizes.back())
-      refuse_training(
-          fmt::format("there is a label {} and the network has {} outputs", most, sizes.back()));
+    if (most >= network.outputs())
+      refuse_training(fmt::format("there is a label {} and the network has {} outputs", most,
+                                  network.outputs()));
   }
 }
 
@@ -185,16 +186,12 @@ Trainer<L>::Trainer(Network<L>& network, const DataSet& data, const TrainOptions
     : network_(&network),
       data_(&data),
       options_((check_training(network, data, options), options)),
-      batches_(data.training, network.options().batch, options.seed, options.normalisation),
+      batches_(data.training, network.spec().batch, options.seed, options.normalisation),
       test_(data.test, 1, options.seed, options.normalisation),
-      labels_(std::size_t(network.options().batch)) {
-  for (std::int64_t i = 0; i < network.layers(); ++i) {
-    const auto& layer = network.state(i);
-    state_.weights.push_back(
-        make_value_state<float>(options.optimiser, std::ssize(layer.gradients)));
-    state_.biases.push_back(make_value_state<float>(options.optimiser, std::ssize(layer.bias)));
+      labels_(std::size_t(network.spec().batch)) {
+  static_cast<NetworkState&>(state_) = network.first_state(options.optimiser);
+  for (std::int64_t i = 0; i < network.layers(); ++i)
     state_.ever_active.emplace_back(network.weights(i));
-  }
   state_.report.rewires.push_back(
       {.ever_active = share_ever_active(state_.ever_active),
        .per_input = stored_per_input(network.weights(0), {}, network.problems()[0].size)});
@@ -230,14 +227,14 @@ void Trainer<L>::step() {
   seconds.measure(Activity::Batch, [&] {
     batches_.load(done / batches_.count(), done % batches_.count(), net.input(0), labels_);
   });
-  net.forward(seconds);
+  net.forward(timer());
   Loss loss;
   seconds.measure(Activity::Loss, [&] {
-    loss = cross_entropy(net.input(net.layers()), net.options().sizes.back(), labels_,
+    loss = cross_entropy(net.input(net.layers()), net.outputs(), labels_,
                          net.output_gradient(net.layers() - 1));
-    check_loss(loss, "loss", number);
+    net.check_loss("training: the loss", number, loss.sum);
   });
-  net.backward(seconds);
+  net.backward(timer());
   const double fraction = options_.schedule.at(number);
   if (!rewires_at(number))
     step_weights();
@@ -249,15 +246,6 @@ void Trainer<L>::step() {
   state_.loss_sum = (begins_epoch ? 0 : state_.loss_sum) + loss.sum;
   state_.right = (begins_epoch ? 0 : state_.right) + loss.right;
   state_.report.steps = number;
-}
-
-template <TrainableLayer L>
-void Trainer<L>::check_loss(const Loss& loss, const char* name, std::int64_t step) const {
-  if (std::isfinite(loss.sum)) return;
-  std::vector<double> largest;
-  for (std::int64_t i = 0; i < network_->layers(); ++i)
-    largest.push_back(runtime::largest_magnitude<float>(network_->input(i + 1)));
-  runtime::refuse_loss(fmt::format("training: the {} of step {}", name, step), loss.sum, largest);
 }
 
 template <TrainableLayer L>
@@ -287,21 +275,17 @@ std::vector<std::int64_t> Trainer<L>::blocks_wanted() const {
   return wanted;
 }
 
+// The timer refers to the run alone, so no copy of it allocates.
+template <TrainableLayer L>
+WorkTimer Trainer<L>::timer() {
+  return [this](planner::NetworkWork work, std::int64_t, double seconds) {
+    state_.report.seconds[activity_of(work)] += seconds;
+  };
+}
+
 template <TrainableLayer L>
 void Trainer<L>::step_weights() {
-  const Optimiser now = optimiser_now();
-  Optimiser of_bias = now;
-  of_bias.weight_decay = 0;
-  if (auto* adamw = std::get_if<AdamW>(&of_bias.rule)) adamw->decay = 0;
-  state_.report.seconds.measure(Activity::Optimiser, [&] {
-    for (std::int64_t i = 0; i < network_->layers(); ++i) {
-      auto& layer = network_->state(i);
-      const auto at = std::size_t(i);
-      layer.layer.change_values(ValueStep<float>(now, layer.gradients, state_.weights[at]));
-      train::step<float>(of_bias, layer.bias, layer.bias_gradients, state_.biases[at],
-                         network_->executor());
-    }
-  });
+  network_->update(optimiser_now(), state_, timer());
 }
 
 // A rewire that fails takes the optimiser's step back.
@@ -336,7 +320,7 @@ void Trainer<L>::rewire_all(double fraction) {
   std::vector<Rewired> changes(std::size_t(network_->layers()));
   const std::vector<std::int64_t> wanted = blocks_wanted();
   const Optimiser now = optimiser_now();
-  std::vector<LayerUpdate<L>> updates;
+  std::vector<typename L::PreparedUpdate> updates;
   std::vector<std::int64_t> values;
   std::vector<ValueState<float>> states;
   for (std::int64_t i = 0; i < network_->layers(); ++i) {
@@ -396,11 +380,10 @@ Loss Trainer<L>::evaluate() {
   const DefaultFloatMode mode;
   Network<L>& net = *network_;
   Loss all;
-  ActivitySeconds passes;  // counted as evaluation
-  for (std::int64_t begin = 0; begin < data_->test.count(); begin += net.options().batch) {
+  for (std::int64_t begin = 0; begin < data_->test.count(); begin += net.spec().batch) {
     const std::int64_t count = test_.load_in_order(begin, net.input(0), labels_);
-    net.forward(passes);
-    const Loss part = cross_entropy(net.input(net.layers()), net.options().sizes.back(),
+    net.forward();  // counted as evaluation
+    const Loss part = cross_entropy(net.input(net.layers()), net.outputs(),
                                     std::span(labels_).first(std::size_t(count)),
                                     net.output_gradient(net.layers() - 1));
     all.sum += part.sum;
@@ -424,11 +407,11 @@ bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64
   EpochFigures figures{.epoch = report.steps / steps_per_epoch()};
   report.seconds.measure(Activity::Evaluation, [&] {
     const Loss test = evaluate();
-    check_loss(test, "test loss", report.steps);
+    network_->check_loss("training: the test loss", report.steps, test.sum);
     figures.test_loss = test.sum / double(data_->test.count());
     figures.test_accuracy = double(test.right) / double(data_->test.count());
   });
-  const double images = double(steps_per_epoch() * network_->options().batch);
+  const double images = double(steps_per_epoch() * network_->spec().batch);
   figures.loss = state_.loss_sum / images;
   figures.accuracy = double(state_.right) / images;
   figures.seconds = report.seconds.sum();

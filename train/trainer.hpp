@@ -11,7 +11,6 @@
 #include "tessera/train/loss/cross_entropy.hpp"
 #include "tessera/train/network.hpp"
 #include "tessera/train/optim/learning_rate.hpp"
-#include "tessera/train/optim/optimiser.hpp"
 #include "tessera/train/optim/values.hpp"
 #include "tessera/train/report.hpp"
 #include "tessera/train/rewire/carry.hpp"
@@ -39,11 +38,10 @@ struct TrainOptions {
 TrainOptions usual_options(const Method& method, std::int64_t steps, double rate = 0.1);
 
 // All that a run needs to go on, beside network and options. A checkpoint stores it.
-struct TrainState {
-  std::vector<ValueState<float>> weights, biases;  // states of the optimiser, by layer
-  std::vector<EverActive> ever_active;             // by layer
-  double loss_sum = 0;                             // of the epoch so far
-  std::int64_t right = 0;                          // of the epoch so far
+struct TrainState : NetworkState {
+  std::vector<EverActive> ever_active;  // by layer
+  double loss_sum = 0;                  // of the epoch so far
+  std::int64_t right = 0;               // of the epoch so far
   TrainReport report;
 };
 
@@ -93,6 +91,7 @@ class Trainer {
   const PatternChanges& pattern_changes() const { return pattern_changes_; }
 
   std::int64_t steps_per_epoch() const { return batches_.count(); }
+  std::int64_t test_images() const { return data_->test.count(); }
   const TrainOptions& options() const { return options_; }
   Network<L>& network() { return *network_; }
   const Network<L>& network() const { return *network_; }
@@ -104,8 +103,8 @@ class Trainer {
   void set_state(TrainState state);
 
  private:
-  void check_loss(const Loss& loss, const char* name, std::int64_t step) const;
   void step_weights();
+  WorkTimer timer();
   Optimiser optimiser_now() const;
   std::vector<std::int64_t> blocks_wanted() const;
   void rewire_all(double fraction);

@@ -25,7 +25,7 @@ planner::NetworkSpec drawn_network(Random& random, std::int64_t layers) {
   planner::NetworkSpec spec{.batch = kBatches[random.below(kBatches.size())],
                             .data_type = DataType::Half,
                             .loss = codelets::Loss::SoftmaxCrossEntropy,
-                            .update = {.kind = codelets::Update::Adam}};
+                            .optimiser = {.rule = codelets::Adam{.learning_rate = 0.01}}};
   std::int64_t inputs = drawn_width(random);
   for (std::int64_t l = 0; l < layers; ++l) {
     const std::int64_t outputs = l + 1 == layers ? 10 : drawn_width(random);

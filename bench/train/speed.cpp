@@ -60,7 +60,7 @@ struct Training {
     double flops = 0;
     for (std::int64_t i = 0; i < network.layers(); ++i)
       flops += (i == 0 ? 2.0 : 3.0) * double(network.weights(i).values.size());
-    return 2 * double(network.options().batch) * flops;
+    return 2 * double(network.spec().batch) * flops;
   }
 
   double share_of_passes() const {

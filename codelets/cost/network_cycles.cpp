@@ -1,5 +1,7 @@
 #include "tessera/codelets/cost/network_cycles.hpp"
 
+#include <variant>
+
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 
@@ -28,6 +30,22 @@ Cycles loop_cycles(std::int64_t elements, std::int64_t rows, const Body& body,
 std::int64_t conversions(DataType type, std::int64_t arrays) {
   return type == DataType::Float ? 0 : arrays;
 }
+
+// A rule adds these instructions to the loads, the last product and the store of a step. Rules that
+// differ in the order of their products alone take as many.
+struct RuleBody {
+  Body operator()(const Sgd& rule) const { return {.vector = rule.momentum > 0 ? kMomentum : 0}; }
+  Body operator()(const Nesterov&) const { return {.vector = kMomentum + 1}; }  // one more product
+  Body operator()(const TorchSgd&) const { return {.vector = kMomentum}; }
+  // Load and store of h, square and sum, epsilon; a root and a division.
+  Body operator()(const AdaGrad&) const { return {4, 2}; }
+  Body operator()(const Adam&) const { return {kAdam, 2}; }
+  Body operator()(const AdamW& rule) const { return {kAdam + (rule.decay > 0 ? 1 : 0), 2}; }
+
+  static constexpr std::int64_t kMomentum = 4;  // load and store of m, product, sum
+  // Loads and stores of m and v, two times two sums, epsilon; a root and a division.
+  static constexpr std::int64_t kAdam = 9;
+};
 
 }  // namespace
 
@@ -79,21 +97,13 @@ Cycles loss_cycles(const LossPart& part, Loss loss, DataType type, std::int64_t 
   return loop_cycles(elements, part.columns, {10 + conversions(type, 4), 2}, workers);
 }
 
-Cycles update_cycles(std::int64_t elements, Update update, DataType type, std::int64_t workers) {
-  Body body{.vector = 4 + conversions(type, 3)};  // two loads, fused product and sum, store
-  switch (update) {
-    case Update::Sgd:
-      break;
-    case Update::Momentum:
-      body.vector += 4;  // load and store of m, product, sum
-      break;
-    case Update::AdaGrad:
-      body = {body.vector + 4, 2};  // load and store of h, square and sum, epsilon; root, division
-      break;
-    case Update::Adam:
-      body = {body.vector + 9, 2};  // loads and stores of m and v, two times two sums, epsilon
-      break;
-  }
+Cycles update_cycles(std::int64_t elements, const Optimiser& optimiser, DataType type,
+                     std::int64_t workers) {
+  Body body = std::visit(RuleBody{}, optimiser.rule);
+  body.vector += 4 + conversions(type, 3);            // two loads, fused product and sum, store
+  if (optimiser.rescale != 1) body.vector += 1;       // product
+  if (optimiser.clip) body.vector += 2;               // max, min
+  if (optimiser.weight_decay != 0) body.vector += 1;  // fused product and sum
   return loop_cycles(elements, 0, body, workers);
 }
 

@@ -6,7 +6,7 @@
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/codelets/loss.hpp"
-#include "tessera/codelets/update.hpp"
+#include "tessera/codelets/optimiser.hpp"
 
 // Cycles of the codelets of a network that are not part of a product. No estimator for them is
 // published. The figures are counts of instructions, one a cycle, in vectors of 64 bits (two
@@ -39,6 +39,7 @@ Cycles sum_rows_cycles(std::int64_t elements, std::int64_t rows, DataType type,
 Cycles loss_cycles(const LossPart& part, Loss loss, DataType type, std::int64_t workers);
 
 // The cycles of update_values() for `elements` values.
-Cycles update_cycles(std::int64_t elements, Update update, DataType type, std::int64_t workers);
+Cycles update_cycles(std::int64_t elements, const Optimiser& optimiser, DataType type,
+                     std::int64_t workers);
 
 }  // namespace tessera::codelets

@@ -63,7 +63,7 @@ class Trainer {
     const DefaultFloatMode mode;
     const auto start = std::chrono::steady_clock::now();
     // A network that no run can be made of is refused before memory for it is asked for.
-    train::problems_of(network);
+    train::spec_of(network);
     const std::int64_t steps =
         epochs * train::Batches(data.training, network.batch, network.seed).count();
     session_ = std::make_shared<Session>(std::move(data), network, threads);

@@ -14,9 +14,9 @@ namespace tessera::runtime::internal {
 // step. One exchange sends it back to all tiles that add it.
 class NetworkBiases {
  public:
-  // The layers must outlive this object.
+  // The layers and the optimiser, whose learning rate may change, must outlive this object.
   NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
-                const codelets::UpdateRule& rule, const NetworkMachine& machine);
+                const codelets::Optimiser& optimiser, const NetworkMachine& machine);
 
   bool empty() const { return layers_.empty(); }
 
@@ -59,7 +59,7 @@ class NetworkBiases {
   void update();
   Cycles update_rows(const Layer& layer, Owner& owner, const device::Tile& tile) const;
 
-  codelets::UpdateRule rule_;
+  const codelets::Optimiser& optimiser_;
   NetworkMachine machine_;
   std::vector<Layer> layers_;  // that have a bias
   std::vector<TileId> owner_tiles_;

@@ -6,9 +6,6 @@
 
 namespace tessera::runtime::internal {
 
-// No optimiser has more states than this.
-inline constexpr std::size_t kMostStates = 2;
-
 inline float* floats(const device::ByteRows& rows) { return reinterpret_cast<float*>(rows.data); }
 
 // The step of the optimiser for the weights of one layer. If a tile computed gradients of another
@@ -16,8 +13,8 @@ inline float* floats(const device::ByteRows& rows) { return reinterpret_cast<flo
 // compute step.
 class NetworkUpdate {
  public:
-  // The layer must outlive this object.
-  NetworkUpdate(NetworkLayerState& layer, const codelets::UpdateRule& rule,
+  // The layer and the optimiser, whose learning rate may change, must outlive this object.
+  NetworkUpdate(NetworkLayerState& layer, const codelets::Optimiser& optimiser,
                 const NetworkMachine& machine);
 
   void declare();
@@ -32,7 +29,7 @@ class NetworkUpdate {
   void update_weights();
 
   NetworkLayerState& layer_;
-  codelets::UpdateRule rule_;
+  const codelets::Optimiser& optimiser_;
   NetworkMachine machine_;
   std::int64_t step_ = 0;
   std::vector<TileId> tiles_;

@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <variant>
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
@@ -12,7 +14,7 @@
 #include "tessera/codelets/cost/network_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/codelets/loss.hpp"
-#include "tessera/codelets/update.hpp"
+#include "tessera/codelets/optimiser.hpp"
 
 // The codelets of a network against plain loops in double precision.
 namespace tessera::codelets {
@@ -213,38 +215,41 @@ TYPED_TEST(NetworkCodelets, TakeTheMeanSquaredErrorAndItsSlopes) {
 
 TYPED_TEST(NetworkCodelets, MakeTheStepsOfEveryOptimiser) {
   using T = TypeParam;
-  for (const Update kind : {Update::Sgd, Update::Momentum, Update::AdaGrad, Update::Adam}) {
-    const UpdateRule rule{.kind = kind, .rate = 0.1};
+  for (const Rule& rule :
+       {Rule(Sgd{0.1}), Rule(Sgd{0.1, 0.9}), Rule(AdaGrad{0.1, 1e-8}), Rule(Adam{0.1})}) {
+    const Optimiser optimiser{rule};
     Random random(8);
     double m = 0, v = 0;
     std::vector<float> first(1), second(1);
-    const std::array states = {first.data(), second.data()};
+    const std::array both = {first.data(), second.data()};
+    const auto states = std::span(both).first(std::size_t(states_of(optimiser)));
     std::vector<T> value = {T(0.5f)};
     for (int t = 1; t <= 5; ++t) {
       const std::vector<T> gradient = drawn<T>(random, 1, 1);
       const double g = double(float(gradient[0])), before = double(float(value[0]));
       double change = -0.1 * g;
-      if (kind == Update::Momentum) change = m = 0.9 * m - 0.1 * g;
-      if (kind == Update::AdaGrad) change = -0.1 * g / (std::sqrt(m += g * g) + 1e-8);
-      if (kind == Update::Adam) {
+      if (rule == Rule(Sgd{0.1, 0.9})) change = m = 0.9 * m - 0.1 * g;
+      if (std::holds_alternative<AdaGrad>(rule)) change = -0.1 * g / (std::sqrt(m += g * g) + 1e-8);
+      if (std::holds_alternative<Adam>(rule)) {
         m = 0.9 * m + 0.1 * g;
         v = 0.999 * v + 0.001 * g * g;
         change = -0.1 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * m /
                  (std::sqrt(v) + 1e-8);
       }
-      update_values<T>(rule, t, gradient, states, value.data());
-      EXPECT_NEAR(float(value[0]), before + change, bound<T>(before)) << to_string(kind) << t;
+      update_values<T>(optimiser, t, std::span<const T>(gradient), states, value.data());
+      EXPECT_NEAR(float(value[0]), before + change, bound<T>(before)) << name_of(optimiser) << t;
     }
   }
 }
 
-TEST(UpdateRule, RefusesNumbersOutsideTheirRangesAndNamesThem) {
-  EXPECT_NO_THROW(check(UpdateRule{}));
-  for (const UpdateRule& bad :
-       {UpdateRule{.rate = -1}, UpdateRule{.rate = NAN}, UpdateRule{.momentum = 1},
-        UpdateRule{.beta1 = -0.1}, UpdateRule{.beta2 = 1}, UpdateRule{.epsilon = 0},
-        UpdateRule{.beta2 = 1 - 1e-9}, UpdateRule{.epsilon = 1e-50}, UpdateRule{.rate = 1e300}})
-    EXPECT_THROW(check(bad), Error);
+TEST(Optimiser, RefusesNumbersThatFloatsDoNotHoldInTheirRanges) {
+  EXPECT_NO_THROW(check_in_float(Optimiser{}));
+  for (const Rule& bad :
+       {Rule(Sgd{-1}), Rule(Sgd{NAN}), Rule(Sgd{0.1, 1}), Rule(Adam{.beta1 = -0.1}),
+        Rule(Adam{.beta2 = 1}), Rule(Adam{.epsilon = 0}), Rule(Adam{.beta2 = 1 - 1e-9}),
+        Rule(Adam{.epsilon = 1e-50}), Rule(Sgd{1e300})})
+    EXPECT_THROW(check_in_float(Optimiser{bad}), Error);
+  EXPECT_NO_THROW(check(Optimiser{Adam{.beta2 = 1 - 1e-9}}));
 }
 
 TEST(ApplyGelu, AgreesWithItsFormulaEverywhere) {

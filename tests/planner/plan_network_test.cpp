@@ -10,6 +10,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/planner/network_json.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -23,7 +24,7 @@ device::Machine machine_of(std::int64_t tiles) {
 // A random network of 2 to 4 layers, half of them training steps.
 NetworkSpec drawn_network(Random& random) {
   NetworkSpec spec{.batch = 1 + std::int64_t(random.below(64)),
-                   .update = {.kind = codelets::Update::Adam}};
+                   .optimiser = {.rule = codelets::Adam{.learning_rate = 0.01}}};
   if (random.below(2) == 0) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
   std::int64_t width = 16 + std::int64_t(random.below(200));
   const std::int64_t layers = 2 + std::int64_t(random.below(3));
@@ -190,6 +191,35 @@ TEST(PlanNetwork, PlansHundredsOfEqualLayers) {
   for (const WorkCost& work : plan.work)
     if (work.work == NetworkWork::Fwd) ++forward[std::size_t(work.layer)];
   EXPECT_EQ(forward, std::vector<int>(300, 1));
+}
+
+TEST(NetworkFile, IsReadAsItWasWritten) {
+  using codelets::Activation;
+  NetworkSpec spec{
+      .layers = {{.outputs = 30,
+                  .inputs = 20,
+                  .block = {4, 4},
+                  .density = 0.3,
+                  .activation = {Activation::Relu, 6},
+                  .recompute = true},
+                 {.outputs = 8,
+                  .inputs = 30,
+                  .bias = false,
+                  .activation = {Activation::Gelu},
+                  .dense = true},
+                 {.outputs = 3, .inputs = 8, .density = 1, .operands = Placement::EvenSpread}},
+      .batch = 17,
+      .loss = codelets::Loss::MeanSquaredError};
+  for (const codelets::Rule& rule :
+       {codelets::Rule(codelets::Sgd{0.1, 0.5}), codelets::Rule(codelets::AdamW{}),
+        codelets::Rule(codelets::AdaGrad{}), codelets::Rule(codelets::TorchSgd{})}) {
+    spec.optimiser = {.rule = rule, .rescale = 0.5, .clip = 2};
+    EXPECT_EQ(parse_network(to_json(spec), "text").spec, spec) << to_json(spec);
+  }
+  spec.optimiser = {};
+  spec.loss.reset();
+  spec.layers[0].recompute = false;
+  EXPECT_EQ(parse_network(to_json(spec), "text"), (NetworkFile{spec, {"", "", ""}}));
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ TEST(RelaxedRequests, CostNoMoreIfDensePlansAreAllowedBesideTwoLayouts) {
 NetworkSpec draw_network(Random& random) {
   const BlockShape blocks[] = {{1, 1}, {4, 4}, {8, 8}, {16, 16}};
   NetworkSpec spec{.batch = 1 + std::int64_t(random.below(40)),
-                   .update = {.kind = codelets::Update::Sgd}};
+                   .optimiser = {.rule = codelets::Sgd{0.01}}};
   if (random.below(2) == 0) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
   std::int64_t width = 16 * (1 + random.below(12));
   for (std::int64_t layers = 2 + random.below(2); layers > 0; --layers) {

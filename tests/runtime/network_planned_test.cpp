@@ -25,7 +25,7 @@ NetworkSpec training_step() {
           .batch = 128,
           .data_type = DataType::Half,
           .loss = codelets::Loss::SoftmaxCrossEntropy,
-          .update = {.kind = codelets::Update::Adam, .rate = 0.001}};
+          .optimiser = {.rule = codelets::Adam{.learning_rate = 0.001}}};
 }
 
 // A network without a loss whose batch no plan cuts evenly.
@@ -100,7 +100,8 @@ NetworkSpec drawn_network(std::uint64_t seed) {
                    .data_type = one_of(DataType::Half, DataType::Half, DataType::Float)};
   const bool trains = random.below(4) > 0;
   if (trains) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
-  spec.update = {.kind = one_of(codelets::Update::Adam, codelets::Update::Sgd)};
+  spec.optimiser.rule =
+      one_of<codelets::Rule>(codelets::Adam{.learning_rate = 0.01}, codelets::Sgd{});
   const std::int64_t layers = 2 + std::int64_t(random.below(4));
   std::int64_t inputs = one_of(128, 200, 256, 384, 512);
   for (std::int64_t l = 0; l < layers; ++l) {

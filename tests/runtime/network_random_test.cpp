@@ -22,7 +22,6 @@ namespace {
 using codelets::Activation;
 using codelets::ActivationRule;
 using codelets::Loss;
-using codelets::Update;
 
 constexpr std::uint64_t kSeed = 41;
 
@@ -56,7 +55,7 @@ Case draw(Random& random, int i) {
   Case drawn;
   drawn.spec.batch = 1 + random.below(40);
   drawn.spec.loss = i % 2 == 0 ? Loss::SoftmaxCrossEntropy : Loss::MeanSquaredError;
-  drawn.spec.update = {.kind = i % 4 < 2 ? Update::Sgd : Update::Momentum, .rate = 0.1};
+  drawn.spec.optimiser.rule = codelets::Sgd{0.1, i % 4 < 2 ? 0 : 0.9};
   drawn.machine.tiles = tiles[random.below(6)];
   drawn.mode = i % 8 == 7 ? device::ExchangeMode::Share : device::ExchangeMode::Isolate;
   std::int64_t inputs = 1 + random.below(40);
@@ -147,7 +146,7 @@ TEST(RandomNetworks, TrainALastLayerWithGeluAndBiasOnEveryNumberOfTiles) {
         Case one{.spec = {.layers = {{14, 23, {1, 1}, 0.3, true, {Activation::Gelu}}},
                           .batch = batch,
                           .loss = loss,
-                          .update = {.kind = Update::Sgd, .rate = 0.1}}};
+                          .optimiser = {.rule = codelets::Sgd{0.1}}}};
         one.machine.tiles = tiles;
         SCOPED_TRACE(text_of(one, 0));
         train(one, 1e-4, 1e-4);
@@ -161,7 +160,7 @@ std::string end_of_training(DataType type, const std::function<void(Network&, in
       .layers = {{29, 37, {1, 1}, 0.3, true, {Activation::Relu}}, {10, 29, {4, 4}, 0.5, true, {}}},
       .batch = 22,
       .loss = Loss::SoftmaxCrossEntropy,
-      .update = {.kind = Update::Sgd, .rate = 1e30}};
+      .optimiser = {.rule = codelets::Sgd{1e30}}};
   spec.data_type = type;
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 12;

@@ -21,7 +21,6 @@ namespace {
 
 using codelets::Activation;
 using codelets::Loss;
-using codelets::Update;
 
 device::Machine machine_of(std::int64_t tiles) {
   device::Machine machine = device::machine_preset("gc200");
@@ -71,7 +70,7 @@ NetworkSpec perceptron(Loss loss = Loss::SoftmaxCrossEntropy, BlockShape block =
                      {10, 41, block, 0.5, true, {}}},
           .batch = 22,
           .loss = loss,
-          .update = {.kind = Update::Adam, .rate = 0.01}};
+          .optimiser = {.rule = codelets::Adam{.learning_rate = 0.01}}};
 }
 
 void expect_parameters(const Network& network, const Twin& twin, double bound) {
@@ -91,11 +90,11 @@ void expect_parameters(const Network& network, const Twin& twin, double bound) {
 // that may be small, so the rounding of a gradient can move a weight by a part of the rate.
 TEST(Network, TrainsAsPlainLoopsInDoublePrecisionDo) {
   const auto executor = make_executor(2);
-  for (const Update kind : {Update::Sgd, Update::Momentum, Update::AdaGrad, Update::Adam})
+  for (const codelets::Optimiser& optimiser : optimisers())
     for (const Loss loss : {Loss::SoftmaxCrossEntropy, Loss::MeanSquaredError}) {
-      SCOPED_TRACE(std::string(to_string(kind)) + ", " + std::string(to_string(loss)));
+      SCOPED_TRACE(std::string(name_of(optimiser)) + ", " + std::string(to_string(loss)));
       NetworkSpec spec = perceptron(loss);
-      spec.update.kind = kind;
+      spec.optimiser = optimiser;
       const device::Machine machine = machine_of(24);
       Network network(spec, plans_of(spec, machine), machine, device::ExchangeMode::Share,
                       *executor);
@@ -110,7 +109,7 @@ TEST(Network, TrainsAsPlainLoopsInDoublePrecisionDo) {
         EXPECT_GT(cost.ledger.total(), Cycles(0));
       }
       EXPECT_LT(last, first);
-      expect_parameters(network, twin, 2e-3 * spec.update.rate + 1e-5);
+      expect_parameters(network, twin, 2e-5 + 1e-5);
     }
 }
 
@@ -119,7 +118,7 @@ TEST(Network, TrainsBlocksAndLayersWithoutBias) {
   NetworkSpec spec = perceptron(Loss::MeanSquaredError, {4, 4});
   spec.layers[1].bias = false;
   spec.layers[2].bias = false;
-  spec.update = {.kind = Update::Sgd, .rate = 0.5};
+  spec.optimiser = {.rule = codelets::Sgd{0.5}};
   const device::Machine machine = machine_of(30);
   Network network(spec, plans_of(spec, machine), machine, device::ExchangeMode::Share, *executor);
   Twin twin(spec);
@@ -153,7 +152,7 @@ TEST(Network, TrainsWithTwoLayoutsAsPlainLoopsDo) {
           const double loss = twin.step(t);
           ASSERT_NEAR(network.loss(), loss, 1e-4 * (1 + loss)) << "step " << t;
         }
-        expect_parameters(network, twin, 2e-3 * spec.update.rate + 1e-5);
+        expect_parameters(network, twin, 2e-5 + 1e-5);
       }
 }
 
@@ -190,18 +189,19 @@ NetworkSpec with_dense_layers(Loss loss = Loss::SoftmaxCrossEntropy) {
 
 TEST(Network, TrainsDenseLayersAsPlainLoopsDo) {
   const auto executor = make_executor(2);
-  for (const Update kind : {Update::Sgd, Update::Momentum, Update::AdaGrad, Update::Adam})
+  for (const codelets::Optimiser& optimiser : optimisers())
     for (const std::int64_t tiles : {1, 24}) {
-      SCOPED_TRACE(std::string(to_string(kind)) + " on " + std::to_string(tiles));
+      SCOPED_TRACE(std::string(name_of(optimiser)) + " on " + std::to_string(tiles));
       NetworkSpec spec =
           with_dense_layers(tiles == 1 ? Loss::MeanSquaredError : Loss::SoftmaxCrossEntropy);
-      if (kind == Update::Sgd) {  // the gradient of a dense layer goes on without a derivative
+      // The gradient of a dense layer goes on without a derivative.
+      if (states_of(optimiser) == 0) {
         spec.layers[1].dense = true;
         spec.layers[1].density = 1;
         spec.layers[1].bias = false;
         spec.layers[1].activation = {};
       }
-      spec.update.kind = kind;
+      spec.optimiser = optimiser;
       const device::Machine machine = machine_of(tiles);
       Network network(spec, planner::plan_network(spec, machine).plans, machine,
                       device::ExchangeMode::Share, *executor);
@@ -212,7 +212,7 @@ TEST(Network, TrainsDenseLayersAsPlainLoopsDo) {
         const double loss = twin.step(t);
         ASSERT_NEAR(network.loss(), loss, 1e-4 * (1 + loss)) << "step " << t;
       }
-      expect_parameters(network, twin, 2e-3 * spec.update.rate + 1e-5);
+      expect_parameters(network, twin, 2e-5 + 1e-5);
     }
 }
 
@@ -410,7 +410,7 @@ TEST(Network, RefusesWhatDoesNotFitTogether) {
   bad.layers[0].activation.cap = 0;
   EXPECT_THROW(make(bad, plans), Error);
   bad = spec;
-  bad.update.rate = -1;
+  bad.optimiser = with_learning_rate(bad.optimiser, -1);
   EXPECT_THROW(make(bad, plans), Error);
   bad = spec;
   bad.layers[1].dense = true;  // with a density
@@ -452,7 +452,7 @@ TEST(Network, RefusesWhatDoesNotFitTogether) {
 TEST(Network, BeginsWithTheFirstStepOfTheOptimiserAfterNewWeights) {
   const auto executor = make_executor(1);
   NetworkSpec spec = perceptron();
-  spec.update.kind = Update::Adam;
+  spec.optimiser = {.rule = codelets::Adam{}};
   const device::Machine machine = machine_of(24);
   const std::vector<planner::Plan> plans = plans_of(spec, machine);
   Network used(spec, plans, machine, device::ExchangeMode::Share, *executor);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tessera/base/random.hpp"
@@ -14,6 +15,19 @@
 #include "tessera/sparse/random.hpp"
 
 namespace tessera::runtime {
+
+// Every optimiser, with a learning rate at which ten steps stay close to those of plain loops.
+inline std::vector<codelets::Optimiser> optimisers() {
+  using namespace codelets;
+  constexpr double kRate = 0.01, kMomentum = 0.9;
+  return {{.rule = Sgd{kRate}},
+          {.rule = Sgd{kRate, kMomentum}, .rescale = 0.5, .clip = 0.01},
+          {.rule = AdaGrad{kRate, 1e-8}},
+          {.rule = Adam{.learning_rate = kRate}},
+          {.rule = Nesterov{kRate, kMomentum}},
+          {.rule = TorchSgd{kRate, kMomentum}, .weight_decay = 0.01},
+          {.rule = AdamW{.learning_rate = kRate}}};
+}
 
 // The data of a network and the same network in plain loops, in double precision.
 struct Twin {
@@ -132,24 +146,32 @@ struct Twin {
     return loss;
   }
 
-  static void update(const codelets::UpdateRule& rule, int t, double g, double& w, double& m,
+  static void update(const codelets::Optimiser& optimiser, int t, double g, double& w, double& m,
                      double& v) {
-    switch (rule.kind) {
-      case codelets::Update::Sgd:
-        w -= rule.rate * g;
-        break;
-      case codelets::Update::Momentum:
-        w += m = rule.momentum * m - rule.rate * g;
-        break;
-      case codelets::Update::AdaGrad:
-        m += g * g;
-        w -= rule.rate * g / (std::sqrt(m) + rule.epsilon);
-        break;
-      case codelets::Update::Adam:
-        m = rule.beta1 * m + (1 - rule.beta1) * g;
-        v = rule.beta2 * v + (1 - rule.beta2) * g * g;
-        w -= rule.rate * std::sqrt(1 - std::pow(rule.beta2, t)) / (1 - std::pow(rule.beta1, t)) *
-             m / (std::sqrt(v) + rule.epsilon);
+    const auto by_adam = [&](const auto& r) {
+      m = r.beta1 * m + (1 - r.beta1) * g;
+      v = r.beta2 * v + (1 - r.beta2) * g * g;
+      w -= r.learning_rate * std::sqrt(1 - std::pow(r.beta2, t)) / (1 - std::pow(r.beta1, t)) * m /
+           (std::sqrt(v) + r.epsilon);
+    };
+    g = optimiser.rescale * g;
+    if (optimiser.clip) g = std::clamp(g, -*optimiser.clip, *optimiser.clip);
+    g += optimiser.weight_decay * w;
+    if (const auto* sgd = std::get_if<codelets::Sgd>(&optimiser.rule)) {
+      w += m = sgd->momentum * m - sgd->learning_rate * g;
+    } else if (const auto* nesterov = std::get_if<codelets::Nesterov>(&optimiser.rule)) {
+      m = nesterov->momentum * m - nesterov->learning_rate * g;
+      w += nesterov->momentum * m - nesterov->learning_rate * g;
+    } else if (const auto* torch = std::get_if<codelets::TorchSgd>(&optimiser.rule)) {
+      w -= torch->learning_rate * (m = torch->momentum * m + g);
+    } else if (const auto* adagrad = std::get_if<codelets::AdaGrad>(&optimiser.rule)) {
+      m += g * g;
+      w -= adagrad->learning_rate * g / (std::sqrt(m) + adagrad->epsilon);
+    } else if (const auto* adamw = std::get_if<codelets::AdamW>(&optimiser.rule)) {
+      w -= adamw->learning_rate * adamw->decay * w;
+      by_adam(*adamw);
+    } else {
+      by_adam(std::get<codelets::Adam>(optimiser.rule));
     }
   }
 
@@ -171,12 +193,13 @@ struct Twin {
         }
       });
       for (std::size_t i = 0; i < values[l].size(); ++i)
-        update(spec.update, t, of_values[i], values[l][i], weight_states[0][l][i],
+        update(spec.optimiser, t, of_values[i], values[l][i], weight_states[0][l][i],
                weight_states[1][l][i]);
       for (std::size_t r = 0; spec.layers[l].bias && r < gradient.size(); ++r) {
         double sum = 0;
         for (const double g : gradient[r]) sum += g;
-        update(spec.update, t, sum, biases[l][r], bias_states[0][l][r], bias_states[1][l][r]);
+        update(codelets::without_decay(spec.optimiser), t, sum, biases[l][r], bias_states[0][l][r],
+               bias_states[1][l][r]);
       }
       gradient = std::move(below);
     }

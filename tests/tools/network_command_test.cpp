@@ -356,8 +356,7 @@ struct Fault {
 
 TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
   for (const Fault& fault : {
-           Fault{"/batch", "0", "batch is 0; it must be"},
-           Fault{"/batch", "\"many\"", "batch"},
+           Fault{"/batch", "0", "batch is 0; it must be"}, Fault{"/batch", "\"many\"", "batch"},
            Fault{"/layers", "[]", "layers is a list of 0"},
            Fault{"/layers/0/density", "1.5", "density is 1.5; it must be in [0, 1]"},
            Fault{"/layers/0/weights", "\"a.smtx\"", "both or neither of density and weights"},
@@ -370,6 +369,7 @@ TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
            Fault{"/loss", "\"hinge\"", "softmax-cross-entropy"},
            Fault{"/optimiser/rate", "-1", "rate is -1; it must be at least 0"},
            Fault{"/optimiser/rule", "\"rmsprop\"", "sgd, momentum"},
+           Fault{"/optimiser/momentum", "0.5", "momentum"},  // not of Adam
        }) {
     json text = json::parse(kNetwork);
     text[json::json_pointer(fault.path)] = json::parse(fault.value);

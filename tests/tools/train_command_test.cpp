@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "tessera/base/file.hpp"
+#include "tessera/io/write.hpp"
+#include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tests/train/training_case.hpp"
@@ -48,6 +50,10 @@ class TrainCommand : public testing::Test {
     write_part(folder_ / "t10k", data.test);
   }
 
+  static bool has(const std::vector<std::string>& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  }
+
   // Returns the command with these words; options among them replace those of a small network.
   std::vector<std::string> command_with(const std::vector<std::string>& words) {
     std::vector<std::string> command = {TESSERA_TOOL, "train"};
@@ -59,7 +65,7 @@ class TrainCommand : public testing::Test {
                                                           {"--batch-size", "16"},
                                                           {"--density", "0.3"},
                                                           {"--threads", "1"}})
-      if (std::find(words.begin(), words.end(), option) == words.end())
+      if (!has(words, option) && !(option == "--every" && has(words, "static")))
         command.insert(command.end(), {option, value});
     command.insert(command.end(), words.begin(), words.end());
     return command;
@@ -80,8 +86,25 @@ class TrainCommand : public testing::Test {
     return run(shell);
   }
 
+  // Runs the command with a file of a network in place of the options of a small one.
+  Outcome train_file(const std::string& text, const std::vector<std::string>& words = {}) {
+    std::vector<std::string> command = {TESSERA_TOOL, "train", folder_.write("net.json", text)};
+    command.insert(command.end(), {"--data", folder_ / "", "--epochs", "2", "--threads", "1"});
+    if (!has(words, "static")) command.insert(command.end(), {"--every", "3"});
+    command.insert(command.end(), words.begin(), words.end());
+    return run(command);
+  }
+
   TemporaryFolder folder_;
 };
+
+constexpr const char* kFile = R"({
+  "batch": 16, "data_type": "float",
+  "layers": [
+    {"inputs": 20, "outputs": 30, "density": 0.3, "activation": "relu"},
+    {"inputs": 30, "outputs": 10, "density": 1}],
+  "loss": "softmax-cross-entropy",
+  "optimiser": {"rule": "torch-sgd", "rate": 0.1, "weight_decay": 0.0002}})";
 
 // Everything but the seconds, which are measured.
 json without_seconds(const std::string& text) {
@@ -310,6 +333,60 @@ TEST_F(TrainCommand, SearchesTheLargestWeightsInThreeWays) {
   }
 }
 
+TEST_F(TrainCommand, TrainsTheNetworkOfAFileAsThatOfTheOptions) {
+  const Outcome by_file = train_file(kFile, {"--json"});
+  ASSERT_EQ(by_file.exit, tools::kOk) << by_file.err;
+  const json file = without_seconds(by_file.out),
+             options = without_seconds(train({"--json", "--epochs", "2"}).out);
+  EXPECT_EQ(file["sparse"], options["sparse"]);
+  EXPECT_EQ(file["network"], options["network"]);
+  EXPECT_EQ(file["density"], nullptr);
+  // The JSON of a run is the file of its network.
+  EXPECT_EQ(without_seconds(train_file(options["network"].dump(), {"--json"}).out)["sparse"],
+            options["sparse"]);
+}
+
+TEST_F(TrainCommand, GoesOnWithTheNetworkOfAFileAndItsWeights) {
+  const std::string file = folder_ / "run.safetensors";
+  json text = json::parse(kFile);
+  text["layers"][0]["activation"] = "gelu";
+  text["layers"][1]["bias"] = false;
+  text["layers"][0].erase("density");
+  text["layers"][0]["weights"] = "first.smtx";
+  io::write_smtx_file(folder_ / "first.smtx", sparse::random_pattern(30, 20, {1, 1}, 0.25, 3));
+  const Outcome whole = train_file(text.dump(), {"--json", "--checkpoint", file});
+  ASSERT_EQ(whole.exit, tools::kOk) << whole.err;
+  EXPECT_THAT(whole.out, HasSubstr("150 weights, density 0.2500"));
+  const Outcome again = train_file(text.dump(), {"--json", "--resume", file});
+  EXPECT_EQ(without_seconds(again.out), without_seconds(whole.out));
+  text["optimiser"]["rate"] = 0.05;
+  EXPECT_THAT(train_file(text.dump(), {"--resume", file}).err, HasSubstr("this run has"));
+}
+
+TEST_F(TrainCommand, TrainsAResidentProgramWithTheLossesOfThisComputer) {
+  const std::vector<std::string> fixed = {"--json", "--method", "static"};
+  std::vector<std::string> resident = fixed;
+  resident.insert(resident.end(), {"--resident", "--machine", "gc200"});
+  for (const bool by_file : {false, true}) {
+    const Outcome there = by_file ? train_file(kFile, resident) : train(resident);
+    ASSERT_EQ(there.exit, tools::kOk) << there.err;
+    const json run = json::parse(there.out)["resident"],
+               here =
+                   json::parse((by_file ? train_file(kFile, fixed) : train(fixed)).out)["sparse"];
+    ASSERT_EQ(run["epochs"].size(), here["epochs"].size());
+    for (std::size_t e = 0; e < run["epochs"].size(); ++e) {
+      EXPECT_NEAR(run["epochs"][e]["loss"], here["epochs"][e]["loss"], 1e-4);
+      EXPECT_NEAR(run["epochs"][e]["test_loss"], here["epochs"][e]["test_loss"], 1e-4);
+      EXPECT_EQ(run["epochs"][e]["cycles"],
+                std::int64_t(run["step_cycles"]) * std::int64_t(run["steps_per_epoch"]));
+    }
+    EXPECT_GT(run["layer_by_layer_cycles"], run["step_cycles"]);
+  }
+  EXPECT_THAT(
+      train({"--method", "dense", "--resident", "--machine", "gc200", "--density", "1"}).err,
+      HasSubstr("stores all weights"));
+}
+
 TEST_F(TrainCommand, RefusesTheCheckpointOfAnotherRun) {
   const std::string file = folder_ / "run.safetensors";
   train({"--checkpoint", file});
@@ -365,6 +442,27 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   refused({"--machine", "nothing"}, tools::kUsage, "nothing");
   refused({"--images", "15"}, tools::kUsage, "there are 15 training images");
   refused({"--resume", folder_ / "nothing"}, tools::kBadInput, "nothing");
+  refused({"--resident", "--method", "static"}, tools::kUsage, "modelled --machine only");
+  refused({"--resident", "--machine", "gc200"}, tools::kUsage, "choose --method static or dense");
+  refused({"--resident", "--machine", "gc200", "--method", "static", "--csv"}, tools::kUsage,
+          "cannot be with --resident");
+  refused({folder_.write("net.json", kFile)}, tools::kUsage, "the file describes the network");
+}
+
+TEST_F(TrainCommand, RefusesFilesThatCannotBeTrained) {
+  const auto refusal = [&](const char* path, const json& value) {
+    json text = json::parse(kFile);
+    text[json::json_pointer(path)] = value;
+    const Outcome outcome = train_file(text.dump());
+    EXPECT_NE(outcome.exit, tools::kOk) << path;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal("/loss", "mean-squared-error"), HasSubstr("must be softmax-cross-entropy"));
+  EXPECT_THAT(refusal("/data_type", "half"), HasSubstr("must be float on this computer"));
+  EXPECT_THAT(refusal("/layers/0/inputs", 21), HasSubstr("images have 20 pixels"));
+  EXPECT_THAT(refusal("/batch", 1000), HasSubstr("the batch is 1000; there are 200"));
+  EXPECT_THAT(refusal("/layers/0/recompute", true), HasSubstr("recomputes its results"));
+  EXPECT_THAT(train_file(kFile, {"--block", "4"}).err, HasSubstr("the file describes the network"));
 }
 
 }  // namespace

@@ -21,11 +21,15 @@ static_assert(TrainableLayer<host::HostLayer>);
 
 constexpr std::int64_t kOutputs = 22, kInputs = 26, kBatch = 12;
 
+MachineLayer::Make maker(const Problem& problem, Executor& executor) {
+  return [problem, &executor] { return test::OnTiles::make(problem, executor); };
+}
+
 // The layer that a Network trains beside the one of the machine alone.
 struct TwoLayers {
   std::unique_ptr<Executor> executor = make_executor(2);
   Problem problem = test::problem_of(DataType::Float, {1, kOutputs, kInputs, kBatch}, {1, 1});
-  MachineLayer layer{test::OnTiles::make(problem, *executor), *executor};
+  MachineLayer layer{maker(problem, *executor), *executor};
   runtime::FullyConnected plain = test::OnTiles::make(problem, *executor);
   std::vector<sparse::Csr<float>> weights = test::random_weights(problem, 0.4, 3);
   Matrix<float> s = random_matrix<float>(kInputs, kBatch, 1),
@@ -37,36 +41,21 @@ struct TwoLayers {
   }
 };
 
-TEST(MachineLayer, HasTheBitsOfLoopsAfterThePasses) {
+TEST(MachineLayer, LeavesBiasAndReluToTheNetwork) {
   TwoLayers two;
-  const Matrix<float> bias = random_matrix<float>(1, kOutputs, 4);
-  Matrix<float> q(kOutputs, kBatch), q_plain = q, s_grad(kInputs, kBatch), s_grad_plain = s_grad;
-  two.plain.forward<float>(two.s.view(), q_plain.view());
-  two.plain.grad_a<float>(two.q_grad.view(), s_grad_plain.view());
-  std::int64_t negative = 0;
-  for (std::int64_t r = 0; r < kOutputs; ++r)
-    for (std::int64_t c = 0; c < kBatch; ++c) {
-      float& sum = q_plain(r, c);
-      sum += bias(0, r);
-      negative += sum < 0;
-      sum = sum < 0 ? 0 : sum;
-    }
-  EXPECT_GT(negative, 0);
-  for (std::int64_t r = 0; r < kInputs; ++r)
-    for (std::int64_t c = 0; c < kBatch; ++c)
-      if (!(two.s(r, c) > 0)) s_grad_plain(r, c) = 0;
-  two.layer.forward<float>(two.s.view(), q.view(),
-                           {.bias = bias.elements(), .activation = host::Activation::Relu});
-  two.layer.grad_a<float>(two.q_grad.view(), s_grad.view(), {.where_positive = two.s.view()});
-  EXPECT_EQ(q, q_plain);
-  EXPECT_EQ(s_grad, s_grad_plain);
+  const std::vector<float> bias(kOutputs, 1);
+  Matrix<float> q(kOutputs, kBatch), s_grad(kInputs, kBatch);
+  EXPECT_THROW(two.layer.forward<float>(two.s.view(), q.view(), {.bias = bias}), Error);
+  layer::PassOptions after;
+  after.where_positive = MatrixView<const float>(two.s.view());
+  EXPECT_THROW(two.layer.grad_a<float>(two.q_grad.view(), s_grad.view(), after), Error);
 }
 
 // The same passes in half, of operands that half holds exactly: only gradients are scaled.
 TEST(MachineLayer, RoundsTheOperandsOfALayerInHalf) {
   const auto executor = make_executor(2);
   const Problem problem = test::problem_of(DataType::Half, {1, kOutputs, kInputs, kBatch}, {1, 1});
-  MachineLayer layer{test::OnTiles::make(problem, *executor), *executor};
+  MachineLayer layer{maker(problem, *executor), *executor};
   runtime::FullyConnected plain = test::OnTiles::make(problem, *executor);
   const sparse::Csr<float> weights = test::random_weights(problem, 0.4, 3)[0];
   ASSERT_FALSE(layer.set_weights(weights));
@@ -142,23 +131,28 @@ TEST(MachineLayer, ChangesValuesInPlaceOrNotAtAll) {
 TEST(MachineLayer, CountsTheBytesOfPatternUpdates) {
   TwoLayers two;
   EXPECT_EQ(two.layer.update_traffic(), UpdateTraffic{});
-  const sparse::Csr<float>& before = two.weights[0];
-  MachineLayer same{test::OnTiles::make(two.problem, *two.executor), *two.executor};
-  MachineLayer next{test::OnTiles::make(two.problem, *two.executor), *two.executor};
-  ASSERT_FALSE(same.set_weights(before));
-  ASSERT_FALSE(next.set_weights(
-      sparse::with_change(before, {.removed = {{0, before.col[0]}}, .added = {}})));
-  same.count_update_of(two.layer);
-  next.count_update_of(same);
-  const UpdateTraffic &first = same.update_traffic(), &both = next.update_traffic();
-  EXPECT_EQ(first.updates, 1);
-  EXPECT_EQ(first.values, Bytes(0)) << "no bucket differs";
-  EXPECT_EQ(both.updates, 2);
-  EXPECT_GT(both.values, Bytes(0));
-  EXPECT_GT(both.words, first.words * 2);
-  EXPECT_LT(both.values, first.read) << "most buckets keep their words";
-  EXPECT_EQ(both.read, first.read * 2);
-  EXPECT_EQ(first.read.value % next.values_per_tile(), 0);
+  const sparse::BlockAt first{0, two.weights[0].col[0]};
+  two.layer.commit(two.layer.prepare_update({}));
+  EXPECT_EQ(two.layer.update_traffic(), UpdateTraffic{}) << "nothing has changed";
+  std::vector<UpdateTraffic> traffic;
+  for (const sparse::PatternChange& change :
+       {sparse::PatternChange{.removed = {first}, .added = {}},
+        {.removed = {}, .added = {first}}}) {
+    const sparse::Csr<float> before = two.layer.weights();
+    MachineLayer::PreparedUpdate update = two.layer.prepare_update(change);
+    EXPECT_EQ(update.placed().size(), 1u);
+    EXPECT_EQ(two.layer.weights(), before) << "until the commit";
+    two.layer.commit(std::move(update));
+    EXPECT_EQ(two.layer.weights(), sparse::with_change(before, change));
+    traffic.push_back(two.layer.update_traffic());
+  }
+  EXPECT_EQ(traffic[1].updates, 2);
+  EXPECT_GT(traffic[0].words, Bytes(0));
+  EXPECT_GT(traffic[0].values, Bytes(0));
+  EXPECT_LT(traffic[0].values, traffic[0].read) << "most buckets keep their words";
+  EXPECT_EQ(traffic[1].read, traffic[0].read * 2);
+  EXPECT_EQ(traffic[0].read.value % two.layer.values_per_tile(), 0);
+  EXPECT_GT(two.layer.making_seconds(), 0);
 }
 
 // Sums of small whole numbers are exact, so many scores are equal on both sides.

@@ -190,8 +190,7 @@ TEST(Trainer, RefusesSchedulesOfDensitiesThatDoNotFit) {
   EXPECT_THAT(message(RigL{}, DensitySchedule{.last = 0.01, .end = 30}), HasSubstr("need"));
   NetworkOptions steady = test::small_network();
   steady.min_per_neuron = 9;
-  EXPECT_THAT(refusal([&] { problems_of(steady); }),
-              HasSubstr("9 blocks for each neuron of a layer"));
+  EXPECT_THAT(refusal([&] { spec_of(steady); }), HasSubstr("9 blocks for each neuron of a layer"));
 }
 
 TEST(ConstantFanIn, IsKeptByEveryMethodThatHasIt) {
@@ -219,7 +218,7 @@ TEST(ConstantFanIn, IsKeptByEveryMethodThatHasIt) {
   NetworkOptions both = test::small_network();
   both.constant_fan_in = true;
   both.min_per_neuron = 1;
-  EXPECT_THAT(refusal([&] { problems_of(both); }), HasSubstr("not both"));
+  EXPECT_THAT(refusal([&] { spec_of(both); }), HasSubstr("not both"));
   both.min_per_neuron = 0;
   const auto executor = make_executor(1);
   Network<host::HostLayer> network(both, host_layers(*executor), *executor);

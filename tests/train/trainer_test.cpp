@@ -130,10 +130,9 @@ TEST(Network, HasTheGradientOfThreeLayersByCentralDifferences) {
   Random random(9);
   for (std::int64_t i = 0; i < net.layers(); ++i)  // no neuron is exactly at 0
     for (float& b : net.state(i).bias) b = float(random.unit() - 0.5);
-  ActivitySeconds seconds;
-  net.forward(seconds);
+  net.forward();
   cross_entropy(net.input(3), 3, labels, net.output_gradient(2));
-  net.backward(seconds);
+  net.backward();
   std::vector<std::vector<float>> values;
   for (std::int64_t i = 0; i < net.layers(); ++i) values.push_back(net.weights(i).values);
   for (std::int64_t i = 0; i < net.layers(); ++i)
@@ -273,8 +272,11 @@ TEST(Network, RunsOnAModelledMachineToo) {
   const device::Machine machine = device::machine_preset("gc200");
   const MakeLayer<MachineLayer> tiles = [&](const Problem& problem) {
     return MachineLayer(
-        {problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
-         device::ExchangeMode::Share, *executor},
+        [&, problem] {
+          return runtime::FullyConnected(
+              problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
+              device::ExchangeMode::Share, *executor);
+        },
         *executor);
   };
   const DataSet data = test::small_data();

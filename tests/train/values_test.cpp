@@ -226,7 +226,8 @@ TEST(Optimiser, OfAdamWHasNoOtherDecay) {
   EXPECT_THROW(check(Optimiser{.rule = AdamW{.decay = -1}}), Error);
   EXPECT_THROW(check(Optimiser{.rule = TorchSgd{.momentum = 1}}), Error);
   EXPECT_THROW(check(Optimiser{.rule = Nesterov{.learning_rate = -1}}), Error);
-  EXPECT_EQ(std::get<AdamW>(with_learning_rate({.rule = AdamW{}}, 0.5).rule).learning_rate, 0.5);
+  EXPECT_EQ(std::get<AdamW>(with_learning_rate(Optimiser{.rule = AdamW{}}, 0.5).rule).learning_rate,
+            0.5);
 }
 
 TEST(LearningRate, FallsAsItIsTold) {

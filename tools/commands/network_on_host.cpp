@@ -16,14 +16,19 @@
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/train/network.hpp"
 #include "tessera/train/network_file.hpp"
-#include "tessera/train/network_on_layers.hpp"
 
 namespace tessera::tools {
 namespace {
 
 using Json = json::Value;
 using runtime::NetworkWork;
-using train::WorkSeconds;
+
+// The measured time of one kind of work of one layer, counted from 0.
+struct WorkSeconds {
+  NetworkWork work = NetworkWork::Fwd;
+  std::int64_t layer = 0;
+  double seconds = 0;
+};
 
 // The shortest time of each work of all steps, and the loss before each step.
 struct NetworkOnHostRun {
@@ -41,19 +46,23 @@ struct NetworkOnHostRun {
 template <class T>
 NetworkOnHostRun run_network(const NetworkArguments& a, const planner::NetworkFile& file) {
   const auto executor = make_executor(a.threads);
-  train::NetworkOnLayers<host::HostLayer, T> network(file.spec, train::host_layers(*executor),
-                                                     *executor);
+  std::vector<sparse::Csr<float>> weights;
   for (std::int64_t l = 0; l < std::ssize(file.weights); ++l)
-    static_cast<void>(
-        network.set_weights(l, train::weights_of(file, l, a.seed)));  // every pattern fits
+    weights.push_back(train::weights_of(file, l, a.seed));
+  train::Network<host::HostLayer, T> network({.spec = file.spec}, weights,
+                                             train::host_layers(*executor), *executor);
+  train::NetworkState state = network.first_state(file.spec.optimiser);
   const train::DrawnBatch batch(file.spec, train::batch_seed(a.seed));
   NetworkOnHostRun run{.threads = executor->threads()};
   for (std::int64_t step = 0; step < a.steps; ++step) {
-    const std::vector<WorkSeconds> times = network.run(batch.view());
-    if (step == 0) run.work = times;
-    for (std::size_t i = 0; i < times.size(); ++i)
-      run.work[i].seconds = std::min(run.work[i].seconds, times[i].seconds);
-    if (file.spec.loss) run.losses.push_back(network.loss());
+    std::size_t next = 0;
+    const auto keep_shortest = [&](NetworkWork work, std::int64_t layer, double seconds) {
+      if (step == 0) run.work.push_back({work, layer, seconds});
+      run.work[next].seconds = std::min(run.work[next].seconds, seconds);
+      ++next;
+    };
+    const float loss = network.run(batch.view(), state, keep_shortest);
+    if (file.spec.loss) run.losses.push_back(loss);
   }
   return run;
 }

@@ -12,6 +12,9 @@ namespace tessera::tools {
 namespace {
 
 void add_network_shape_options(CLI::App& app, TrainArguments& a) {
+  app.add_option("file", a.file,
+                 "a network as `tessera network` takes it, in place of the options that describe "
+                 "one; without: those");
   app.add_option("--layers", a.layers, "inputs and widths of the layers, separated by commas")
       ->delimiter(',')
       ->capture_default_str();
@@ -92,6 +95,9 @@ void add_machine_options_of_training(CLI::App& app, TrainArguments& a) {
                      "host: this computer; or the preset or file of a modelled machine, which also "
                      "reports the cycles of a step"))
       ->capture_default_str();
+  app.add_flag("--resident", a.resident,
+               "train as one program of a modelled machine, whose tiles keep all weights, and "
+               "print the cycles of an epoch; for --method static and dense");
   static const std::map<std::string, DataType> types{{"float", DataType::Float},
                                                      {"half", DataType::Half}};
   take_one_of(app.add_option("--data-type", a.data_type,

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/planner/network_json.hpp"
 
 namespace CLI {
 class App;
@@ -15,6 +17,10 @@ namespace tessera::tools {
 
 // The options of `tessera train`.
 struct TrainArguments {
+  std::string file;                             // of a network; empty: the options describe it
+  std::optional<planner::NetworkFile> network;  // that the file describes
+  bool gives_rate = false;                      // the options, even if there is a file
+  bool resident = false;                        // as one program of a modelled machine
   std::vector<std::int64_t> layers = {784, 1024, 10};
   std::string method = "rigl", distribution = "uniform";
   double density = 0.1, learning_rate = 0.1, fraction = 0.3, factor = 2;

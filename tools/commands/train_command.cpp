@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <initializer_list>
 #include <memory>
 #include <string>
 
@@ -14,8 +15,9 @@
 namespace tessera::tools {
 namespace {
 
-int train_and_report(const TrainArguments& a) {
+int train_and_report(const TrainArguments& given) {
   catch_interrupts();
+  const TrainArguments a = with_network_file(given);
   const TrainOutcome outcome = run_training(a);
   const EndsByItself reporting;
   if (a.csv) print_results(training_csv(outcome));
@@ -26,6 +28,27 @@ int train_and_report(const TrainArguments& a) {
                     ? "tessera: interrupted; without --checkpoint the run cannot go on\n"
                     : "tessera: interrupted; --resume with the same options goes on\n");
   return interrupted_exit_code();
+}
+
+// Refuses options that a file of a network or a resident program has no use for.
+void refuse_beside(const CLI::App& command, const TrainArguments& a) {
+  const auto refuse_all = [&](std::initializer_list<const char*> options, const char* why) {
+    for (const char* option : options)
+      if (command.count(option) > 0) throw CLI::ValidationError(option, why);
+  };
+  if (!a.file.empty())
+    refuse_all({"--layers", "--density", "--distribution", "--density-schedule", "--first-density",
+                "--block", "--batch-size", "--optimiser", "--data-type"},
+               "is of no use: the file describes the network, its batch and its optimiser");
+  if (!a.resident) return;
+  if (a.machine == device::kHostMachine)
+    throw CLI::ValidationError("--resident", "is of use with a modelled --machine only");
+  if (a.method != "static" && a.method != "dense")
+    throw CLI::ValidationError("--resident", "is a program for one pattern, which --method " +
+                                                 a.method +
+                                                 " changes; choose --method static or dense");
+  refuse_all({"--checkpoint", "--resume", "--beside-dense", "--csv", "--html"},
+             "cannot be with --resident, which prints lines or --json");
 }
 
 // Refuses options that change nothing about this method.
@@ -71,9 +94,11 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
   add_train_options(*command, *a);
   command->callback([command, a, &run] {
     refuse_empty_values(*command);
+    refuse_beside(*command, *a);
     refuse_idle_options(*command, *a);
+    a->gives_rate = command->count("--learning-rate") > 0;
     if (a->method == "top-k" && command->count("--factor") == 0) a->factor = 4;
-    if (a->optimiser == "adam" && command->count("--learning-rate") == 0) a->learning_rate = 0.001;
+    if (a->optimiser == "adam" && !a->gives_rate) a->learning_rate = 0.001;
     if (a->data_type != DataType::Float && a->machine == device::kHostMachine)
       throw CLI::ValidationError("--data-type", "is of use with a modelled --machine only");
     if (a->method == "dense" && a->beside_dense)

@@ -14,9 +14,11 @@
 #include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
 #include "tessera/tools/options/exit_code.hpp"
+#include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/train/checkpoint.hpp"
+#include "tessera/train/network_file.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::tools {
@@ -24,7 +26,21 @@ namespace {
 
 using Json = json::Value;
 
+train::NetworkOptions network_in_file(const TrainArguments& a) {
+  train::NetworkOptions options{.seed = std::uint64_t(a.seed),
+                                .min_per_neuron = a.method == "dense" ? 0 : a.min_per_neuron,
+                                .constant_fan_in = a.constant_fan_in,
+                                .spec = a.network->spec};
+  if (a.method != "dense") return options;
+  for (planner::NetworkLayer& layer : options.spec->layers) {
+    layer.block = {};
+    layer.density = 1;
+  }
+  return options;
+}
+
 train::NetworkOptions network_of(const TrainArguments& a) {
+  if (a.network) return network_in_file(a);
   return {.sizes = a.layers,
           .density = a.method == "dense"          ? 1
                      : a.density_schedule.empty() ? a.density
@@ -39,6 +55,22 @@ train::NetworkOptions network_of(const TrainArguments& a) {
           .data_type = a.data_type};
 }
 
+// Returns the weights that files have, and draws all others.
+std::vector<sparse::Csr<float>> weights_before(const TrainArguments& a) {
+  std::vector<sparse::Csr<float>> weights = train::first_weights(network_of(a));
+  if (!a.network || a.method == "dense") return weights;
+  for (std::size_t l = 0; l < weights.size(); ++l)
+    if (!a.network->weights[l].empty())
+      weights[l] = train::weights_of(*a.network, std::int64_t(l), std::uint64_t(a.seed));
+  return weights;
+}
+
+train::Optimiser optimiser_of(const TrainArguments& a) {
+  if (a.network) return a.network->spec.optimiser;
+  return a.optimiser == "adam" ? train::Optimiser{.rule = train::Adam{}}
+                               : train::TrainOptions().optimiser;
+}
+
 train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& data) {
   const std::int64_t batches = data.training.count() / a.batch;
   const bool is_dense = a.method == "dense";
@@ -48,7 +80,7 @@ train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& da
   options.schedule.every = a.every;
   options.schedule.fraction = a.fraction;
   options.seed = std::uint64_t(a.seed);
-  if (a.optimiser == "adam") options.optimiser = {.rule = train::Adam{}};
+  options.optimiser = optimiser_of(a);
   if (!is_dense && !a.density_schedule.empty())
     options.density = {
         .first = a.first_density,
@@ -78,6 +110,25 @@ std::vector<std::string> notes_of(const train::Network<L>& network) {
   return notes;
 }
 
+// Calls epoch(stop, after_step) for each epoch that is left and after_epoch() after each. Returns
+// false if Ctrl-C ended the run.
+template <class Epoch, class AfterEpoch>
+bool run_epochs(const TrainArguments& a, std::int64_t done, std::int64_t steps_per_epoch,
+                Progress& progress, Epoch&& epoch, AfterEpoch&& after_epoch) {
+  std::stop_source stop;
+  const auto after_step = [&](std::int64_t step) {
+    if (is_interrupted()) stop.request_stop();
+    progress.set(fmt::format("{}, step", a.method), step, a.epochs * steps_per_epoch);
+  };
+  for (; done < a.epochs; ++done) {
+    if (is_interrupted()) stop.request_stop();
+    if (!epoch(stop.get_token(), after_step)) return false;
+    progress.hide();
+    after_epoch();
+  }
+  return true;
+}
+
 // One training run, with its lines, checkpoints and Ctrl-C.
 template <class L>
 class TrainingRun {
@@ -85,7 +136,7 @@ class TrainingRun {
   TrainingRun(const TrainArguments& a, const train::DataSet& data, train::MakeLayer<L> make_layer,
               Executor& executor)
       : a_(a),
-        network_(network_of(a), std::move(make_layer), executor),
+        network_(network_of(a), weights_before(a), std::move(make_layer), executor),
         trainer_(network_, data, options_of(a, data)) {
     if (!a.resume.empty()) train::restore(trainer_, read_file(a.resume), a.resume);
   }
@@ -97,26 +148,20 @@ class TrainingRun {
 
   // Returns false if Ctrl-C ended the run.
   bool run(bool prints, Progress& progress) {
-    const std::int64_t steps = a_.epochs * trainer_.steps_per_epoch();
-    std::stop_source stop;
-    const auto after_step = [&](std::int64_t step) {
-      if (is_interrupted()) stop.request_stop();
-      progress.set(fmt::format("{}, step", a_.method), step, steps);
+    const auto epoch = [&](std::stop_token stop, const auto& after_step) {
+      const bool finished = trainer_.epoch(std::move(stop), after_step);
+      save();
+      return finished;
     };
     try {
-      while (std::ssize(report().epochs) < a_.epochs) {
-        if (is_interrupted()) stop.request_stop();
-        const bool finished = trainer_.epoch(stop.get_token(), after_step);
-        save();
-        if (!finished) return false;
-        progress.hide();
-        if (prints) print_text(train::epoch_text(report(), density()));
-      }
+      return run_epochs(a_, std::ssize(report().epochs), trainer_.steps_per_epoch(), progress,
+                        epoch, [&] {
+                          if (prints) print_text(train::epoch_text(report(), density()));
+                        });
     } catch (const Error&) {  // the run is as it was before the step that failed
       save();
       throw;
     }
-    return true;
   }
 
  private:
@@ -176,6 +221,30 @@ train::TrainReport train_on_machine(const TrainArguments& a, Session& session) {
   });
 }
 
+void train_resident(const TrainArguments& a, Session& session) {
+  train::ResidentTraining training(network_of(a), weights_before(a), session.data,
+                                   options_of(a, session.data), device::load_machine(a.machine),
+                                   session.executor);
+  const train::ResidentReport& report = training.report();
+  session.outcome.is_complete = run_epochs(
+      a, 0, report.steps_per_epoch, session.progress,
+      [&](std::stop_token stop, const auto& after_step) {
+        return training.epoch(std::move(stop), after_step);
+      },
+      [&] {
+        if (session.prints) print_text(to_text(report.epochs.back()));
+      });
+  session.outcome.resident = report;
+  if (session.prints) print_text(to_text(report));
+}
+
+// Returns what is trained, with its optimiser, whose learning rate is the first one.
+planner::NetworkSpec spec_in(const TrainArguments& a) {
+  planner::NetworkSpec spec = spec_of(network_of(a));
+  spec.optimiser = codelets::with_learning_rate(optimiser_of(a), a.learning_rate);
+  return spec;
+}
+
 void warn_of_dead_neurons(const TrainArguments& a, const TrainOutcome& outcome) {
   if (outcome.dead_neurons == 0) return;
   std::int64_t hidden = 0;
@@ -188,16 +257,34 @@ void warn_of_dead_neurons(const TrainArguments& a, const TrainOutcome& outcome) 
 
 }  // namespace
 
+TrainArguments with_network_file(TrainArguments a) {
+  if (a.file.empty()) return a;
+  a.network = train::read_network(load_text(a.file), a.file);
+  const planner::NetworkSpec& spec = a.network->spec;
+  a.layers = {spec.layers.front().inputs};
+  for (const planner::NetworkLayer& layer : spec.layers) a.layers.push_back(layer.outputs);
+  a.batch = spec.batch;
+  a.data_type = spec.data_type;
+  a.optimiser = codelets::name_of(spec.optimiser);
+  codelets::Rule rule = spec.optimiser.rule;
+  if (!a.gives_rate) a.learning_rate = *codelets::numbers_of(rule).front().value;
+  return a;
+}
+
 TrainOutcome run_training(const TrainArguments& a) {
   const train::DataSet data = read_data(a);
   const auto executor = make_executor(a.threads);
   if (a.batch > data.training.count())  // before a network for such a batch is allocated
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("--batch-size is {}; there are {} training images", a.batch,
-                            data.training.count()));
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {}; there are {} training images",
+                                                        a.network ? "the batch" : "--batch-size",
+                                                        a.batch, data.training.count()));
   const EndsByItself watching;  // between two steps
   Session session{.data = data, .executor = *executor, .prints = !a.json && !a.csv};
   TrainOutcome& outcome = session.outcome;
+  if (a.resident) {
+    train_resident(a, session);
+    return outcome;
+  }
   outcome.sparse = train_on_machine(a, session);
   warn_of_dead_neurons(a, outcome);
   if (session.prints && outcome.machine) print_text(to_text(*outcome.machine));
@@ -223,11 +310,13 @@ std::string training_csv(const TrainOutcome& outcome) {
 
 std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) {
   Json json = json::parse_own(report::document_head("train", outcome.is_complete));
+  // A file says it for each layer.
+  const auto of_options = [&](const auto& value) { return a.network ? Json() : Json(value); };
   json.update(Json{{"layers", a.layers},
                    {"method", a.method},
-                   {"density", a.method == "dense" ? 1.0 : a.density},
-                   {"distribution", a.distribution},
-                   {"block", a.block},
+                   {"density", a.method == "dense" ? Json(1.0) : of_options(a.density)},
+                   {"distribution", of_options(a.distribution)},
+                   {"block", of_options(a.block)},
                    {"batch", a.batch},
                    {"seed", a.seed},
                    {"machine", a.machine},
@@ -243,7 +332,11 @@ std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) 
                    {"search", a.search},
                    {"dead_neurons", outcome.dead_neurons},
                    {"notes", outcome.notes},
-                   {"sparse", json::parse_own(to_json(outcome.sparse))}});
+                   {"network", json::parse_own(planner::to_json(spec_in(a)))}});
+  if (outcome.resident)
+    json["resident"] = json::parse_own(to_json(*outcome.resident));
+  else
+    json["sparse"] = json::parse_own(to_json(outcome.sparse));
   if (!a.density_schedule.empty())
     json["density_schedule"] = {{"curve", a.density_schedule}, {"first", a.first_density}};
   if (outcome.dense) json["dense"] = json::parse_own(to_json(*outcome.dense));

@@ -8,6 +8,7 @@
 #include "tessera/tools/commands/train_arguments.hpp"
 #include "tessera/train/machine_step.hpp"
 #include "tessera/train/report.hpp"
+#include "tessera/train/resident.hpp"
 
 namespace tessera::tools {
 
@@ -17,10 +18,15 @@ struct TrainOutcome {
   std::vector<std::string> notes;  // lines that describe the network
   train::TrainReport sparse;
   std::optional<train::TrainReport> dense;
-  std::optional<train::MachineStep> machine;  // of the sparse run on a modelled machine
-  std::int64_t dead_neurons = 0;              // of the sparse run, at its end
+  std::optional<train::MachineStep> machine;      // of the sparse run on a modelled machine
+  std::optional<train::ResidentReport> resident;  // instead of the other figures
+  std::int64_t dead_neurons = 0;                  // of the sparse run, at its end
   bool is_complete = false;
 };
+
+// Reads the file of the network, if there is one, and returns the arguments with what it says.
+// Throws the errors of train::read_network.
+TrainArguments with_network_file(TrainArguments a);
 
 // Trains and prints a line for each epoch, unless the output is JSON or CSV. Ctrl-C ends it between
 // two steps. Checkpoints are written after each epoch and at the end.

@@ -77,7 +77,9 @@ function showTraining(study) {
   const title = `Training ${study.layers.join('-')}, ${study.method}`;
   document.getElementById('title').textContent = title;
   document.title = title;
-  document.getElementById('subtitle').textContent = `density ${number(study.density)}, ${study.distribution}, blocks of ${study.block}, batch ${study.batch}, seed ${study.seed}; seconds are measured`;
+  const described = study.distribution === null ? 'network of a file'
+    : `density ${number(study.density)}, ${study.distribution}, blocks of ${study.block}`;
+  document.getElementById('subtitle').textContent = `${described}, batch ${study.batch}, seed ${study.seed}; seconds are measured`;
   if (study.status !== 'complete') main.append(element('p', {}, `Stopped early: the report is ${study.status}.`));
   const runs = {[study.method]: study.sparse, ...(study.dense ? {'all weights': study.dense} : {})};
   const summary = section('summary', 'Summary');

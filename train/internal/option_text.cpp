@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tessera/planner/network_json.hpp"
+
 namespace tessera::train::internal {
 namespace {
 
@@ -20,15 +22,17 @@ std::string words_of(const TopK& m) {
 }
 std::string words_of(const Custom&) { return ""; }
 
-std::string words_of(const Sgd& r) { return fmt::format(" momentum {}", r.momentum); }
-std::string words_of(const Nesterov& r) { return fmt::format(" momentum {}", r.momentum); }
-std::string words_of(const TorchSgd& r) { return fmt::format(" momentum {}", r.momentum); }
-std::string words_of(const AdaGrad& r) { return fmt::format(" epsilon {}", r.epsilon); }
-std::string words_of(const Adam& r) {
-  return fmt::format(" beta {} {} epsilon {}", r.beta1, r.beta2, r.epsilon);
-}
-std::string words_of(const AdamW& r) {
-  return fmt::format(" beta {} {} epsilon {} decay {}", r.beta1, r.beta2, r.epsilon, r.decay);
+// The learning rate is that of the run.
+std::string words_of(Rule rule) {
+  std::string words;
+  for (const codelets::RuleNumber& one : codelets::numbers_of(rule))
+    if (one.name == "beta1")
+      words += fmt::format(" beta {}", *one.value);
+    else if (one.name == "beta2")
+      words += fmt::format(" {}", *one.value);
+    else if (one.value != nullptr && one.name != "learning_rate")
+      words += fmt::format(" {} {}", one.name, *one.value);
+  return words;
 }
 
 std::string words_of(const ConstantRate&) { return "constant"; }
@@ -40,18 +44,25 @@ std::string words_in(const Variant& variant) {
   return std::visit([](const auto& any) { return words_of(any); }, variant);
 }
 
-}  // namespace
-
-std::string text_of(const NetworkOptions& o) {
-  // Checkpoints from before there was a choice of types have no word for float.
-  const std::string type =
-      o.data_type == DataType::Float ? "" : fmt::format(", {}", to_string(o.data_type));
+// Returns the words of the fields that every form of options has.
+std::string words_of_drawing(const NetworkOptions& o) {
   const std::string fan_in = o.constant_fan_in ? ", constant fan-in" : "";
   const std::string least =
       o.min_per_neuron == 0 ? "" : fmt::format(", {} per neuron", o.min_per_neuron);
-  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}{}{}",
+  return least + fan_in;
+}
+
+}  // namespace
+
+std::string text_of(const NetworkOptions& o) {
+  if (o.spec)
+    return fmt::format("{}, seed {}{}", planner::to_json(*o.spec), o.seed, words_of_drawing(o));
+  // Checkpoints from before there was a choice of types have no word for float.
+  const std::string type =
+      o.data_type == DataType::Float ? "" : fmt::format(", {}", to_string(o.data_type));
+  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}{}",
                      fmt::join(o.sizes, ","), o.density, to_string(o.distribution), o.block.rows,
-                     o.block.cols, o.batch, o.seed, type, least, fan_in);
+                     o.block.cols, o.batch, o.seed, type, words_of_drawing(o));
 }
 
 std::string text_of(const TrainOptions& o) {
@@ -65,7 +76,7 @@ std::string text_of(const TrainOptions& o) {
       "{}{}; rewires {} from {} to {} every {} decay {}; {}{} rescale {} clip {} decay {}; rate {} "
       "{} warm-up {}; pixels {} {}; seed {}{}",
       name_of(o.method), words_in(o.method), s.fraction, s.begin, s.end, s.every, int(s.decay),
-      name_of(o.optimiser), words_in(o.optimiser.rule), o.optimiser.rescale,
+      name_of(o.optimiser), words_of(o.optimiser.rule), o.optimiser.rescale,
       o.optimiser.clip ? fmt::format("{}", *o.optimiser.clip) : "none", o.optimiser.weight_decay,
       o.rate.first, words_in(o.rate.decay), o.rate.warm_up, o.normalisation.mean,
       o.normalisation.deviation, o.seed, densities);

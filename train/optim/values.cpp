@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/train/optim/slots.hpp"
 
 namespace tessera::train {
 namespace {
@@ -52,9 +54,9 @@ ValueState<C> make_value_state(const Optimiser& optimiser, std::int64_t count) {
   return state;
 }
 
-template <class T>
-ValueStep<T>::ValueStep(const Optimiser& optimiser, std::span<const T> gradients,
-                        ValueState<T>& state)
+template <class T, class V>
+ValueStep<T, V>::ValueStep(const Optimiser& optimiser, std::span<const T> gradients,
+                           ValueState<T>& state)
     : optimiser_(optimiser), gradients_(gradients), state_(&state) {
   check(optimiser);
   require_same_length("arrays of state", state.arrays.size(), std::size_t(states_of(optimiser)));
@@ -63,14 +65,31 @@ ValueStep<T>::ValueStep(const Optimiser& optimiser, std::span<const T> gradients
   ++state.steps;
 }
 
-template <class T>
-void ValueStep<T>::operator()(std::span<T> part, std::int64_t first) const {
-  const auto array = [&](std::size_t i) {
-    return i < state_->arrays.size() ? state_->arrays[i].data() + first : nullptr;
+template <class T, class V>
+void ValueStep<T, V>::operator()(std::span<T> part, std::int64_t first) const {
+  std::array<T*, codelets::kMostStates> states{};
+  const auto update = [&](std::span<const V> gradients, std::int64_t begin, V* values) {
+    for (std::size_t i = 0; i < state_->arrays.size(); ++i)
+      states[i] = state_->arrays[i].data() + begin;
+    codelets::update_values<V, T>(optimiser_, state_->steps, gradients,
+                                  std::span(states).first(state_->arrays.size()), values);
   };
-  change_slots(
-      optimiser_, state_->steps,
-      Slots<T>{part.data(), gradients_.data() + first, array(0), array(1), std::ssize(part)});
+  if constexpr (std::is_same_v<T, V>) {
+    update(gradients_.subspan(std::size_t(first), part.size()), first, part.data());
+  } else {
+    constexpr std::size_t kChunk = 512;  // of values whose copies stay in the nearest cache
+    std::array<V, kChunk> gradients, values;
+    const auto round = [](T number) { return V(number); };
+    for (std::size_t at = 0; at < part.size(); at += kChunk) {
+      const std::span<T> chunk = part.subspan(at, std::min(kChunk, part.size() - at));
+      const std::int64_t begin = first + std::int64_t(at);
+      std::ranges::transform(gradients_.subspan(std::size_t(begin), chunk.size()),
+                             gradients.begin(), round);
+      std::ranges::transform(chunk, values.begin(), round);
+      update(std::span<const V>(gradients).first(chunk.size()), begin, values.data());
+      for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = T(values[i]);
+    }
+  }
 }
 
 template <class T>
@@ -113,6 +132,8 @@ template ValueState<double> first_step(const Optimiser&, std::int64_t, std::span
 template ValueState<float> make_value_state(const Optimiser&, std::int64_t);
 template ValueState<double> make_value_state(const Optimiser&, std::int64_t);
 template class ValueStep<float>;
+template class ValueStep<float, Half>;
+template class ValueStep<float, BFloat16>;
 template class ValueStep<double>;
 template void step(const Optimiser&, std::span<float>, std::span<const float>, ValueState<float>&,
                    Executor&);

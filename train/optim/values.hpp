@@ -5,9 +5,19 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/train/optim/optimiser.hpp"
+#include "tessera/codelets/optimiser.hpp"
 
 namespace tessera::train {
+
+// The optimisers, which the tiles of modelled machines run too.
+using codelets::AdaGrad;
+using codelets::Adam;
+using codelets::AdamW;
+using codelets::Nesterov;
+using codelets::Optimiser;
+using codelets::Rule;
+using codelets::Sgd;
+using codelets::TorchSgd;
 
 // The state of an optimiser for a list of weights: states_of() arrays of the length of the list. C
 // is double for double weights, else float.
@@ -43,9 +53,11 @@ ValueState<T> first_step(const Optimiser& optimiser, std::int64_t steps,
                          std::span<const T> gradients, std::span<T> values);
 
 // One step on a list of weights that its owner changes part by part, as change_values of a layer
-// does. The bits are those of step(). T is float or double.
+// does. The bits are those of step(). T is float or double. If the values are those of a layer of
+// another type V, Half or BFloat16, gradients and values are rounded to it before and after the
+// step, as they are where a tile keeps them in that type.
 // Example: layer.change_values(ValueStep<float>(optimiser, gradients, state));
-template <class T>
+template <class T, class V = T>
 class ValueStep {
  public:
   // Counts the step in `state`. Gradients and state must outlive the object and have one number for

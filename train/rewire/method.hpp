@@ -11,7 +11,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/train/optim/optimiser.hpp"
+#include "tessera/train/optim/values.hpp"
 #include "tessera/train/rewire/grow.hpp"
 
 namespace tessera::train {

@@ -20,17 +20,21 @@ TEST(NetworkCycles, CountInstructionsOfTheBusiestWorker) {
             Cycles(6 * (15 + 3 * 20 + 100 * (10 + 4))));
   EXPECT_EQ(loss_cycles({10, 120, 120}, Loss::MeanSquaredError, kFloat, 6),
             Cycles(6 * (15 + 100 * 6)));
-  EXPECT_EQ(update_cycles(1200, Update::Sgd, kFloat, 6), Cycles(6 * (15 + 100 * 4)));
-  EXPECT_EQ(update_cycles(1200, Update::Adam, kFloat, 6), Cycles(6 * (15 + 100 * (13 + 4))));
+  EXPECT_EQ(update_cycles(1200, {}, kFloat, 6), Cycles(6 * (15 + 100 * 4)));
+  EXPECT_EQ(update_cycles(1200, {Adam{}}, kFloat, 6), Cycles(6 * (15 + 100 * (13 + 4))));
 }
 
 TEST(NetworkCycles, GrowWithTheWorkAndCostNothingWithoutAny) {
   EXPECT_EQ(activate_cycles(0, 0, {Activation::Gelu}, kHalf, 6), Cycles(0));
   EXPECT_EQ(derivative_cycles(100, {}, kHalf, 6), Cycles(0));
-  EXPECT_EQ(update_cycles(0, Update::Adam, kHalf, 6), Cycles(0));
-  for (const Update update : {Update::Sgd, Update::Momentum, Update::AdaGrad, Update::Adam}) {
-    EXPECT_LT(update_cycles(100, update, kFloat, 6), update_cycles(1000, update, kFloat, 6));
-    EXPECT_LT(update_cycles(1000, update, kFloat, 6), update_cycles(1000, update, kHalf, 6));
+  EXPECT_EQ(update_cycles(0, {Adam{}}, kHalf, 6), Cycles(0));
+  for (const Rule& rule : {Rule(Sgd{}), Rule(Sgd{0.1, 0.9}), Rule(AdaGrad{}), Rule(Adam{}),
+                           Rule(Nesterov{}), Rule(TorchSgd{}), Rule(AdamW{})}) {
+    EXPECT_LT(update_cycles(100, {rule}, kFloat, 6), update_cycles(1000, {rule}, kFloat, 6));
+    EXPECT_LT(update_cycles(1000, {rule}, kFloat, 6), update_cycles(1000, {rule}, kHalf, 6));
+    EXPECT_EQ(update_cycles(1200, {.rule = rule, .rescale = 2, .clip = 1, .weight_decay = 0.1},
+                            kFloat, 6),
+              update_cycles(1200, {rule}, kFloat, 6) + Cycles(6 * 100 * 4));
   }
 }
 

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <span>
+#include <string_view>
 #include <variant>
 
-namespace tessera::train {
+#include "tessera/base/half.hpp"
+
+// The optimisers, as this computer and the tiles of a modelled machine run them: on values and
+// gradients in the same order, as the values of a bucket and their gradients are.
+namespace tessera::codelets {
 
 // The rules by which a weight w changes with its gradient. All rules first compute
 // g = rescale * gradient, then clamp g to [-clip, clip], then add weight_decay * w to g. So decay
@@ -78,13 +85,46 @@ struct Optimiser {
 // outside the ranges above.
 void check(const Optimiser& optimiser);
 
-// Returns how many numbers of state each weight has: 0, 1 or 2.
-std::int64_t states_of(const Optimiser& optimiser);
+// Does the same for an optimiser of values that are computed in float: numbers must be in their
+// ranges when they are rounded to float, too.
+void check_in_float(const Optimiser& optimiser);
 
-// Returns "sgd", "adam", "adagrad", "nesterov", "torch-sgd" or "adamw".
-std::string name_of(const Optimiser& optimiser);
+// Returns how many numbers of state each value has: 0, 1 or 2.
+std::int64_t states_of(const Optimiser& optimiser);
+inline constexpr std::size_t kMostStates = 2;
+
+// Returns "sgd", "adam", "adagrad", "nesterov", "torch-sgd" or "adamw"; the text is valid as long
+// as the program.
+std::string_view name_of(const Optimiser& optimiser);
+
+// A number of a rule, with its name in the structs above and in messages.
+struct RuleNumber {
+  // The legal numbers: at least 0; in [0, 1); above 0.
+  enum class Range { NotNegative, Share, AboveZero };
+
+  std::string_view name;
+  double* value = nullptr;
+  Range range = Range::NotNegative;
+};
+
+// The numbers of a rule in the order of its struct. Those that it does not have are nameless.
+using RuleNumbers = std::array<RuleNumber, 5>;
+RuleNumbers numbers_of(Rule& rule);
 
 // Returns the optimiser with another learning rate.
 Optimiser with_learning_rate(Optimiser optimiser, double learning_rate);
 
-}  // namespace tessera::train
+// Returns the optimiser without any decay, as biases take it.
+Optimiser without_decay(Optimiser optimiser);
+
+// Makes step t (counted from 1) on values[i] with gradients[i]. Computes in the type C of the
+// states, to which the numbers of the optimiser are rounded once, and rounds a value once. `states`
+// has states_of() arrays of the same length. This is the only code that changes values by a rule,
+// so steps on whole lists and on parts of them give the same bits. Nothing is checked. Never
+// allocates, throws or prints; may run on many tiles at the same time. O(values). T is float, Half,
+// BFloat16 with C = float, or double with C = double.
+template <class T, class C = float>
+void update_values(const Optimiser& optimiser, std::int64_t t, std::span<const T> gradients,
+                   std::span<C* const> states, T* values) noexcept;
+
+}  // namespace tessera::codelets

@@ -1,0 +1,248 @@
+#include "tessera/train/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/planner/plan_network.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/tests/runtime/network_twin.hpp"
+#include "tessera/train/machine_layer.hpp"
+
+namespace tessera::train {
+namespace {
+
+using codelets::Activation;
+using runtime::NetworkSpec;
+using runtime::Twin;
+
+device::Machine machine_of_24() {
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 24;
+  return machine;
+}
+
+// Makes layers of both kinds.
+template <class L>
+MakeLayer<L> maker(Executor& executor) {
+  if constexpr (std::is_same_v<L, host::HostLayer>)
+    return host_layers(executor);
+  else
+    return [&executor](const Problem& problem) {
+      return MachineLayer(
+          [problem, &executor] {
+            const device::Machine machine = machine_of_24();
+            return runtime::FullyConnected(
+                problem, planner::plan_or_throw(problem, machine, planner::sparse_options()),
+                machine, device::ExchangeMode::Share, executor);
+          },
+          executor);
+    };
+}
+
+// A network with the parameters of a twin.
+template <class L, class T = float>
+struct NetworkRun {
+  NetworkRun(const Twin& twin, Executor& executor)
+      : network({.spec = twin.spec}, twin.weights, maker<L>(executor), executor),
+        state(network.first_state(twin.spec.optimiser)) {
+    for (std::int64_t l = 0; l < network.layers(); ++l)
+      network.state(l).bias = twin.bias[std::size_t(l)];
+  }
+  float step(const Twin& twin) { return network.run(twin.batch(), state); }
+
+  Network<L, T> network;
+  NetworkState state;
+};
+
+NetworkSpec perceptron(codelets::Loss loss, BlockShape block = {1, 1}) {
+  return {.layers = {{36, 28, block, 0.3, true, {Activation::Relu}},
+                     {40, 36, block, 0.25, true, {Activation::Gelu}},
+                     {12, 40, block, 0.5, true, {}}},
+          .batch = 22,
+          .loss = loss,
+          .optimiser = {.rule = codelets::Adam{.learning_rate = 0.01}}};
+}
+
+template <class N>
+double worst_weight(const N& network, const Twin& twin) {
+  double worst = 0;
+  for (std::size_t l = 0; l < twin.spec.layers.size(); ++l) {
+    const sparse::Csr<float>& weights = network.weights(std::int64_t(l));
+    const std::vector<float>& bias = network.state(std::int64_t(l)).bias;
+    twin.for_each_value(l, [&](std::size_t i, std::int64_t, std::int64_t) {
+      worst = std::max(worst, std::abs(double(weights.values[i]) - twin.values[l][i]));
+    });
+    for (std::size_t r = 0; twin.spec.layers[l].bias && r < twin.biases[l].size(); ++r)
+      worst = std::max(worst, std::abs(double(bias[r]) - twin.biases[l][r]));
+  }
+  return worst;
+}
+
+template <class L>
+class OnLayers : public testing::Test {};
+using Layers = testing::Types<host::HostLayer, MachineLayer>;
+TYPED_TEST_SUITE(OnLayers, Layers);
+
+TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
+  const auto executor = make_executor(2);
+  for (const codelets::Optimiser& optimiser : runtime::optimisers())
+    for (const codelets::Loss loss :
+         {codelets::Loss::SoftmaxCrossEntropy, codelets::Loss::MeanSquaredError}) {
+      SCOPED_TRACE(std::string(name_of(optimiser)) + ", " + std::string(to_string(loss)));
+      NetworkSpec spec =
+          perceptron(loss, states_of(optimiser) == 2 ? BlockShape{4, 4} : BlockShape{});
+      spec.optimiser = optimiser;
+      Twin twin(spec);
+      NetworkRun<TypeParam> run(twin, *executor);
+      for (int t = 1; t <= 10; ++t) {
+        const float got = run.step(twin);
+        const double loss_of_twin = twin.step(t);
+        ASSERT_NEAR(got, loss_of_twin, 1e-4 * (1 + loss_of_twin)) << "step " << t;
+      }
+      EXPECT_LE(worst_weight(run.network, twin), 2e-3 * 0.01 + 1e-5);
+    }
+}
+
+// The modelled machine adds sums up in another order, so bits may differ, but not by more than both
+// may from the exact result.
+TYPED_TEST(OnLayers, AgreesWithTheNetworkOfAModelledMachine) {
+  const auto executor = make_executor(2);
+  NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
+  spec.layers[1].dense = true;
+  spec.layers[1].density = 1;
+  const device::Machine machine = machine_of_24();
+  const Twin twin(spec);
+  NetworkRun<TypeParam> run(twin, *executor);
+  runtime::Network modelled(spec, planner::plan_network(spec, machine).plans, machine,
+                            device::ExchangeMode::Share, *executor);
+  twin.give(modelled);
+  for (int t = 0; t < 10; ++t) {
+    const float loss = run.step(twin);
+    modelled.run(twin.batch());
+    ASSERT_NEAR(loss, modelled.loss(), 1e-5 * (1 + modelled.loss()));
+  }
+  for (std::int64_t l = 0; l < 3; ++l) {
+    const auto a = run.network.weights(l), b = modelled.weights(l);
+    ASSERT_EQ(a.values.size(), b.values.size());
+    for (std::size_t i = 0; i < a.values.size(); ++i)
+      ASSERT_NEAR(a.values[i], b.values[i], 3e-5) << "layer " << l + 1;
+  }
+}
+
+TEST(OnLayersOfThisComputer, ComputesOutputsWithoutALossAndTimesItsWork) {
+  const auto executor = make_executor(1);
+  NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
+  spec.loss.reset();
+  spec.data_type = DataType::Half;
+  Twin twin(spec);
+  NetworkRun<host::HostLayer, Half> run(twin, *executor);
+  std::int64_t works = 0;  // Fwd and activation of three layers
+  run.network.run(twin.batch(), run.state,
+                  [&](planner::NetworkWork, std::int64_t layer, double seconds) {
+                    EXPECT_EQ(layer, works++ / 2);
+                    EXPECT_GE(seconds, 0);
+                  });
+  EXPECT_EQ(works, 6);
+  twin.forward();
+  for (std::int64_t r = 0; r < 12; ++r)
+    for (std::int64_t c = 0; c < spec.batch; ++c)
+      ASSERT_NEAR(float(run.network.input(3)(r, c)),
+                  twin.results.back()[std::size_t(r)][std::size_t(c)], 0.02);
+}
+
+// ReLU with a cap, GELU and no bias take loops of their own.
+TEST(OnLayersOfThisComputer, TrainsInHalfAsTheTilesDo) {
+  const auto executor = make_executor(2);
+  NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
+  spec.data_type = DataType::Half;
+  spec.layers[0].activation.cap = 0.5f;
+  spec.layers[1].bias = false;
+  const device::Machine machine = machine_of_24();
+  runtime::Network modelled(spec, planner::plan_network(spec, machine).plans, machine,
+                            device::ExchangeMode::Share, *executor);
+  const Twin twin(spec);
+  NetworkRun<host::HostLayer, Half> run(twin, *executor);
+  twin.give(modelled);
+  for (int t = 0; t < 5; ++t) {
+    const float loss = run.step(twin);
+    modelled.run(twin.batch());
+    ASSERT_NEAR(loss, modelled.loss(), 2e-3 * (1 + modelled.loss()));
+  }
+}
+
+TEST(OnLayersOfThisComputer, HasTheSameBitsOnAnyNumberOfThreads) {
+  const NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
+  const Twin twin(spec);
+  std::vector<sparse::Csr<float>> weights;
+  for (const int threads : {1, 3}) {
+    const auto executor = make_executor(threads);
+    NetworkRun<host::HostLayer> run(twin, *executor);
+    for (int t = 0; t < 3; ++t) run.step(twin);
+    for (std::int64_t l = 0; l < 3; ++l) weights.push_back(run.network.weights(l));
+  }
+  for (std::size_t l = 0; l < 3; ++l) EXPECT_EQ(weights[l], weights[3 + l]);
+}
+
+TEST(OnLayersOfThisComputer, RefusesWhatDoesNotBelongToIt) {
+  const auto executor = make_executor(1);
+  const NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
+  using Host = NetworkRun<host::HostLayer>;
+  const Twin twin(spec);
+  const auto refuses = [&](const std::function<void(Twin&)>& change) {
+    Twin changed = twin;
+    change(changed);
+    EXPECT_THROW(Host(changed, *executor).step(changed), Error);
+  };
+  refuses([](Twin& t) { t.weights.pop_back(); });
+  refuses([](Twin& t) { std::swap(t.weights[0], t.weights[1]); });
+  refuses([](Twin& t) { t.labels[0] = 12; });
+  refuses([](Twin& t) { t.spec.data_type = DataType::Half; });
+  refuses([](Twin& t) { t.spec.layers.clear(); });
+  refuses([](Twin& t) { t.spec.layers[0].recompute = true; });
+  refuses([](Twin& t) { t.spec.layers[1].operands = Placement::AtHome; });
+  refuses([](Twin& t) {
+    t.spec.layers[1].dense = true;
+    t.spec.layers[1].density = 1;
+  });
+  EXPECT_THROW(spec_of({.sizes = {28, 12}, .spec = spec}), Error);
+  EXPECT_THROW(spec_of({.constant_fan_in = true, .spec = NetworkSpec{}}), Error);
+}
+
+// A step that is refused leaves the parameters of the one before.
+TEST(OnLayersOfThisComputer, EndsWithStepAndLayerWhenTheLossIsNotFinite) {
+  const auto executor = make_executor(1);
+  runtime::NetworkSpec spec{.layers = {{29, 37, {1, 1}, 0.3, true, {codelets::Activation::Relu}},
+                                       {10, 29, {1, 1}, 0.5, true, {}}},
+                            .batch = 22,
+                            .loss = codelets::Loss::SoftmaxCrossEntropy,
+                            .optimiser = {.rule = codelets::Sgd{1e30}}};
+  const runtime::Twin twin(spec);
+  NetworkRun<host::HostLayer> run(twin, *executor);
+  std::vector<float> before;
+  for (int step = 1; step < 10; ++step) {
+    before = run.network.state(0).bias;
+    try {
+      run.step(twin);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+      const std::string text = error.what();
+      EXPECT_EQ(text.find("network: the loss of step " + std::to_string(step) + " is "), 0u)
+          << text;
+      EXPECT_NE(text.find(" in layer "), std::string::npos) << text;
+      EXPECT_EQ(run.network.state(0).bias, before);
+      return;
+    }
+  }
+  FAIL() << "it went on";
+}
+
+}  // namespace
+}  // namespace tessera::train
