@@ -13,6 +13,7 @@
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tools/commands/network_weights.hpp"
+#include "tessera/tools/page/report_page.hpp"
 
 namespace tessera::test {
 namespace {
@@ -219,6 +220,7 @@ TEST(NetworkCommand, GivesTheLossesOfTheModelledMachineOnThisComputer) {
 }
 
 TEST(NetworkCommand, WritesAPageOfARunOnThisComputer) {
+  if (!tools::can_make_pages()) GTEST_SKIP() << "built without the chart library";
   const TemporaryFolder folder;
   const std::string path = folder.write("net.json", kNetwork);
   const Outcome outcome = run({TESSERA_TOOL, "network", path, "--machine=host", "--steps=3",
