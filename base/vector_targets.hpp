@@ -2,7 +2,7 @@
 
 // Every source that Highway compiles once per instruction set includes this file before any header
 // of Highway. On x86-64, whose sets are the bits 0 to 14 of Highway's list in every version of it,
-// two are used beside plain C++ (SCALAR, with clang EMU128): AVX3, which is AVX-512, and AVX2.
+// two are used beside plain C++ (SCALAR by g++ 12, else EMU128): AVX3, which is AVX-512, and AVX2.
 // These are left out:
 //   SSE2, SSSE3, SSE4  cannot multiply and add with one rounding, which all sums need: their
 //                      results would have other bits. Computers from before 2013 run plain C++.

@@ -202,7 +202,8 @@ PodPlan pod_plan_from_json(std::string_view text, std::string_view where) {
   for (std::size_t l = 0; l < levels.size(); ++l)
     plan.grid.levels.push_back(read_cut(levels[l], grid.item(l)));
   fields("serial_parts", plan.serial_parts, kSides);
-  const json::List& shapes = json::items_of(fields.at("shapes"), fields.place().member("shapes"));
+  const json::Place shapes_place = fields.place().member("shapes");
+  const json::List& shapes = json::items_of(fields.at("shapes"), shapes_place);
   const json::Value& pod = fields.at("pod");
   const json::Value& cost = fields.at("cost");
   fields.finish();

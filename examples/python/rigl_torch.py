@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional as F
 
@@ -23,7 +24,7 @@ BATCH = 128
 MEAN, DEVIATION = 0.2860, 0.3530  # of the pixels of the training images
 
 
-def read_idx(path: pathlib.Path) -> np.ndarray[int, np.dtype[np.uint8]]:
+def read_idx(path: pathlib.Path) -> NDArray[np.uint8]:
     """Returns the array of a file in the IDX format, which begins with the sizes."""
     data = gzip.decompress(path.read_bytes())
     sizes = np.frombuffer(data, ">i4", count=data[3], offset=4)

@@ -93,7 +93,8 @@ class Model(Mapping[str, Any]):
 
     def _raw(self, name: str) -> NDArray[Any]:
         stored = self._stored[name]
-        numbers = self._files[stored.file][stored.begin : stored.end].view(_TYPES[stored.dtype]).reshape(stored.shape)
+        data = self._files[stored.file][stored.begin : stored.end]
+        numbers: NDArray[Any] = data.view(_TYPES[stored.dtype]).reshape(stored.shape)
         if stored.dtype == "BF16":
             return (numbers.astype(np.uint32) << 16).view(np.float32)
         return numbers.astype(np.float32) if stored.dtype == "F16" else numbers

@@ -102,14 +102,14 @@ class OnnxModel(Model):
 
     def _numbers(self, name: str, tensor: Any) -> NDArray[Any]:
         """Return the numbers of a tensor, of this file or of one beside it."""
-        from onnx import numpy_helper
+        from onnx import checker, numpy_helper
 
         for entry in tensor.external_data:
             if entry.key == "location" and pathlib.PurePath(entry.value).name != entry.value:
                 raise BadInput(f"{self.path}: {name!r} is in {entry.value!r}; data is read from files of the same folder only")
         try:
             return np.array(numpy_helper.to_array(tensor, str(self.path.parent)))
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError, checker.ValidationError) as error:
             raise BadInput(f"{self.path}: the numbers of {name!r} cannot be read ({error})") from None
 
 

@@ -1,6 +1,7 @@
 # Installs BUILD below WORK, moves that, builds the project CONSUMER against it with find_package and
-# EXAMPLE with pkg-config, and runs what comes out; packs a .deb, unpacks it and runs from there. Of
-# SHARED libraries also: their names, and which names they show.
+# the build's GENERATOR, and EXAMPLE with PKG_CONFIG, and runs what comes out; packs a .deb with SHLIBDEPS
+# and FILE, unpacks it and runs from there. What needs a program that is not there is left out. Of SHARED
+# libraries also: their names, and which names they show.
 include(${CMAKE_CURRENT_LIST_DIR}/names.cmake)
 file(REMOVE_RECURSE ${WORK})
 function(run what)
@@ -54,7 +55,7 @@ if(SHARED)
   endforeach()
 endif()
 
-set(configure ${CMAKE_COMMAND} -S ${CONSUMER} -DEXAMPLE=${EXAMPLE} -DCMAKE_CXX_COMPILER=${CXX})
+set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -S ${CONSUMER} -DEXAMPLE=${EXAMPLE} -DCMAKE_CXX_COMPILER=${CXX})
 run("configure" ${configure} -B ${WORK}/consumer -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH=${WORK}/moved)
 run("build" ${CMAKE_COMMAND} --build ${WORK}/consumer)
 run("the example" ${WORK}/consumer/example)
@@ -66,13 +67,21 @@ expect_refusal("without an installed tessera" "tesseraConfig.cmake"
 expect_refusal("an unknown component" "no component novelty"
   ${configure} -B ${WORK}/unknown -DCMAKE_PREFIX_PATH=${WORK}/moved -DCOMPONENT=novelty)
 
-run("pkg-config" ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pc_folder} pkg-config --cflags --libs tessera)
-string(STRIP "${out}" flags)
-separate_arguments(flags UNIX_COMMAND "${flags}")
-run("compile with pkg-config" ${CXX} ${EXAMPLE} -o ${WORK}/by_pkg_config ${flags})
-run("the example by pkg-config" ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries} ${WORK}/by_pkg_config)
-expect_output("the example by pkg-config" "${example_output}")
+if(PKG_CONFIG)
+  run("pkg-config" ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pc_folder} ${PKG_CONFIG} --cflags --libs tessera)
+  string(STRIP "${out}" flags)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  run("compile with pkg-config" ${CXX} ${EXAMPLE} -o ${WORK}/by_pkg_config ${flags})
+  run("the example by pkg-config" ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${libraries} ${WORK}/by_pkg_config)
+  expect_output("the example by pkg-config" "${example_output}")
+endif()
 
+if(NOT PKG_CONFIG OR NOT SHLIBDEPS OR NOT FILE)
+  message("left out because pkg-config, dpkg-shlibdeps or file is not there: a consumer with pkg-config, or a .deb")
+endif()
+if(NOT SHLIBDEPS OR NOT FILE)
+  return()
+endif()
 run("cpack" ${CMAKE_COMMAND} -E chdir ${BUILD} cpack -B ${WORK}/deb)
 file(GLOB deb ${WORK}/deb/*.deb)
 run("dpkg -x" dpkg -x ${deb} ${WORK}/unpacked)
@@ -83,4 +92,4 @@ run("dpkg -f" dpkg -f ${deb} Depends)
 foreach(library libc6 libfmt libhwy libstdc)
   expect_output("Depends lacks ${library}, it" "${library}")
 endforeach()
-message("installed, used by find_package and pkg-config, packed and unpacked; Depends: ${out}")
+message("installed, used by a consumer, packed and unpacked; Depends: ${out}")

@@ -27,7 +27,8 @@ def test_the_wheel_runs_the_quick_start_with_its_own_libraries(tmp_path):
     make = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(source)]
     done = subprocess.run(make, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = tmp_path.glob("tessera-*-cp311-cp311-linux_x86_64.whl")
+    python = f"cp3{sys.version_info.minor}"
+    (wheel,) = tmp_path.glob(f"tessera-*-{python}-{python}-linux_x86_64.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"tessera/py.typed", "tessera/_core.pyi", "tessera/torch/__init__.py", "tessera/torch/_linear.py"} <= set(names)
     carried = [name for name in names if ".so" in name]

@@ -12,6 +12,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/process.hpp"
+#include "tessera/tools/page/report_page.hpp"
 #include "tessera/train/network_file.hpp"
 
 namespace tessera::test {
@@ -223,6 +224,7 @@ TEST(NetworkCommand, GivesTheLossesOfTheModelledMachineOnThisComputer) {
 }
 
 TEST(NetworkCommand, WritesAPageOfARunOnThisComputer) {
+  if (!tools::can_make_pages()) GTEST_SKIP() << "built without the chart library";
   const TemporaryFolder folder;
   const std::string path = folder.write("net.json", kNetwork);
   const Outcome outcome = run({TESSERA_TOOL, "network", path, "--machine=host", "--steps=3",

@@ -129,10 +129,14 @@ TEST(Progress, KeepsWithinTheTerminal) {
 }
 
 TEST(Progress, IsALineWhereThereIsNoTerminal) {
-  // A table from a pipe that is slow to end.
-  const Outcome outcome = run(
-      {"/bin/sh", "-c", "(printf 'x\\n'; sleep 2.3) | \"$0\" plan --table - ; true", TESSERA_TOOL});
-  EXPECT_THAT(outcome.err, testing::StartsWith("planning, 2 s\n"));
+  // A table from a pipe that ends once there is a line, at the latest after ten seconds.
+  const TemporaryFolder folder;
+  const std::string lines = folder / "lines";
+  run({"/bin/sh", "-c",
+       "(printf 'x\\n'; for i in $(seq 100); do [ -s \"$1\" ] || sleep 0.1; done) | "
+       "\"$0\" plan --table - 2>\"$1\"",
+       TESSERA_TOOL, lines});
+  EXPECT_THAT(read_file(lines), testing::StartsWith("planning, 2 s\n"));
 }
 
 // A batch of many problems in a process of its own; Ctrl-C once the bar is there.
