@@ -38,6 +38,7 @@ Csr<T> in_whole_blocks(const Csr<T>& elements, BlockShape block) {
                     block);
 }
 
+// Does the same with a matrix that is known to be canonical, and so is the result.
 template <class T>
 CheckedCsr<T> in_whole_blocks(const CheckedCsr<T>& elements, BlockShape block) {
   return with_block(with_shape(elements, round_up(elements->rows, block.rows),

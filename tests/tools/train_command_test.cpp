@@ -157,9 +157,9 @@ TEST_F(TrainCommand, LeavesCheckpointAndReportAtCtrlCAndGoesOnInTheMiddleOfAnEpo
   };
   const std::string file = folder_ / "run.safetensors";
   std::int64_t steps = 0;
-  for (int attempt = 0; steps % kSteps == 0 && attempt < 20; ++attempt) {
+  for (int attempt = 0; steps % kSteps == 0 && attempt < 60; ++attempt) {
     std::filesystem::remove(file);
-    const Outcome broken = interrupt(with("--checkpoint", file), file, 0.003 * attempt);
+    const Outcome broken = interrupt(with("--checkpoint", file), file, 0.003 * (attempt % 20));
     ASSERT_EQ(broken.exit, 130) << broken.err;
     EXPECT_THAT(broken.err, HasSubstr("--resume with the same options goes on"));
     const json report = json::parse(broken.out);
