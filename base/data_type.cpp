@@ -1,8 +1,6 @@
 #include "tessera/base/data_type.hpp"
 
-#include <fmt/format.h>
-
-#include "tessera/base/error.hpp"
+#include "tessera/base/named.hpp"
 
 namespace tessera {
 
@@ -19,10 +17,7 @@ std::string to_string(DataType type) {
 }
 
 DataType parse_data_type(std::string_view name) {
-  for (const DataType type : {DataType::Float, DataType::Half, DataType::BFloat16})
-    if (name == to_string(type)) return type;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("data type \"{}\" is not known; use float, half or bfloat16", name));
+  return named(name, {DataType::Float, DataType::Half, DataType::BFloat16}, "data type");
 }
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
 #include "tessera/base/load_meter.hpp"
 
+#include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <fstream>
@@ -52,6 +54,17 @@ double LoadMeter::load() {
   double load = 0;
   average >> load;
   return load;
+}
+
+std::int64_t LoadMeter::cores_of_process() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+std::int64_t LoadMeter::peak_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
 double LoadMeter::stolen() const {

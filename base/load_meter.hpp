@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 namespace tessera {
 
 // Observes the load of this computer from the moment when it is made.
@@ -13,6 +15,12 @@ class LoadMeter {
   // Returns the programs that wanted to run in the last minute, on average; 0 if the system does
   // not say.
   static double load();
+
+  // Returns the cores that this process may use, which a launcher may have bound it to.
+  static std::int64_t cores_of_process();
+
+  // Returns the most bytes of memory that this process has had.
+  static std::int64_t peak_bytes();
 
   // Returns the share of the time that a hypervisor gave to others.
   double stolen() const;

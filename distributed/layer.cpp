@@ -64,6 +64,8 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   Communicator* ranks;
   Cut cut;
 
+  struct PreparedRank;
+
   // With weights, the groups of this rank:
   std::vector<std::unique_ptr<GridPart>> groups;
   std::vector<GroupPart> parts;
@@ -71,6 +73,19 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   std::vector<float> sums, of_leaf;            // gradients to add to others
 
   layer::LayerFacts facts() const override;
+  std::optional<partitioner::Misfit> set_weights(
+      std::vector<sparse::CheckedCsr<float>> weights) override;
+  std::unique_ptr<layer::PreparedUpdate::State> prepare(const sparse::PatternChange& change,
+                                                        std::int64_t group) override;
+  void commit(layer::PreparedUpdate::State& update) override;
+  void set_values(std::span<const float> values_of_group, std::int64_t group) override;
+  void change_values(const layer::ChangePart& change, std::int64_t group) override {
+    at("change_values", group).change_values(change);
+  }
+  const sparse::Csr<float>& weights_of(std::int64_t group) const override {
+    return at("weights", group).weights();
+  }
+  verify::Rounding rounding(Pass pass) const override;
   bool repairs_parts() const override { return true; }
   double seconds(const PassTimes& times) const override { return times.host.seconds; }
   bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
@@ -317,34 +332,30 @@ RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor&
 
 RankLayer::State& RankLayer::state() const { return static_cast<State&>(backend()); }
 
-void RankLayer::set_weights(const sparse::CheckedCsr<float>& weights) {
-  set_weights({&weights, 1});
-}
-
-void RankLayer::set_weights(std::span<const sparse::CheckedCsr<float>> weights) {
-  State& s = state();
-  const auto call = s.caller.enter("set_weights");
-  if (std::ssize(weights) != s.problem.size.g)
+std::optional<partitioner::Misfit> RankLayer::State::set_weights(
+    std::vector<sparse::CheckedCsr<float>> weights) {
+  if (std::ssize(weights) != problem.size.g)
     refuse(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
-                       s.problem.size.g));
+                       problem.size.g));
   for (const sparse::CheckedCsr<float>& matrix : weights)
-    s.check_matrix("set_weights", *matrix, s.problem.size_in_blocks());
-  require_same(*s.ranks, "set_weights", s.given(weights));
+    check_matrix("set_weights", *matrix, problem.size_in_blocks());
+  require_same(*ranks, "set_weights", given(weights));
   // A matrix that cannot be cut is refused on all ranks, before any of them sends a part of one.
   std::vector<Grid> grids;
   for (std::size_t g = 0; g < weights.size(); ++g)
     grids.push_back(
-        internal::grid_of(s.problem, s.cut, *weights[g], int(s.ranks_of(std::int64_t(g)).size())));
-  std::vector<std::unique_ptr<GridPart>> groups;
+        internal::grid_of(problem, cut, *weights[g], int(ranks_of(std::int64_t(g)).size())));
+  std::vector<std::unique_ptr<GridPart>> parts_of_rank;
   for (std::size_t g = 0; g < weights.size(); ++g) {
-    const Range of_group = s.ranks_of(std::int64_t(g));
-    const std::int64_t rank = s.ranks->rank();
+    const Range of_group = ranks_of(std::int64_t(g));
+    const std::int64_t rank = ranks->rank();
     if (rank < of_group.begin || rank >= of_group.end) continue;
     const Place place = grids[g].forward(int(rank - of_group.begin));
-    groups.push_back(
-        s.make_part(std::int64_t(g), grids[g], internal::part_of(*weights[g], grids[g], place)));
+    parts_of_rank.push_back(
+        make_part(std::int64_t(g), grids[g], internal::part_of(*weights[g], grids[g], place)));
   }
-  s.take(std::move(groups));
+  take(std::move(parts_of_rank));
+  return {};
 }
 
 bool RankLayer::can_set_rows() const {
@@ -379,24 +390,49 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   s.take(std::move(groups));
 }
 
-void RankLayer::update_weights(const sparse::PatternChange& change, std::int64_t group) {
-  const auto call = state().caller.enter("update_weights");
-  state().at("update_weights", group).update_weights(change);
-  state().place_groups();
+// A change of a group's pattern, prepared by a layer.
+struct RankLayer::State::PreparedRank : layer::PreparedUpdate::State {
+  const RankLayer::State* owner = nullptr;
+  std::int64_t group = 0;
+  GridPart::Prepared part;
+};
+
+std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
+    const sparse::PatternChange& change, std::int64_t group) {
+  auto prepared = std::make_unique<PreparedRank>();
+  prepared->part = at("update_weights", group).prepare(change);
+  prepared->owner = this;
+  prepared->group = group;
+  if (const auto& own = prepared->part.rows.update)
+    prepared->change.assign(own->placed().begin(), own->placed().end());
+  return prepared;
 }
 
-void RankLayer::set_values(std::span<const float> values, std::int64_t group) {
-  const auto call = state().caller.enter("set_values");
-  GridPart& part = state().at("set_values", group);
-  if (std::ssize(values) != part.values())
-    refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}", values.size(),
-                       state().ranks->rank(), part.values(), group));
-  part.set_values(values);
+void RankLayer::State::commit(layer::PreparedUpdate::State& update) {
+  auto* const prepared = dynamic_cast<PreparedRank*>(&update);
+  if (prepared == nullptr || prepared->owner != this)
+    refuse("commit: the update was prepared by another layer");
+  at("commit", prepared->group).commit(prepared->part);
+  place_groups();
 }
 
-void RankLayer::change_parts(const host::ChangePart& change, std::int64_t group) {
-  const auto call = state().caller.enter("change_values");
-  state().at("change_values", group).change_values(change);
+void RankLayer::State::set_values(std::span<const float> values_of_group, std::int64_t group) {
+  GridPart& part = at("set_values", group);
+  if (std::ssize(values_of_group) != part.values())
+    refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}",
+                       values_of_group.size(), ranks->rank(), part.values(), group));
+  part.set_values(values_of_group);
+}
+
+verify::Rounding RankLayer::State::rounding(Pass pass) const {
+  require_weights("rounding");
+  if (!facts().passes[std::size_t(pass)])
+    refuse(fmt::format("rounding: the problem does not include {}", to_string(pass)));
+  verify::Rounding most = groups[0]->rounding(pass);
+  for (const auto& group : groups)
+    most.partials = std::max(most.partials, group->rounding(pass).partials);
+  if (pass == Pass::GradW) most.partials += cut.leaves;
+  return most;
 }
 
 Cut RankLayer::cut(std::int64_t group) const {
@@ -415,8 +451,6 @@ std::span<const GroupPart> RankLayer::parts() const {
 
 Range RankLayer::columns_of_batch() const { return state().batch(); }
 
-std::int64_t RankLayer::batch() const { return state().batch().size(); }
-
 Range RankLayer::outputs(std::int64_t group) const {
   return state().parts[state().index("outputs", group)].outputs;
 }
@@ -425,26 +459,11 @@ Range RankLayer::inputs(std::int64_t group) const {
   return state().parts[state().index("inputs", group)].inputs;
 }
 
-const sparse::Csr<float>& RankLayer::weights(std::int64_t group) const {
-  return state().at("weights", group).weights();
-}
-
 const sparse::Csr<float>& RankLayer::columns(std::int64_t group) const {
   const GridPart& part = state().at("columns", group);
   if (!state().problem.grad_a) refuse("columns: the problem has no GradA");
   return part.transpose();
 }
-
-verify::Rounding RankLayer::rounding(Pass pass) const {
-  state().require_weights("rounding");
-  verify::Rounding most = state().groups[0]->rounding(pass);
-  for (const auto& group : state().groups)
-    most.partials = std::max(most.partials, group->rounding(pass).partials);
-  if (pass == Pass::GradW) most.partials += state().cut.leaves;
-  return most;
-}
-
-std::int64_t RankLayer::values() const { return facts().values; }
 
 std::int64_t RankLayer::all_values() const {
   return state().sum(std::mem_fn(&GridPart::all_values));

@@ -11,14 +11,10 @@
 #include "tessera/distributed/communicator.hpp"
 #include "tessera/distributed/cut.hpp"
 #include "tessera/distributed/row_cut.hpp"
-#include "tessera/host/change_part.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/times.hpp"
 #include "tessera/layer/layer.hpp"
-#include "tessera/sparse/change.hpp"
-#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/verify.hpp"
 
 namespace tessera::distributed {
 
@@ -52,6 +48,13 @@ struct GroupPart {
 // (host::HostCpu); with replicas, and in GradW with leaves, they have bits of their own, which do
 // not depend on the number of ranks either.
 //
+// set_weights takes the whole matrix of every group, the same on every rank, and keeps this rank's
+// part: weights(group) has GroupPart::rows and columns of R, in whole blocks. Changes of the
+// pattern and of values are of this part, places in its blocks; a rank without changes passes an
+// empty one, and with leaves all ranks pass the same. For GradA places and values travel to the
+// ranks that have them in the transpose. set_weights throws Error{InvalidArgument} if there are
+// fewer block columns (or, for GradA, rows) with values than replicas.
+//
 // Every function that is not const is collective: all ranks call it, in the same order, with the
 // same options; those of a group, all ranks that have it. An exception on one rank leaves the
 // others waiting, so the program ends all of them: run_ranks and run_mpi_rank do. When weights are
@@ -70,32 +73,12 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
             Communicator& ranks, const Cut& cut = {});
 
-  // Takes the whole matrix of every group, the same on every rank, and keeps this rank's part.
-  // Throws what HostLayer::set_weights throws, and Error{InvalidArgument} if there are fewer block
-  // columns (or, for GradA, rows) with values than replicas. The layer has its old weights then.
-  void set_weights(std::span<const sparse::CheckedCsr<float>> weights);
-  void set_weights(const sparse::CheckedCsr<float>& weights);
-
   // Returns true for a layer of one group without replicas and leaves, whose ranks have whole rows.
   bool can_set_rows() const;
 
   // Takes this rank's rows of R: those of the run `rows.of(rank)`, in whole blocks, with all
   // columns. No rank needs the whole R then. Throws Error{InvalidArgument} unless can_set_rows().
   void set_rows(const RowCut& rows, sparse::Csr<float> own);
-
-  // Changes the pattern of this rank's part of a group; places are blocks of weights(group). A rank
-  // without changes passes an empty change; with leaves all ranks pass the same. Only places
-  // travel. Values as HostLayer::update_weights.
-  void update_weights(const sparse::PatternChange& change, std::int64_t group = 0);
-
-  // Set or change the values of this rank's part of a group, in the order of weights(group).values,
-  // as the functions of HostLayer do; with leaves all ranks pass the same. For GradA the values
-  // travel to the ranks that have them in the transpose.
-  void set_values(std::span<const float> values, std::int64_t group = 0);
-  template <class Change>
-  void change_values(Change&& change, std::int64_t group = 0) {
-    change_parts(host::ChangePart(change), group);
-  }
 
   // Returns the cut with its number of replicas. After the first weights it also has the rows and
   // columns of all ranks of a group that this rank has, unless it has leaves.
@@ -106,25 +89,15 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   std::span<const GroupPart> parts() const;
   Range columns_of_batch() const;
 
-  // Returns the number of these columns.
-  std::int64_t batch() const;
-
   // Return this rank's rows of Q and S of one of its groups, in elements of the group.
   Range outputs(std::int64_t group = 0) const;
   Range inputs(std::int64_t group = 0) const;
-
-  // Returns this rank's values of a group: GroupPart::rows and columns of R, in whole blocks.
-  const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
   // Returns the part of the transpose of R that GradA of this rank reads, a matrix in transposed
   // blocks: with one replica the rows are inputs(group). Needs a problem with grad_a.
   const sparse::Csr<float>& columns(std::int64_t group = 0) const;
 
-  // Returns the rounding that the results of a pass may have.
-  verify::Rounding rounding(Pass pass) const;
-
-  // Return the number of values of this rank, and of its groups on all ranks; 0 without weights.
-  std::int64_t values() const;
+  // Returns the number of values of this rank's groups on all ranks; 0 without weights.
   std::int64_t all_values() const;
 
   // Returns the bytes of this rank's part: its weights, those of the transpose for GradA and the
@@ -132,8 +105,6 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   std::int64_t memory_bytes() const;
 
  private:
-  void change_parts(const host::ChangePart& change, std::int64_t group);
-
   struct State;
   State& state() const;
 };

@@ -23,7 +23,7 @@ Matrix<float> widened(MatrixView<const T> from) {
 
 }  // namespace
 
-verify::Rounding HostLayer::State::rounding(Pass pass, std::int64_t z) const {
+verify::Rounding HostLayer::State::rounding_of(Pass pass, std::int64_t z) const {
   const HostCells cut = weights.cells(pass);
   // A result of a product has one partial sum for each cell along the summed axis. A gradient has
   // one for each panel, and one for each lane of the widest vectors.
@@ -54,79 +54,42 @@ HostLayer::HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor&
     : LayerOf(std::make_unique<State>(checked(problem),
                                       internal::HostWeights(problem, cpu, executor, options))) {}
 
-std::optional<partitioner::Misfit> HostLayer::set_weights(
-    std::span<const sparse::Csr<float>> weights) {
-  const auto call = state().caller.enter("set_weights");
-  state().weights.set({weights.begin(), weights.end()});
-  return std::nullopt;
-}
+namespace {
 
-std::optional<partitioner::Misfit> HostLayer::set_weights(const sparse::Csr<float>& weights) {
-  return set_weights({&weights, 1});
-}
-
-std::optional<partitioner::Misfit> HostLayer::set_weights(sparse::Csr<float>&& weights) {
-  const auto call = state().caller.enter("set_weights");
-  std::vector<sparse::Csr<float>> given;
-  given.push_back(std::move(weights));
-  state().weights.set(std::move(given));
-  return std::nullopt;
-}
-
-std::optional<partitioner::Misfit> HostLayer::update_weights(const sparse::PatternChange& change,
-                                                             std::int64_t group) {
-  const auto call = state().caller.enter("update_weights");
-  state().weights.commit(state().weights.prepare(change, group, internal::Places::Unused));
-  return std::nullopt;
-}
-
-struct HostLayer::PreparedUpdate::State {
+struct PreparedCells : layer::PreparedUpdate::State {
   internal::HostUpdate update;
 };
 
-HostLayer::PreparedUpdate::PreparedUpdate() = default;
-HostLayer::PreparedUpdate::~PreparedUpdate() = default;
-HostLayer::PreparedUpdate::PreparedUpdate(PreparedUpdate&&) noexcept = default;
-HostLayer::PreparedUpdate& HostLayer::PreparedUpdate::operator=(PreparedUpdate&&) noexcept =
-    default;
+}  // namespace
 
-std::span<const sparse::PlacedBlock> HostLayer::PreparedUpdate::placed() const {
-  return state_->update.change;
+std::optional<partitioner::Misfit> HostLayer::State::set_weights(
+    std::vector<sparse::CheckedCsr<float>> given) {
+  std::vector<sparse::Csr<float>> own;
+  for (sparse::CheckedCsr<float>& matrix : given) own.push_back(std::move(matrix).taken());
+  weights.set(std::move(own));
+  return std::nullopt;
 }
 
-HostLayer::PreparedUpdate HostLayer::prepare_update(const sparse::PatternChange& change,
-                                                    std::int64_t group) {
-  const auto call = state().caller.enter("prepare_update");
-  PreparedUpdate made;
-  made.state_ = std::make_unique<PreparedUpdate::State>(
-      PreparedUpdate::State{state().weights.prepare(change, group, internal::Places::Kept)});
+std::optional<partitioner::Misfit> HostLayer::State::update_weights(
+    const sparse::PatternChange& change, std::int64_t group) {
+  weights.commit(weights.prepare(change, group, internal::Places::Unused));
+  return std::nullopt;
+}
+
+std::unique_ptr<layer::PreparedUpdate::State> HostLayer::State::prepare(
+    const sparse::PatternChange& change, std::int64_t group) {
+  auto made = std::make_unique<PreparedCells>();
+  made->update = weights.prepare(change, group, internal::Places::Kept);
+  made->change = made->update.change;
   return made;
 }
 
-void HostLayer::commit(PreparedUpdate&& update) {
-  const auto call = state().caller.enter("commit");
-  state().weights.commit(std::move(update.state_->update));
+void HostLayer::State::commit(layer::PreparedUpdate::State& update) {
+  auto* const prepared = dynamic_cast<PreparedCells*>(&update);
+  weights.commit(prepared == nullptr ? internal::HostUpdate() : std::move(prepared->update));
 }
-
-void HostLayer::set_values(std::span<const float> values, std::int64_t group) {
-  const auto call = state().caller.enter("set_values");
-  state().weights.set_values(values, group);
-}
-
-void HostLayer::change_parts(const ChangePart& change, std::int64_t group) {
-  const auto call = state().caller.enter("change_values");
-  state().weights.change_values(change, group);
-}
-
-std::int64_t HostLayer::batch() const { return state().problem.size.z; }
-
-std::int64_t HostLayer::values() const { return state().weights.values(); }
 
 std::int64_t HostLayer::memory_bytes() const { return state().weights.bytes(); }
-
-const sparse::Csr<float>& HostLayer::weights(std::int64_t group) const {
-  return state().weights.given(group);
-}
 
 template <class T>
 std::vector<sparse::BlockAt> HostLayer::largest_gradients(std::int64_t k,
@@ -161,8 +124,6 @@ bool HostLayer::is_packed(Pass pass) const {
 HostForecast HostLayer::forecast(Pass pass) const { return state().weights.forecast(pass); }
 
 HostCells HostLayer::cells(Pass pass) const { return state().weights.cells(pass); }
-
-verify::Rounding HostLayer::rounding(Pass pass) const { return state().rounding(pass, batch()); }
 
 const partitioner::Buckets& HostLayer::buckets(std::int64_t group) const {
   return with_type(state().problem.data_type, [&]<class T>(T) -> const partitioner::Buckets& {

@@ -12,7 +12,6 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/codelets/best_places.hpp"
 #include "tessera/host/cells.hpp"
-#include "tessera/host/change_part.hpp"
 #include "tessera/host/cost.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/pass_options.hpp"
@@ -59,6 +58,14 @@ struct HostOptions {
 // allocate in every call. A child of fork() may use the layer, unless another thread was changing
 // it at the time of fork(): calls are then refused.
 //
+// set_weights encodes the matrices once for each pass of the product of the problem: GradA is Fwd
+// of the transpose. GradW reads the layer's copy. It encodes beside the old weights, so memory has
+// to hold both for the time of the call. update_weights writes only the cells in which blocks
+// change, and new block numbers into the others; the layer is then as after set_weights, bit for
+// bit, and DenseChoice::Auto decides again. It encodes the group again, beside the old weights, if
+// elements change in most rows, which is then cheaper, if a pass is dense, if another density asks
+// for other cells, or if a cell would outgrow its capacity; and all groups if the decision changes.
+//
 // The cost of a pass is its measured seconds. A step of PassOptions is a panel of columns, the copy
 // of GradW's operands or its products, or a dense product, of one group. With self_check the
 // results are compared with the copy of the weights, which GradA transposes in each call; bias,
@@ -76,83 +83,6 @@ class HostLayer : public layer::LayerOf<HostTimes> {
   HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
             const HostOptions& options = {});
 
-  // Takes a matrix [x][y] in the problem's block for each group, canonical (sparse::check), rows
-  // and columns in whole blocks (Problem::size_in_blocks). Encodes it once for each pass of the
-  // product of the problem: GradA is Fwd of the transpose. GradW reads the copy. Every pattern
-  // fits, so nothing is returned; layers with limited memory return what did not fit. Values are
-  // rounded to the layer's type. Throws Error{InvalidArgument} if number, shape or block of the
-  // matrices are not the layer's, and Error{BadInput} if one is not canonical or has a finite value
-  // that would be infinite in the layer's type. After any exception the layer has its old weights.
-  // Encodes beside the old weights, so memory has to hold both for the time of the call. Keeps a
-  // copy of the matrices.
-  std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights);
-
-  // Does the same for a layer of one group.
-  std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights);
-
-  // Does the same, but keeps the matrix instead of a copy. After an exception it may be lost.
-  std::optional<partitioner::Misfit> set_weights(sparse::Csr<float>&& weights);
-
-  // Removes and adds blocks of a group's pattern, in blocks of the problem. Remaining blocks keep
-  // their values and added ones are 0. The layer is then as after set_weights with
-  // sparse::with_change(weights(group), change), bit for bit, and DenseChoice::Auto decides again.
-  // Throws Error{InvalidArgument} as with_change does; the result, and the weights after an
-  // exception, are those of set_weights. Writes only the cells in which blocks change, and new
-  // block numbers into the others. Encodes the group again, beside the old weights, if elements
-  // change in most rows, which is then cheaper, if a pass is dense, if another density asks for
-  // other cells, or if a cell would outgrow its capacity; and all groups if the decision changes.
-  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
-                                                    std::int64_t group = 0);
-
-  // A change of a pattern that prepare_update() made ready for commit() of the same layer. It may
-  // be moved.
-  class PreparedUpdate {
-   public:
-    ~PreparedUpdate();
-    PreparedUpdate(PreparedUpdate&&) noexcept;
-    PreparedUpdate& operator=(PreparedUpdate&&) noexcept;
-
-    // Returns the blocks of the change with their positions, by which lists of other numbers follow
-    // the values (sparse::carry_list). Valid until commit().
-    std::span<const sparse::PlacedBlock> placed() const;
-
-   private:
-    friend class HostLayer;
-    PreparedUpdate();
-
-    struct State;
-    MovableState<State> state_;
-  };
-
-  // Does all of update_weights that may fail, and leaves the weights as they are: several layers
-  // then change together or not at all. Throws as update_weights.
-  PreparedUpdate prepare_update(const sparse::PatternChange& change, std::int64_t group = 0);
-
-  // Makes the change. Throws Error{InvalidArgument} if it was prepared by another layer or moved
-  // from, or if a pattern or values of the layer have changed since; and otherwise nothing.
-  void commit(PreparedUpdate&& update);
-
-  // Sets new values for a group's pattern, in the order of weights(group).values. Throws
-  // Error{BadInput} as set_weights does for a value that the layer's type cannot hold.
-  // Throws Error{InvalidArgument} for another number of values. O(values), allocates nothing.
-  void set_values(std::span<const float> values, std::int64_t group = 0);
-
-  // Calls change(part, first) for parts of weights(group).values, where `part` is a
-  // std::span<float> whose first element has position `first`; together the parts are all values,
-  // each once. The function changes them in place, and the cells of all passes are filled from each
-  // part while it is in a near cache: an optimiser steps on its own gradients and state at the same
-  // positions. Calls come from all threads of the executor at the same time. Parts depend on the
-  // layer alone, so results that depend on single positions have the same bits for any number of
-  // threads, and are those of set_values. An exception of `change` reaches the caller; the layer
-  // then has the values that are in weights(group). O(values), allocates nothing. Example:
-  // layer.change_values([&](std::span<float> part, std::int64_t first) {
-  //            for (std::size_t i = 0; i < part.size(); ++i) part[i] -= 0.1f * gradient[first + i];
-  //          });
-  template <class Change>
-  void change_values(Change&& change, std::int64_t group = 0) {
-    change_parts(ChangePart(change), group);
-  }
-
   // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those
   // that its pattern does not store, from q_grad [g * x][z] and s [g * y][z] of all groups; of
   // equal ones the lower place (largest_gradients.hpp, which has the errors). The gradient is
@@ -163,19 +93,10 @@ class HostLayer : public layer::LayerOf<HostTimes> {
       std::int64_t k, MatrixView<const T> q_grad, MatrixView<const T> s,
       codelets::BlockScore score = codelets::BlockScore::Sum, std::int64_t group = 0);
 
-  // Returns the number of columns that the layer was planned for.
-  std::int64_t batch() const;
-
-  // Returns the number of values of all groups.
-  std::int64_t values() const;
-
   // Returns the bytes of the weights of all groups: the matrices as they were given and the form
   // that each pass reads, with its padding. Scratch memory of passes is not counted. 0 before
   // set_weights. O(groups).
   std::int64_t memory_bytes() const;
-
-  // Returns the weights of a group as they were given and changed since, not rounded.
-  const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
   // Returns the cells of a group that Fwd reads; The capacity is that of the
   // fullest cell and a little more. Throws Error{InvalidArgument} if Fwd is dense or packed.
@@ -194,17 +115,11 @@ class HostLayer : public layer::LayerOf<HostTimes> {
   // than with cells. A call with more columns reads the weights once for each sixteen.
   bool is_packed(Pass pass) const;
 
-  // Returns the rounding that a pass's results may have (verify.hpp, self_check.hpp) for the
-  // planned number of columns, after set_weights.
-  verify::Rounding rounding(Pass pass) const;
-
   // Returns the predicted time of one pass over all groups, by the options' rates and for the
   // representation that set_weights chose.
   HostForecast forecast(Pass pass) const;
 
  private:
-  void change_parts(const ChangePart& change, std::int64_t group);
-
   struct State;
   State& state() const;
 };

@@ -34,7 +34,7 @@ MatMul::MatMul(const MatMulProblem& problem, const HostCpu& cpu, Executor& execu
 
 void MatMul::set_sparse(std::span<const sparse::Csr<float>> operands) {
   const std::vector<sparse::Csr<float>> weights = sparse::matmul_weights(problem_, operands);
-  layer_.set_weights(weights);
+  layer_.set_weights(sparse::checked(weights));
 }
 
 void MatMul::set_sparse(const sparse::Csr<float>& operand) { set_sparse(std::span(&operand, 1)); }

@@ -34,7 +34,7 @@ template <class T>
 void HostLayer::State::check_product(Pass pass, MatrixView<const T> in, MatrixView<const T> out,
                                      verify::Checksums& all) {
   const bool is_fwd = pass == Pass::Fwd;
-  const verify::Rounding allowed = rounding(pass, in.cols);
+  const verify::Rounding allowed = rounding_of(pass, in.cols);
   for (std::int64_t g = 0; g < problem.size.g; ++g) {
     const auto in_g = part("in", in, is_fwd ? &Dims::y : &Dims::x, g);
     const auto out_g = part("out", out, is_fwd ? &Dims::x : &Dims::y, g);
@@ -57,7 +57,7 @@ void HostLayer::State::check_gradient(std::span<const float> gradients, MatrixVi
     verify::add_group(
         Pass::GradW, g,
         verify::check_gradient<T>(gradient, part("q_grad", q_grad, &Dims::x, g),
-                                  part("s", s, &Dims::y, g), rounding(Pass::GradW, s.cols)),
+                                  part("s", s, &Dims::y, g), rounding_of(Pass::GradW, s.cols)),
         all);
   }
 }

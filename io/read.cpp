@@ -92,4 +92,22 @@ ReadMatrix read_matrix(const std::string& path, const ReadOptions& options) {
   return result;
 }
 
+void require_sizes(const std::string& path, std::int64_t rows, std::int64_t cols) {
+  if (rows != 0 && cols != 0) return;
+  throw Error(
+      ErrorCode::BadInput,
+      fmt::format("{}: the matrix is {} x {}; a layer needs at least 1 x 1", path, rows, cols));
+}
+
+ReadMatrix read_weights(const std::string& path, const ReadOptions& options) {
+  try {
+    ReadMatrix file = read_matrix(path, options);
+    require_sizes(path, file.matrix.rows, file.matrix.cols);
+    return file;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Internal) throw;
+    throw Error(ErrorCode::BadInput, error.what());
+  }
+}
+
 }  // namespace tessera::io

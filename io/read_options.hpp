@@ -33,4 +33,11 @@ ReadMatrix read_mtx(std::string_view text, std::string_view name, const ReadOpti
 sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name,
                              sparse::Duplicates duplicates);
 
+// Reads a file of weights as elements, with at least one row and one column. Throws Error{BadInput}
+// if that fails for any reason, a limit on sizes included.
+ReadMatrix read_weights(const std::string& path, const ReadOptions& options = {});
+
+// Throws Error{BadInput} with the name of the file unless there are a row and a column.
+void require_sizes(const std::string& path, std::int64_t rows, std::int64_t cols);
+
 }  // namespace tessera::io

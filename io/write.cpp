@@ -4,6 +4,7 @@
 
 #include "tessera/base/file.hpp"
 #include "tessera/io/internal/number_text.hpp"
+#include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::io {
@@ -51,6 +52,20 @@ void write_smtx_file(const std::string& path, const sparse::Csr<T>& matrix) {
 template <class T>
 void write_mtx_file(const std::string& path, const sparse::Csr<T>& matrix, MtxField field) {
   write_file(path, write_mtx(matrix, field));
+}
+
+std::string write_mask(const sparse::Csr<float>& matrix) {
+  sparse::check(matrix);
+  std::string text = fmt::format("{} {}\n", matrix.block_rows(), matrix.block_cols());
+  for (std::size_t row = 0; row < std::size_t(matrix.block_rows()); ++row) {
+    std::string line;
+    for (std::int64_t column = 0; column < matrix.block_cols(); ++column) line += "0 ";
+    for (auto i = matrix.row_begin[row]; i < matrix.row_begin[row + 1]; ++i)
+      line[std::size_t(2 * matrix.col[std::size_t(i)])] = '1';
+    line.back() = '\n';
+    text += line;
+  }
+  return text;
 }
 
 template std::string write_smtx(const sparse::Csr<float>&);

@@ -15,6 +15,10 @@ namespace tessera::io {
 template <class T>
 std::string write_smtx(const sparse::Csr<T>& matrix);
 
+// Returns the pattern of blocks as a mask: the numbers of block rows and columns, then a 0 or 1 for
+// each block. read_mask() reads it as elements.
+std::string write_mask(const sparse::Csr<float>& matrix);
+
 // The field of a Matrix Market file: "coordinate real general" or "coordinate pattern general".
 enum class MtxField { Real, Pattern };
 

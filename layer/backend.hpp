@@ -2,16 +2,25 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/one_caller.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/problem.hpp"
+#include "tessera/layer/change_part.hpp"
 #include "tessera/layer/pass_options.hpp"
+#include "tessera/layer/prepared_update.hpp"
 #include "tessera/layer/view.hpp"
+#include "tessera/partitioner/buckets.hpp"
+#include "tessera/sparse/change.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/verify/repair.hpp"
+#include "tessera/verify/verify.hpp"
 
 namespace tessera::layer {
 
@@ -43,6 +52,7 @@ struct LayerFacts {
   std::int64_t input_rows = 0;    // of S and dS
   bool any_batch = false;         // true: a call has any number of columns; false: problem.size.z
   bool works_on_results = false;  // bias, activation, derivative and sum of PassOptions
+  bool changes_pattern = true;    // set_weights, update_weights, prepare_update, commit
 };
 
 // Computes what a Layer is asked for. A target derives from BackendOf with its type of cost; calls
@@ -54,6 +64,40 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual LayerFacts facts() const = 0;
+
+  // Replaces the weights of all groups, whose number was checked. Returns what did not fit.
+  virtual std::optional<partitioner::Misfit> set_weights(
+      std::vector<sparse::CheckedCsr<float>> weights) = 0;
+
+  // Prepares a change of a group's pattern and makes it.
+  virtual std::unique_ptr<PreparedUpdate::State> prepare(const sparse::PatternChange& change,
+                                                         std::int64_t group) = 0;
+  virtual void commit(PreparedUpdate::State& update) = 0;
+
+  // Does both, which may be cheaper. Returns what did not fit.
+  virtual std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
+                                                            std::int64_t group) {
+    const std::unique_ptr<PreparedUpdate::State> update = prepare(change, group);
+    if (!update->misfit) commit(*update);
+    return std::move(update->misfit);
+  }
+
+  // Sets the values of a group.
+  virtual void set_values(std::span<const float> values, std::int64_t group) = 0;
+
+  // Lets `change` change a group's values, part by part; here all at once, in a copy.
+  virtual void change_values(const ChangePart& change, std::int64_t group) {
+    const std::vector<float>& now = weights_of(group).values;
+    changed_.assign(now.begin(), now.end());
+    change(changed_, 0);
+    set_values(changed_, group);
+  }
+
+  // Returns the weights of a group as they were given and changed since, not rounded.
+  virtual const sparse::Csr<float>& weights_of(std::int64_t group) const = 0;
+
+  // Returns the rounding that a pass's results may have, for the planned number of columns.
+  virtual verify::Rounding rounding(Pass pass) const = 0;
 
   // Checks, runs and repairs a pass, and keeps its cost.
   virtual Outcome run_and_keep_cost(Pass pass, const Operands& operands,
@@ -77,6 +121,8 @@ class Backend {
  private:
   // Returns true for options of this kind of target.
   virtual bool takes(const TargetOptions&) const { return false; }
+
+  std::vector<float> changed_;  // scratch of change_values
 };
 
 // A backend whose passes cost a CostT.

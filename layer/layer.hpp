@@ -29,6 +29,70 @@ namespace tessera::layer {
 // running. A layer that was moved from may be destroyed and assigned to; all else is refused.
 class Layer {
  public:
+  using PreparedUpdate = layer::PreparedUpdate;
+
+  // Takes a matrix [x][y] in the problem's block for each group, rows and columns in whole blocks
+  // (Problem::size_in_blocks). Returns what did not fit the target's memory; every pattern fits
+  // this computer. Values are rounded to the layer's type. Throws Error{InvalidArgument} if number,
+  // shape or block of the matrices are not the layer's, or if its pattern stays (facts()), and
+  // Error{BadInput} for a finite value that would be infinite in the layer's type. After a misfit
+  // or an exception the layer has the weights it had before. A matrix that the caller moves in is
+  // not copied.
+  std::optional<partitioner::Misfit> set_weights(
+      std::span<const sparse::CheckedCsr<float>> weights);
+  std::optional<partitioner::Misfit> set_weights(sparse::CheckedCsr<float> weights);
+
+  // Removes and adds blocks of a group's pattern, in blocks of the problem. Remaining blocks keep
+  // their values and added ones are 0: the layer has sparse::with_change(weights(group), change).
+  // Throws Error{InvalidArgument} as with_change does. What did not fit, and errors, leave the
+  // weights as they were.
+  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
+                                                    std::int64_t group = 0);
+
+  // Does all of update_weights that may fail, and leaves the weights as they are: several layers
+  // then change together or not at all. Throws as update_weights.
+  PreparedUpdate prepare_update(const sparse::PatternChange& change, std::int64_t group = 0);
+
+  // Makes the change. Throws Error{InvalidArgument} if it was prepared by another layer, did not
+  // fit or was moved from, or if a pattern or values of the layer have changed since; and otherwise
+  // nothing.
+  void commit(PreparedUpdate&& update);
+
+  // Sets new values for a group's pattern, in the order of weights(group).values. Throws
+  // Error{BadInput} as set_weights does, and Error{InvalidArgument} for another number of values.
+  // O(values).
+  void set_values(std::span<const float> values, std::int64_t group = 0);
+
+  // Calls change(part, first) for parts of weights(group).values, where `part` is a
+  // std::span<float> whose first element has position `first`; together the parts are all values,
+  // each once. The function changes them in place. An exception of `change` reaches the caller; the
+  // layer then has the values that are in weights(group). O(values); allocates nothing from the
+  // second call on. On this computer the parts are small, calls come from all threads of the
+  // executor at the same time, and the cells of all passes are filled from each part while it is in
+  // a near cache; elsewhere there is one part. Example:
+  // layer.change_values([&](std::span<float> part, std::int64_t first) {
+  //            for (std::size_t i = 0; i < part.size(); ++i) part[i] -= 0.1f * gradient[first + i];
+  //          });
+  template <class Change>
+  void change_values(Change&& change, std::int64_t group = 0) {
+    change_parts(ChangePart(change), group);
+  }
+
+  // Returns the weights of a group as they were given and changed since, not rounded.
+  const sparse::Csr<float>& weights(std::int64_t group = 0) const {
+    return backend().weights_of(group);
+  }
+
+  // Return the number of columns that the layer was planned for, and the number of values of all
+  // groups, 0 before the first weights.
+  std::int64_t batch() const { return facts().problem.size.z; }
+  std::int64_t values() const { return facts().values; }
+
+  // Returns the types and the number of sums of a pass over the planned number of columns, from
+  // which verify/ computes the bound of its error. Throws Error{InvalidArgument} for a pass that
+  // the layer does not have.
+  verify::Rounding rounding(Pass pass) const { return backend().rounding(pass); }
+
   // Runs a pass on any target. Costs what the target says.
   Outcome run(Pass pass, const Operands& operands, const PassOptions& options = {}) {
     return backend().run_and_keep_cost(pass, operands, options);
@@ -52,6 +116,9 @@ class Layer {
   }
 
  private:
+  void change_parts(const ChangePart& change, std::int64_t group);
+  Backend& changeable(const char* call) const;
+
   std::unique_ptr<Backend> backend_;
   const std::type_info* type_;
 };

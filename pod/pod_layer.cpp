@@ -17,6 +17,15 @@ struct PodLayer::State : internal::LayerState, layer::BackendOf<PodLedger> {
   layer::LayerFacts facts() const override;
   std::int64_t values() const { return first_value(std::ssize(weights)); }
 
+  std::optional<partitioner::Misfit> set_weights(
+      std::vector<sparse::CheckedCsr<float>> next) override;
+  std::unique_ptr<layer::PreparedUpdate::State> prepare(const sparse::PatternChange& change,
+                                                        std::int64_t group) override;
+  void commit(layer::PreparedUpdate::State& update) override;
+  void set_values(std::span<const float> values, std::int64_t group) override;
+  const sparse::Csr<float>& weights_of(std::int64_t group) const override;
+  verify::Rounding rounding(Pass pass) const override;
+
  private:
   bool takes(const layer::TargetOptions& options) const override {
     return dynamic_cast<const DeviceOptions*>(&options) != nullptr;
@@ -51,13 +60,12 @@ void check_fault(const internal::LayerState& state, Pass pass, const DeviceOptio
                             options.fault->device));
 }
 
-// All layers have their new weights, or all have those of before.
-std::optional<PodMisfit> take_weights(internal::LayerState& state,
-                                      std::vector<sparse::CheckedCsr<float>> weights) {
-  std::optional<PodMisfit> misfit = state.devices.set_weights(weights);
-  if (!misfit) state.weights = std::move(weights);
-  return misfit;
-}
+// New weights that every device has tried.
+struct PreparedPod : layer::PreparedUpdate::State {
+  std::int64_t from = 0;  // number of the weights that change
+  std::vector<sparse::CheckedCsr<float>> weights;
+  internal::CutWeights cut;
+};
 
 }  // namespace
 
@@ -67,46 +75,53 @@ PodLayer::PodLayer(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder o
 
 PodLayer::State& PodLayer::state() const { return static_cast<State&>(backend()); }
 
-std::optional<PodMisfit> PodLayer::set_weights(std::span<const sparse::CheckedCsr<float>> weights) {
-  const auto call = state().caller.enter("set_weights");
-  return take_weights(state(),
-                      std::vector<sparse::CheckedCsr<float>>(weights.begin(), weights.end()));
+std::optional<partitioner::Misfit> PodLayer::State::set_weights(
+    std::vector<sparse::CheckedCsr<float>> next) {
+  internal::CutWeights cut;
+  if (auto misfit = devices.encode(next, cut)) return misfit;
+  devices.take(std::move(cut));
+  weights = std::move(next);
+  return {};
 }
 
-std::optional<PodMisfit> PodLayer::set_weights(const sparse::CheckedCsr<float>& weights) {
-  return set_weights(std::span(&weights, 1));
+std::unique_ptr<layer::PreparedUpdate::State> PodLayer::State::prepare(
+    const sparse::PatternChange& change, std::int64_t group) {
+  auto made = std::make_unique<PreparedPod>();
+  made->change = sparse::place_change(weights_of(group), change);
+  made->from = devices.number();
+  made->weights = weights;
+  made->weights[std::size_t(group)] = sparse::with_change(weights[std::size_t(group)], change);
+  made->misfit = devices.encode(made->weights, made->cut);
+  return made;
 }
 
-std::optional<PodMisfit> PodLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
-  std::vector<sparse::CheckedCsr<float>> legal;
-  for (const sparse::Csr<float>& matrix : weights) legal.push_back(sparse::checked(matrix));
-  return set_weights(legal);
+void PodLayer::State::commit(layer::PreparedUpdate::State& update) {
+  auto* const own = dynamic_cast<PreparedPod*>(&update);
+  if (own == nullptr || own->misfit || own->from != devices.number())
+    throw Error(ErrorCode::InvalidArgument,
+                "this change was prepared for another layer or did not fit, or the layer has "
+                "changed since; call prepare_update of this layer again");
+  devices.take(std::move(own->cut));
+  weights = std::move(own->weights);
 }
 
-std::optional<PodMisfit> PodLayer::set_weights(const sparse::Csr<float>& weights) {
-  return set_weights(std::span(&weights, 1));
-}
-
-std::optional<PodMisfit> PodLayer::update_weights(const sparse::PatternChange& change,
-                                                  std::int64_t group) {
-  const auto call = state().caller.enter("update_weights");
-  auto changed = sparse::checked(sparse::with_change(weights(group), change));
-  std::vector<sparse::CheckedCsr<float>> next = state().weights;
-  next[std::size_t(group)] = std::move(changed);
-  return take_weights(state(), std::move(next));
-}
-
-void PodLayer::set_values(std::span<const float> values, std::int64_t group) {
-  const auto call = state().caller.enter("set_values");
-  std::vector<sparse::CheckedCsr<float>> next = state().weights;
-  const sparse::Csr<float>& old = weights(group);
+void PodLayer::State::set_values(std::span<const float> values, std::int64_t group) {
+  const sparse::Csr<float>& old = weights_of(group);
   if (values.size() != old.values.size())
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("set_values: {} values are given; group {} has {}", values.size(),
                             group, old.values.size()));
+  std::vector<sparse::CheckedCsr<float>> next = weights;
   std::ranges::copy(values, next[std::size_t(group)].mutable_values().begin());
-  const auto misfit = take_weights(state(), std::move(next));
+  const auto misfit = set_weights(std::move(next));
   TESSERA_ASSERT(!misfit);  // the pattern is that of before
+}
+
+const sparse::Csr<float>& PodLayer::State::weights_of(std::int64_t group) const {
+  if (group < 0 || group >= std::ssize(weights))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("group is {}; the layer has weights of {}", group, weights.size()));
+  return *weights[std::size_t(group)];
 }
 
 bool PodLayer::State::compute(Pass pass, const layer::Operands& operands,
@@ -135,8 +150,6 @@ layer::LayerFacts PodLayer::State::facts() const {
 
 const PodPlan& PodLayer::plan() const { return state().plan(); }
 const std::vector<DevicePlace>& PodLayer::places() const { return state().places(); }
-std::int64_t PodLayer::batch() const { return state().problem().size.z; }
-std::int64_t PodLayer::values() const { return state().values(); }
 Bytes PodLayer::high_water(std::size_t device) const { return state().devices.high_water(device); }
 Bytes PodLayer::high_water() const {
   Bytes most;
@@ -144,28 +157,21 @@ Bytes PodLayer::high_water() const {
   return most;
 }
 
-const sparse::Csr<float>& PodLayer::weights(std::int64_t group) const {
-  if (group < 0 || group >= std::ssize(state().weights))
-    throw Error(ErrorCode::InvalidArgument, fmt::format("group is {}; the layer has weights of {}",
-                                                        group, state().weights.size()));
-  return *state().weights[std::size_t(group)];
-}
-
 // Devices round their partial sums to the layer's type before these travel, so the bound is that of
 // sums in that type if devices add to each other's sums.
-verify::Rounding PodLayer::rounding(Pass pass) const {
+verify::Rounding PodLayer::State::rounding(Pass pass) const {
   check_pass(plan().problem, pass);
   const Dims parts = plan().grid.parts();
-  std::int64_t devices = 1;
+  std::int64_t adding = 1;  // devices that add to each other's sums
   switch (pass) {
     case Pass::Fwd:
-      devices = parts.y;
+      adding = parts.y;
       break;
     case Pass::GradA:
-      devices = parts.x;
+      adding = parts.x;
       break;
     case Pass::GradW:
-      devices = parts.z * plan().serial_parts;
+      adding = parts.z * plan().serial_parts;
       break;
   }
   std::int64_t partials = 1;
@@ -175,8 +181,8 @@ verify::Rounding PodLayer::rounding(Pass pass) const {
         partials, dense ? dense->find(pass)->parts.inner : planner::partial_sums(shape.plan, pass));
   }
   const Problem& problem = plan().problem;
-  return {problem.data_type, devices > 1 ? problem.data_type : problem.partials_type,
-          partials * devices};
+  return {problem.data_type, adding > 1 ? problem.data_type : problem.partials_type,
+          partials * adding};
 }
 
 }  // namespace tessera::pod

@@ -30,14 +30,6 @@ enum class DeviceOrder {
   SideBySide        // with a thread for each device, and memory for all of them
 };
 
-// A pattern that does not fit the buckets of a device.
-struct PodMisfit {
-  std::int64_t device = 0;     // number in the pod
-  Dims at;                     // coordinates in the grid
-  std::string message;         // names the device, and says what does not fit there
-  partitioner::Misfit misfit;  // of that device
-};
-
 // A bit that is flipped on one device.
 struct DeviceFault {
   std::int64_t device = 0;
@@ -70,6 +62,8 @@ struct DeviceOptions : layer::TargetOptions {
 // the layer's type and are added in float, in the order of devices, and rounded once. Results have
 // the same bits for any number of threads, either order of devices and both exchange modes.
 //
+// The message of a misfit names the device. Changes of pattern or values cost set_weights.
+//
 // The cost of a pass is modelled time and counted bytes. `progress` of the options is called before
 // every step of the pod. `self_check` has the sums of all devices; a wrong result is
 // Error{CheckFailed}, which names the device, and with `repair` that device runs once more.
@@ -80,38 +74,10 @@ class PodLayer : public layer::LayerOf<PodLedger> {
   // and Error{LimitExceeded} as FullyConnected does.
   PodLayer(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order, Executor& executor);
 
-  // Takes a matrix [x][y] in the problem's block for each group and encodes the part of every
-  // device. Returns the first misfit by number of the device; the layer then has the weights it had
-  // before.
-  std::optional<PodMisfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights);
-  std::optional<PodMisfit> set_weights(const sparse::CheckedCsr<float>& weights);
-
-  // Checks and copies the matrices first. Throws Error{BadInput} if sparse::check refuses one.
-  std::optional<PodMisfit> set_weights(std::span<const sparse::Csr<float>> weights);
-  std::optional<PodMisfit> set_weights(const sparse::Csr<float>& weights);
-
-  // Removes and adds blocks of a group's pattern; the layer then has the weights
-  // sparse::with_change(weights(group), change). Costs set_weights.
-  std::optional<PodMisfit> update_weights(const sparse::PatternChange& change,
-                                          std::int64_t group = 0);
-
-  // Sets new values for a group's pattern, in the order of weights(group).values.
-  void set_values(std::span<const float> values, std::int64_t group = 0);
-
   const PodPlan& plan() const;
 
   // Returns the devices in use, in the order of the ledger.
   const std::vector<DevicePlace>& places() const;
-
-  // Returns the bound on rounding of a pass, for verify::verify_product. Throws
-  // Error{InvalidArgument} for a pass that the plan does not have.
-  verify::Rounding rounding(Pass pass) const;
-
-  // Return the number of columns of the operands, the number of values of all groups, and the
-  // weights of a group as they were given.
-  std::int64_t batch() const;
-  std::int64_t values() const;
-  const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
   // Return the most memory that any tile of a device, given by its index in places(), or of any
   // device needs in any pass.

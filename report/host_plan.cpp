@@ -36,9 +36,12 @@ bool divides(BlockShape block, std::int64_t side) {
 std::string cells_text(const HostPlan& plan) {
   std::string text = fmt::format("{:<8}{:>10}{:>10}{:>10}{:>10}\n", "pass", "cell x", "cell y",
                                  "cell z", "operand");
+  const bool packs_rows = plan.ways.front().is_packed;
   for (const auto& [pass, c] : plan.cells)
     text += fmt::format("{:<8}{:>10}{:>10}{:>10}{:>10}\n", to_string(pass), c.x, c.y, c.z,
-                        c.pack ? "packed" : "direct");
+                        packs_rows && pass == Pass::Fwd ? "rows"
+                        : c.pack                        ? "packed"
+                                                        : "direct");
   return text;
 }
 
@@ -61,6 +64,7 @@ Json way_json(const HostWay& way) {
   json["passes"] = json::List();
   for (const auto& [pass, f] : way.passes)
     json["passes"].push_back({{"pass", to_string(pass)},
+                              {"method", way.method(pass)},
                               {"copy_seconds", f.copy_seconds},
                               {"kernel_seconds", f.kernel_seconds},
                               {"stream_seconds", f.stream_seconds},
@@ -82,6 +86,10 @@ Json how_json() {
 
 std::string HostWay::name() const {
   return is_dense ? "dense" : fmt::format("{}x{}", block.rows, block.cols);
+}
+
+std::string_view HostWay::method(Pass pass) const {
+  return internal::host_method(is_dense, is_packed && pass == Pass::Fwd);
 }
 
 double HostWay::seconds() const {
@@ -113,11 +121,12 @@ HostPlan plan_on_host(const Problem& problem, const host::HostCpu& cpu,
   const host::HostSetting setting{cpu, plan.threads, plan.found.rates};
   const auto add = [&](BlockShape block) {
     const host::HostProblem host = one_group(problem, block, blocks_as(block));
-    plan.ways.push_back(with_forecasts({.block = block}, problem, [&](Pass pass) {
-      if (pass == Pass::Fwd && packs_forward(host, problem.grad_w, setting))
-        return forecast_packed(host, setting);
-      return forecast_sparse(pass, host, setting);
-    }));
+    const bool is_packed = packs_forward(host, problem.grad_w, setting);
+    plan.ways.push_back(
+        with_forecasts({.block = block, .is_packed = is_packed}, problem, [&](Pass pass) {
+          return is_packed && pass == Pass::Fwd ? forecast_packed(host, setting)
+                                                : forecast_sparse(pass, host, setting);
+        }));
   };
   add(problem.block);
   for (const std::int64_t side : kHostBlockSides)

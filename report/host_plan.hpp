@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,11 +27,15 @@ inline constexpr std::int64_t kHostBlockSides[] = {1, 4, 8, 16};
 // One representation of R, with the forecast of each pass over all groups.
 struct HostWay {
   BlockShape block;
-  bool is_dense = false;  // R is stored with its zeros; `block` is then ignored
+  bool is_dense = false;   // R is stored with its zeros; `block` is then ignored
+  bool is_packed = false;  // Fwd reads packed rows (codelets/packed_rows.hpp), for few columns
   std::vector<std::pair<Pass, host::HostForecast>> passes;
 
   // Returns the name of the representation: "4x4" or "dense".
   std::string name() const;
+
+  // Returns the form in which a pass reads R, as reports name it: "sparse", "packed" or "dense".
+  std::string_view method(Pass pass) const;
 
   // Returns the forecast of all passes together, in seconds.
   double seconds() const;

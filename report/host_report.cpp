@@ -115,9 +115,7 @@ void write_verdicts(const HostReport& report, TextOut out) {
 
 Json pass_json(const HostReport& report, const HostPassReport& pass) {
   Json json = {{"pass", to_string(pass.pass)},
-               {"method", pass.is_dense    ? "dense"
-                          : pass.is_packed ? "packed"
-                                           : "sparse"},
+               {"method", internal::host_method(pass.is_dense, pass.is_packed)},
                {"cells", internal::cells_json(pass.cells)},
                {"forecast_seconds", pass.forecast_seconds}};
   if (pass.runs > 0)

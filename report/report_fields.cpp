@@ -87,6 +87,10 @@ Json host_json(const HostFields& of) {
           {"partials_type", tessera::to_string(p.partials_type)}};
 }
 
+std::string_view host_method(bool is_dense, bool is_packed) {
+  return is_dense ? "dense" : is_packed ? "packed" : "sparse";
+}
+
 Json cells_json(const host::HostCells& cells) {
   return {{"outputs", cells.x},
           {"inputs", cells.y},

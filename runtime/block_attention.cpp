@@ -109,7 +109,7 @@ struct BlockAttention::State {
       : problem(checked(p)),
         plan(plan_for_masks(problem, masks, machine, options)),
         layer(problem, plan, machine, mode, executor) {
-    if (auto misfit = layer.set_weights(masks))
+    if (auto misfit = layer.set_weights(sparse::checked(std::vector(masks.begin(), masks.end()))))
       throw Error(ErrorCode::LimitExceeded, "attention: the mask: " + misfit->message);
     BlockSoftmaxOptions own{.scale = scale, .homes = bucket_homes(layer, problem, plan, machine)};
     own.resident = internal::resident_bytes(plan, problem.data_type, machine) -

@@ -76,15 +76,19 @@ std::optional<partitioner::Misfit> DenseLayer::set_weights(
   return std::nullopt;
 }
 
-std::optional<partitioner::Misfit> DenseLayer::update_weights(const sparse::PatternChange& change,
-                                                              std::int64_t group) {
+std::optional<partitioner::Misfit> DenseLayer::encode_update(const sparse::PatternChange& change,
+                                                             std::int64_t group) {
   check_group(group);
-  sparse::CheckedCsr<float>& matrix = given_[std::size_t(group)];
-  matrix = sparse::with_change(matrix, change);
-  refill(group);
+  next_ = sparse::with_change(given_[std::size_t(group)], change);
   const std::int64_t blocks = std::ssize(change.removed) + std::ssize(change.added);
-  change_bytes_ = Bytes(blocks * problem_.block.area() * bytes_of(problem_.data_type));
+  next_change_bytes_ = Bytes(blocks * problem_.block.area() * bytes_of(problem_.data_type));
   return std::nullopt;
+}
+
+void DenseLayer::take_update(std::int64_t group) {
+  std::swap(given_[std::size_t(group)], next_);
+  change_bytes_ = next_change_bytes_;
+  refill(group);
 }
 
 void DenseLayer::set_values(std::span<const float> values, std::int64_t group) {

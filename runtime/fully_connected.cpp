@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -51,6 +53,13 @@ internal::AnyLayer make_layer(const Problem& problem, const planner::Plan& plan,
   return internal::SparseLayer(problem, plan, machine, mode, executor);
 }
 
+std::array<std::int64_t, 3> partial_sums_of(const Problem& problem, const planner::Plan& plan) {
+  std::array<std::int64_t, 3> sums{};
+  for (const Pass pass : passes_of(problem))
+    sums[std::size_t(pass)] = planner::partial_sums(plan, pass);
+  return sums;
+}
+
 }  // namespace
 
 internal::SparseLayer& FullyConnected::State::buckets_layer(const char* call) {
@@ -64,18 +73,15 @@ internal::SparseLayer& FullyConnected::State::buckets_layer(const char* call) {
 FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan,
                                const device::Machine& machine, device::ExchangeMode mode,
                                Executor& executor)
-    : LayerOf(std::make_unique<State>(
-          problem, make_layer(problem, plan, machine, mode, executor), machine, mode,
-          internal::resident_bytes(plan, problem.data_type, machine), executor)) {}
+    : LayerOf(std::make_unique<State>(problem, make_layer(problem, plan, machine, mode, executor),
+                                      machine, mode,
+                                      internal::resident_bytes(plan, problem.data_type, machine),
+                                      executor, partial_sums_of(problem, plan))) {}
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
   const auto call = state().caller.enter("set_weights");
-  return state().with_layer([&](auto& any) { return any.set_weights(weights, options); });
-}
-
-const partitioner::LoadCost& FullyConnected::load_cost() const {
-  return state().buckets_layer("load_cost").forward_layout().load_cost();
+  return state().set_weights(weights, options);
 }
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
@@ -83,28 +89,73 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
   return set_weights(std::span(&weights, 1), options);
 }
 
-std::optional<partitioner::Misfit> FullyConnected::set_weights(
-    std::span<const sparse::Csr<float>> weights, const partitioner::EncodeOptions& options) {
-  std::vector<sparse::CheckedCsr<float>> kept;
-  for (const sparse::Csr<float>& matrix : weights) kept.push_back(sparse::checked(matrix));
-  return set_weights(kept, options);
+const partitioner::LoadCost& FullyConnected::load_cost() const {
+  return state().buckets_layer("load_cost").forward_layout().load_cost();
 }
 
-std::optional<partitioner::Misfit> FullyConnected::set_weights(
-    const sparse::Csr<float>& weights, const partitioner::EncodeOptions& options) {
-  return set_weights(sparse::checked(weights), options);
+namespace {
+
+// A change that is encoded in the layer's scratch memory, which holds one at a time.
+struct PreparedBuckets : layer::PreparedUpdate::State {
+  std::int64_t group = 0;
+  std::int64_t number = 0;
+};
+
+// Returns a number that no other change of any layer has.
+std::int64_t new_number() {
+  static std::atomic<std::int64_t> last = 0;
+  return ++last;
 }
 
-std::optional<partitioner::Misfit> FullyConnected::update_weights(
+}  // namespace
+
+std::optional<partitioner::Misfit> FullyConnected::State::set_weights(
+    std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
+  prepared = 0;
+  return with_layer([&](auto& any) { return any.set_weights(weights, options); });
+}
+
+void FullyConnected::State::set_values(std::span<const float> values, std::int64_t group) {
+  sparse::check_range(values, problem.data_type);
+  prepared = 0;
+  with_layer([&](auto& any) { any.set_values(values, group); });
+}
+
+std::unique_ptr<layer::PreparedUpdate::State> FullyConnected::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
-  const auto call = state().caller.enter("update_weights");
-  return state().with_layer([&](auto& any) { return any.update_weights(change, group); });
+  auto made = std::make_unique<PreparedBuckets>();
+  made->change = sparse::place_change(*given(group), change);
+  prepared = 0;
+  made->misfit = with_layer([&](auto& any) { return any.encode_update(change, group); });
+  made->group = group;
+  if (!made->misfit) made->number = prepared = new_number();
+  return made;
 }
 
-void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
-  const auto call = state().caller.enter("set_values");
-  sparse::check_range(values, state().problem.data_type);
-  state().set_values(values, group);
+void FullyConnected::State::commit(layer::PreparedUpdate::State& update) {
+  const auto* const own = dynamic_cast<const PreparedBuckets*>(&update);
+  if (own == nullptr || own->number == 0 || own->number != prepared)
+    throw Error(ErrorCode::InvalidArgument,
+                "this change was prepared for another layer or did not fit, or the layer has "
+                "prepared another change or changed since; call prepare_update of this layer "
+                "again");
+  prepared = 0;
+  with_layer([&](auto& any) { any.take_update(own->group); });
+}
+
+std::optional<partitioner::Misfit> FullyConnected::State::update_weights(
+    const sparse::PatternChange& change, std::int64_t group) {
+  prepared = 0;
+  return with_layer([&](auto& any) {
+    std::optional<partitioner::Misfit> misfit = any.encode_update(change, group);
+    if (!misfit) any.take_update(group);
+    return misfit;
+  });
+}
+
+verify::Rounding FullyConnected::State::rounding(Pass pass) const {
+  if (!has(pass)) internal::throw_no_pass(pass);
+  return {problem.data_type, problem.partials_type, partial_sums[std::size_t(pass)]};
 }
 
 bool FullyConnected::State::compute(Pass pass, const layer::Operands& operands,
@@ -143,15 +194,11 @@ device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
                                  pass == Pass::GradA ? Pass::Fwd : pass);
 }
 
-std::int64_t FullyConnected::batch() const { return state().problem.size.z; }
-
 std::int64_t FullyConnected::State::values() const {
   std::int64_t sum = 0;
   for (std::int64_t g = 0; !empty() && g < problem.size.g; ++g) sum += std::ssize(given(g)->values);
   return sum;
 }
-
-std::int64_t FullyConnected::values() const { return state().values(); }
 
 template <class T>
 std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
@@ -197,10 +244,6 @@ partitioner::SpillStats FullyConnected::spill() const {
 
 partitioner::Travel FullyConnected::travel() const {
   return state().with_layer([](const auto& any) { return any.travel(); });
-}
-
-const sparse::Csr<float>& FullyConnected::weights(std::int64_t group) const {
-  return *state().given(group);
 }
 
 Bytes FullyConnected::high_water() const {

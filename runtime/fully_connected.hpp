@@ -40,6 +40,12 @@ struct LargestGradients;  // dense_grad_w.hpp
 // the layer does not have and for a call that needs weights before the first set_weights. The work
 // of the tiles, and the encoding of new weights, are spread over the executor.
 //
+// After update_weights blocks may be stored on other tiles of their cell than after set_weights, so
+// sums may be rounded differently. It costs partitioner::update and copies of the pattern and of
+// the buckets' words; if the machine has other blocks than the problem, also a difference of
+// patterns and a refill. It is cheap if few buckets change, and costs as much as set_weights if
+// most of them do. One change is prepared at a time: preparing another one drops the first.
+//
 // The cost of a pass is modelled cycles and counted bytes, which are those of GradA's own layout,
 // too: the steps that bring the values there run before those of the pass. options.target may be
 // TileOptions (run_options.hpp). In Share mode a pass that overwrites the ledger of the last one
@@ -53,26 +59,16 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   FullyConnected(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
                  device::ExchangeMode mode, Executor& executor);
 
-  // Takes a matrix [x][y] in the problem's block for each group and encodes it. Returns a misfit if
-  // a matrix does not fit the plan's buckets; its cell and tile are those of its group. After a
-  // misfit or an exception the layer has the weights it had before. Values are rounded to the
-  // layer's type; Error{BadInput} names one that would be infinite there. Matrices are shared with
-  // the caller until values change, and copied only to transpose them for a layout of GradA, to pad
-  // them or to cut them into other blocks. Costs partitioner::encode_into and refill.
+  using Layer::set_weights;
+
+  // Does what Layer::set_weights does, with options of the encoder. The cell and tile of a misfit
+  // are those of its group. Matrices are shared with the caller until values change, and copied
+  // only to transpose them for a layout of GradA, to pad them or to cut them into other blocks.
+  // Costs partitioner::encode_into and refill.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights,
-                                                 const partitioner::EncodeOptions& options = {});
-
-  // Does the same for a layer of one group.
+                                                 const partitioner::EncodeOptions& options);
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& weights,
-                                                 const partitioner::EncodeOptions& options = {});
-
-  // Checks and copies the matrices first. Throws Error{BadInput} if sparse::check refuses one.
-  std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights,
-                                                 const partitioner::EncodeOptions& options = {});
-
-  // Does the same for a layer of one group.
-  std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights,
-                                                 const partitioner::EncodeOptions& options = {});
+                                                 const partitioner::EncodeOptions& options);
 
   // Returns the weights as the machine keeps them, for partitioner::describe. Throws
   // Error{InvalidArgument} before the first set_weights, and if the plan is dense without buckets.
@@ -89,23 +85,6 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   // Returns the cost of a visit and of a step of propagation in Fwd, for
   // EncodeOptions::even_load. A layout of GradA evens its load by its own cost. O(1).
   const partitioner::LoadCost& load_cost() const;
-
-  // Removes and adds blocks of a group's pattern, in blocks of the problem. Remaining blocks keep
-  // their values and added ones are 0. The layer then has the weights
-  // sparse::with_change(weights(group), change); blocks may be stored on other tiles of their cell
-  // than after set_weights with that matrix, so sums may be rounded differently. Throws
-  // Error{InvalidArgument} as with_change does. After a misfit or an exception the layer has the
-  // weights it had before. Costs partitioner::update and copies of the pattern and of the buckets'
-  // words; if the machine has other blocks than the problem, also a difference of patterns and a
-  // refill. It is cheap if few buckets change, and costs as much as set_weights if most of them do.
-  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
-                                                    std::int64_t group = 0);
-
-  // Sets new values, in the order of weights(group).values, within the range of the layer's type
-  // (see set_weights). The meta-information does not change. Costs partitioner::refill; if the
-  // machine has other blocks or sizes, also a copy of the values to their places there. Allocates
-  // nothing from the second call on.
-  void set_values(std::span<const float> values, std::int64_t group = 0);
 
   // Writes the dense weight gradients dQ * transpose(S) of all groups, [g * x][y], with float sums
   // rounded to the type, from q_grad [g * x][z] and s [g * y][z]: GradW without a pattern, as
@@ -159,12 +138,6 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   // included.
   device::MemoryUse memory(Pass pass) const;
 
-  // Returns the number of columns of the operands; batches.hpp has passes over other batches.
-  std::int64_t batch() const;
-
-  // Returns the number of values of all groups, 0 before the first set_weights.
-  std::int64_t values() const;
-
   // Returns the buckets of a group in the forward layout.
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
 
@@ -198,9 +171,6 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
 
   // Returns the distance that a pass moves buckets, which is the farthest of any group.
   partitioner::Travel travel() const;
-
-  // Returns the weights of a group as they were given and changed since, not rounded.
-  const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
   // Returns the most memory that any tile needs in any pass.
   Bytes high_water() const;

@@ -164,7 +164,8 @@ std::optional<partitioner::Misfit> MaskProduct::set_mask(
     std::span<const sparse::Csr<float>> masks) {
   State& s = *state_;
   const auto call = s.caller.enter("set_mask");
-  if (auto misfit = s.layer.set_weights(masks)) return misfit;
+  if (auto misfit = s.layer.set_weights(sparse::checked(std::vector(masks.begin(), masks.end()))))
+    return misfit;
   s.keep.reset();
   s.kept.clear();
   std::vector<bool> kept;

@@ -185,7 +185,7 @@ std::optional<partitioner::Misfit> MatMul::set_sparse(std::span<const sparse::Cs
   if (stores_transposed_weights(state.plan.problem))
     for (const sparse::Csr<float>& operand : operands)
       places.push_back(sparse::transpose_order(operand));
-  auto misfit = state.layer.set_weights(weights, options);
+  auto misfit = state.layer.set_weights(sparse::checked(weights), options);
   if (!misfit) state.places = std::move(places);
   return misfit;
 }

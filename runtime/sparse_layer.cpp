@@ -55,14 +55,17 @@ std::optional<partitioner::Misfit> SparseLayer::set_weights(
   return std::nullopt;
 }
 
-std::optional<partitioner::Misfit> SparseLayer::update_weights(const sparse::PatternChange& change,
-                                                               std::int64_t group) {
+std::optional<partitioner::Misfit> SparseLayer::encode_update(const sparse::PatternChange& change,
+                                                              std::int64_t group) {
   if (auto misfit = forward_.weights().encode_update(change, group)) return misfit;
   if (transposed_)
     if (auto misfit = transposed_->encode_update(change, group)) return misfit;
+  return std::nullopt;
+}
+
+void SparseLayer::take_update(std::int64_t group) {
   forward_.weights().take_update(group);
   if (transposed_) transposed_->take_update(group);
-  return std::nullopt;
 }
 
 void SparseLayer::set_values(std::span<const float> values, std::int64_t group) {

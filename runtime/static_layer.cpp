@@ -92,7 +92,7 @@ struct StaticLayer::State : layer::BackendOf<device::Ledger> {
   void store(std::int64_t group);
   template <class T>
   internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side);
-  verify::Rounding rounding(Pass pass) const;
+  verify::Rounding rounding(Pass pass) const override;
   internal::CheckFacts check_facts(Pass pass) const;
 
   template <class T>
@@ -117,6 +117,21 @@ struct StaticLayer::State : layer::BackendOf<device::Ledger> {
   double clock_hz;
 
   layer::LayerFacts facts() const override;
+  void set_values(std::span<const float> values, std::int64_t group) override;
+  const sparse::Csr<float>& weights_of(std::int64_t group) const override {
+    check_group(group);
+    return *weights[std::size_t(group)];
+  }
+
+  // Nothing calls these: facts() say that the pattern stays.
+  std::optional<partitioner::Misfit> set_weights(std::vector<sparse::CheckedCsr<float>>) override {
+    return std::nullopt;
+  }
+  std::unique_ptr<layer::PreparedUpdate::State> prepare(const sparse::PatternChange&,
+                                                        std::int64_t) override {
+    return nullptr;
+  }
+  void commit(layer::PreparedUpdate::State&) override {}
 
  private:
   bool takes(const layer::TargetOptions& options) const override {
@@ -138,7 +153,8 @@ layer::LayerFacts StaticLayer::State::facts() const {
           .has_weights = true,
           .values = values(),
           .output_rows = size.g * size.x,
-          .input_rows = size.g * size.y};
+          .input_rows = size.g * size.y,
+          .changes_pattern = false};
 }
 
 StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,
@@ -270,30 +286,20 @@ StaticLayer::StaticLayer(const Problem& problem, const sparse::CheckedCsr<float>
 
 StaticLayer::State& StaticLayer::state() const { return static_cast<State&>(backend()); }
 
-void StaticLayer::set_values(std::span<const float> values, std::int64_t group) {
-  const auto call = state().caller.enter("set_values");
-  state().check_group(group);
-  sparse::CheckedCsr<float>& matrix = state().weights[std::size_t(group)];
+void StaticLayer::State::set_values(std::span<const float> values, std::int64_t group) {
+  check_group(group);
+  sparse::CheckedCsr<float>& matrix = weights[std::size_t(group)];
   if (values.size() != matrix->values.size())
     throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
                                                         values.size(), matrix->values.size()));
-  sparse::check_range(values, state().problem.data_type);
+  sparse::check_range(values, problem.data_type);
   std::copy(values.begin(), values.end(), matrix.mutable_values().begin());
-  state().store(group);
+  store(group);
 }
 
 const Program& StaticLayer::program(Pass pass) const { return state().pass(pass).program(); }
 device::MemoryUse StaticLayer::memory(Pass pass) const { return state().pass(pass).memory(); }
-std::int64_t StaticLayer::batch() const { return state().problem.size.z; }
-std::int64_t StaticLayer::values() const { return state().values(); }
 std::int64_t StaticLayer::depth(Pass pass) const { return state().pass(pass).depth(); }
-
-verify::Rounding StaticLayer::rounding(Pass pass) const { return state().rounding(pass); }
-
-const sparse::Csr<float>& StaticLayer::weights(std::int64_t group) const {
-  state().check_group(group);
-  return *state().weights[std::size_t(group)];
-}
 
 Bytes StaticLayer::high_water() const {
   Bytes most;

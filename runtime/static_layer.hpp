@@ -51,10 +51,6 @@ class StaticLayer : public layer::LayerOf<device::Ledger> {
               const planner::StaticPlan& plan, const device::Machine& machine,
               device::ExchangeMode mode, Executor& executor);
 
-  // Sets new values for a group's pattern, in the order of weights(group).values. They are rounded
-  // to the layer's type. O(values); allocates nothing.
-  void set_values(std::span<const float> values, std::int64_t group = 0);
-
   // Returns the program of a pass. Throws Error{InvalidArgument} for a pass that the problem does
   // not have.
   const Program& program(Pass pass) const;
@@ -62,22 +58,9 @@ class StaticLayer : public layer::LayerOf<device::Ledger> {
   // Returns the memory of tiles that this program needs.
   device::MemoryUse memory(Pass pass) const;
 
-  // Returns the number of columns of the operands; batches.hpp has passes over other batches.
-  std::int64_t batch() const;
-
-  // Returns the number of values of all groups.
-  std::int64_t values() const;
-
   // Returns the largest number of partial sums of a result of the pass, on which the bound of its
   // error depends. Throws as program() does.
   std::int64_t depth(Pass pass) const;
-
-  // Returns the types and the number of sums of the pass, from which verify/ computes the bound of
-  // its error. Throws as program() does.
-  verify::Rounding rounding(Pass pass) const;
-
-  // Returns the weights of a group as they were given and changed since, not rounded.
-  const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
   // Returns the most memory that any tile needs in any pass.
   Bytes high_water() const;

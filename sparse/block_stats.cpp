@@ -6,6 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/internal/pattern_counts.hpp"
 
 namespace tessera::sparse {
@@ -34,6 +35,33 @@ PatternStats stats_in_blocks(const Csr<T>& elements, BlockShape block) {
     }
   }
   return std::move(counts).finish();
+}
+
+PatternStats stats_of_groups(std::span<const CheckedCsr<float>> matrices) {
+  if (matrices.empty())
+    throw Error(ErrorCode::InvalidArgument, "stats_of_groups: there is no matrix");
+  if (matrices.size() == 1) return pattern_stats(matrices[0]);
+  Csr<float> diagonal;
+  diagonal.block = matrices[0]->block;
+  diagonal.row_begin = {0};
+  for (const auto& matrix : matrices) {
+    const auto first_value = diagonal.row_begin.back();
+    const auto first_column = std::int32_t(diagonal.cols / diagonal.block.cols);
+    for (std::size_t r = 1; r < matrix->row_begin.size(); ++r)
+      diagonal.row_begin.push_back(first_value + matrix->row_begin[r]);
+    for (const std::int32_t column : matrix->col) diagonal.col.push_back(first_column + column);
+    diagonal.values.insert(diagonal.values.end(), matrix->values.begin(), matrix->values.end());
+    diagonal.rows += matrix->rows;
+    diagonal.cols += matrix->cols;
+  }
+  return pattern_stats(diagonal);
+}
+
+std::int64_t empty_block_rows(const Csr<float>& matrix) {
+  std::int64_t empty = 0;
+  for (std::size_t row = 1; row < matrix.row_begin.size(); ++row)
+    empty += matrix.row_begin[row] == matrix.row_begin[row - 1];
+  return empty;
 }
 
 template PatternStats stats_in_blocks(const Csr<float>&, BlockShape);

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/pattern_stats.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::sparse {
@@ -12,5 +16,12 @@ namespace tessera::sparse {
 // check(). O(elements).
 template <class T>
 PatternStats stats_in_blocks(const Csr<T>& elements, BlockShape block);
+
+// Returns pattern_stats() of the matrices of several groups on the diagonal of one matrix. All have
+// the same block. Throws Error{InvalidArgument} if there is none. O(blocks + rows + cols).
+PatternStats stats_of_groups(std::span<const CheckedCsr<float>> matrices);
+
+// Returns the number of block rows that have no block. O(rows).
+std::int64_t empty_block_rows(const Csr<float>& matrix);
 
 }  // namespace tessera::sparse

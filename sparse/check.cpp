@@ -142,14 +142,39 @@ bool is_legal_row(std::span<const std::int32_t> col, std::int64_t block_cols) {
   return descends == 0 && col.front() >= 0 && col.back() < block_cols;
 }
 
+namespace {
+
+// Does what check() does, in half the time for a legal matrix.
+template <class T>
+void check_quickly(const Csr<T>& matrix) {
+  check_all_but_columns(matrix);
+  bool legal = true;
+  for (std::size_t row = 0; legal && row + 1 < matrix.row_begin.size(); ++row) {
+    const auto begin = std::size_t(matrix.row_begin[row]);
+    legal = is_legal_row(
+        std::span(matrix.col).subspan(begin, std::size_t(matrix.row_begin[row + 1]) - begin),
+        matrix.block_cols());
+  }
+  if (!legal) check(matrix);  // throws, and says what is wrong
+}
+
+}  // namespace
+
+template <class T>
+CheckedCsr<T>::CheckedCsr(Csr<T> matrix) {
+  check_quickly(matrix);
+  matrix_ = std::make_shared<Csr<T>>(std::move(matrix));
+}
+
 template <class T>
 CheckedCsr<T> checked(Csr<T> matrix) {
-  check(matrix);
-  return internal::proven(std::move(matrix));
+  return CheckedCsr<T>(std::move(matrix));
 }
 
 std::int64_t internal::checks_done() { return checks.load(std::memory_order_relaxed); }
 
+template class CheckedCsr<float>;
+template class CheckedCsr<double>;
 template CheckedCsr<float> checked(Csr<float>);
 template CheckedCsr<double> checked(Csr<double>);
 template void check_all_but_columns(const Csr<float>&);

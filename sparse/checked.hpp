@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "tessera/sparse/formats.hpp"
 
@@ -13,7 +14,8 @@ struct Proven;
 }
 
 // A Csr that is legal by the rules of check.hpp, with the proof in its type: functions that take
-// one check nothing. It is made by checked() alone, or by a conversion of another CheckedCsr.
+// one check nothing. A Csr converts to it, which checks the matrix as checked() does and moves it
+// if it can; a call that takes a CheckedCsr can so be given either.
 //
 // Copies share one matrix, so handing one on costs a pointer. The pattern never changes; values
 // may, and are then copied first where another CheckedCsr shares them. One object is for one thread
@@ -26,6 +28,9 @@ class CheckedCsr {
   // 0 x 0, no blocks.
   CheckedCsr() : matrix_(std::make_shared<Csr<T>>()) {}
 
+  // Does what checked() does.
+  CheckedCsr(Csr<T> matrix);
+
   const Csr<T>& operator*() const { return *matrix_; }
   const Csr<T>* operator->() const { return matrix_.get(); }
 
@@ -36,12 +41,19 @@ class CheckedCsr {
     return matrix_->values;
   }
 
+  // Returns the matrix, moved out if no other CheckedCsr shares it. This one is empty afterwards.
+  Csr<T> taken() && {
+    Csr<T> matrix = matrix_.use_count() > 1 ? *matrix_ : std::move(*matrix_);
+    *this = {};
+    return matrix;
+  }
+
   // True: both have the same fields, wherever they are stored.
   friend bool operator==(const CheckedCsr& a, const CheckedCsr& b) { return *a == *b; }
 
  private:
   friend struct internal::Proven;
-  explicit CheckedCsr(Csr<T>&& legal) : matrix_(std::make_shared<Csr<T>>(std::move(legal))) {}
+  explicit CheckedCsr(std::shared_ptr<Csr<T>> legal) : matrix_(std::move(legal)) {}
 
   std::shared_ptr<Csr<T>> matrix_;
 };
@@ -50,5 +62,13 @@ class CheckedCsr {
 // double. Costs check(); a matrix that is moved in is not copied.
 template <class T>
 CheckedCsr<T> checked(Csr<T> matrix);
+
+// Does the same for a matrix of each group.
+template <class T>
+std::vector<CheckedCsr<T>> checked(std::vector<Csr<T>> matrices) {
+  std::vector<CheckedCsr<T>> legal;
+  for (Csr<T>& matrix : matrices) legal.push_back(checked(std::move(matrix)));
+  return legal;
+}
 
 }  // namespace tessera::sparse

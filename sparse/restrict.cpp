@@ -115,6 +115,16 @@ CheckedCsr<T> cropped(const CheckedCsr<T>& elements, std::int64_t rows, std::int
   return internal::proven(cropped_checked(*elements, rows, cols));
 }
 
+CheckedCsr<float> inside(const CheckedCsr<float>& matrix, std::int64_t rows, std::int64_t cols) {
+  if (matrix->rows == rows && matrix->cols == cols) return matrix;
+  return cropped(with_block(matrix, BlockShape{1, 1}), rows, cols);
+}
+
+Csr<float> inside(Csr<float> matrix, std::int64_t rows, std::int64_t cols) {
+  if (matrix.rows == rows && matrix.cols == cols) return matrix;
+  return cropped(with_block(matrix, BlockShape{1, 1}), rows, cols);
+}
+
 template std::vector<std::int64_t> positions_on(const CheckedCsr<float>&, const CheckedCsr<float>&,
                                                 std::int64_t);
 template std::vector<std::int64_t> positions_on(const CheckedCsr<double>&,

@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/sparse/checked.hpp"
+#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::sparse {
@@ -26,5 +29,25 @@ template <class T>
 Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols);
 template <class T>
 CheckedCsr<T> cropped(const CheckedCsr<T>& elements, std::int64_t rows, std::int64_t cols);
+
+// Returns a matrix of elements in blocks. Sides that are not a multiple of the block are padded.
+template <class T>
+Csr<T> in_whole_blocks(const Csr<T>& elements, BlockShape block) {
+  return with_block(with_shape(elements, round_up(elements.rows, block.rows),
+                               round_up(elements.cols, block.cols)),
+                    block);
+}
+
+template <class T>
+CheckedCsr<T> in_whole_blocks(const CheckedCsr<T>& elements, BlockShape block) {
+  return with_block(with_shape(elements, round_up(elements->rows, block.rows),
+                               round_up(elements->cols, block.cols)),
+                    block);
+}
+
+// Returns a matrix without the padding of its last blocks: itself if it has so many rows and
+// columns, else its elements in them.
+CheckedCsr<float> inside(const CheckedCsr<float>& matrix, std::int64_t rows, std::int64_t cols);
+Csr<float> inside(Csr<float> matrix, std::int64_t rows, std::int64_t cols);
 
 }  // namespace tessera::sparse

@@ -261,8 +261,7 @@ Table layers_table(const MachineAdvice& machine) {
                           {.key = "ratio", .title = "ratio"},
                           {.key = "up_to", .title = "up to"},
                           {.key = "best", .title = "best"},
-                          {.key = "note", .title = "note"}},
-              .rows = {}};
+                          {.key = "note", .title = "note"}}};
   for (const LayerAdvice& layer : machine.layers)
     table.rows.push_back(row_of(layer, is_host(machine)));
   table.chart = {
@@ -270,8 +269,7 @@ Table layers_table(const MachineAdvice& machine) {
       .label = fmt::format("{} of each layer on {}, {}",
                            is_host(machine) ? "Milliseconds" : "Cycles", machine.machine, how),
       .x = "layer",
-      .y = {"sparse", "dense"},
-      .series = {}};
+      .y = {"sparse", "dense"}};
   return table;
 }
 
@@ -283,8 +281,6 @@ Report to_report(const Advice& advice) {
                 .subtitle = fmt::format("{}; batch {}, {}, {}", advice.file, advice.asked.size.z,
                                         pass_words(advice), to_string(advice.asked.data_type)),
                 .is_complete = advice.is_complete,
-                .facts = {},
-                .tables = {},
                 .verdict = verdict_of(advice)};
   for (const MachineAdvice& machine : advice.machines)
     report.tables.push_back(layers_table(machine));

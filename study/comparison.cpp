@@ -192,7 +192,7 @@ planner::PlanResult priced_as_cut(const planner::PlannedLayer& layer) {
 }  // namespace
 
 ComparedFile read_compared(const std::string& name, const std::string& text) {
-  ComparedFile file{.name = name, .machine = {}, .plan = {}, .run = {}, .times = {}, .facts = {}};
+  ComparedFile file{.name = name};
   const Json json = json::parse_if_json(text).value_or(Json());
   if (json::find(json, "plan") != nullptr && json::find(json, "problem") != nullptr) {
     file.is_plan = true;
@@ -229,13 +229,8 @@ ComparedFile priced_on(const ComparedFile& file, const std::string& machine) {
                                                    machine, found.reason));
   const bool is_merged = found.plan.backward.size() < layer.plan.backward.size();
   layer.plan = found.plan;
-  ComparedFile priced{.name = fmt::format("{} on {}", file.name, machine),
-                      .machine = {},
-                      .is_plan = true,
-                      .plan = {layer},
-                      .run = {},
-                      .times = {},
-                      .facts = {}};
+  ComparedFile priced{
+      .name = fmt::format("{} on {}", file.name, machine), .is_plan = true, .plan = {layer}};
   add_plan_facts(priced);
   if (best.has_plan)
     priced.facts.emplace_back(kBestPlan, std::to_string(best.plan.cost.cycles.value));
@@ -316,15 +311,12 @@ Report Comparison::report(double threshold) const {
                           {"after_is", kind_of(after_)},
                           {"growth_percent", growth()},
                           {"threshold_percent", threshold}},
-                .tables = {},
                 .verdict = outcome(threshold)};
   Table facts{.key = "facts",
               .title = "Layer and plan",
-              .note = {},
               .columns = {{.key = "what", .title = "what"},
                           {.key = "before", .title = "before"},
-                          {.key = "after", .title = "after"}},
-              .rows = {}};
+                          {.key = "after", .title = "after"}}};
   for (const auto& [what, value] : before_.facts) facts.rows.push_back({what, value, {}});
   for (const auto& [what, value] : after_.facts) {
     const auto same = std::ranges::find_if(
@@ -340,12 +332,10 @@ Report Comparison::report(double threshold) const {
     if (lines.empty()) continue;
     Table table{.key = unit,
                 .title = fmt::format("Figures in {}", unit),
-                .note = {},
                 .columns = {{.key = "figure", .title = "figure"},
                             {.key = "before", .title = "before"},
                             {.key = "after", .title = "after"},
-                            {.key = "change_percent", .title = "change, %"}},
-                .rows = {}};
+                            {.key = "change_percent", .title = "change, %"}}};
     for (const Line& line : lines)
       if (line.change() != 0)
         table.rows.push_back({line.name, line.before, line.after, line.change()});
@@ -354,8 +344,7 @@ Report Comparison::report(double threshold) const {
     table.chart = {.kind = Chart::Kind::Bars,
                    .label = fmt::format("Before and after, {}", unit),
                    .x = "figure",
-                   .y = {"before", "after"},
-                   .series = {}};
+                   .y = {"before", "after"}};
     report.tables.push_back(std::move(table));
   }
   return report;

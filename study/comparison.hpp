@@ -15,13 +15,13 @@ enum class ComparedBy { Cycles, Plan, Time };
 // One side of a comparison: a report of a run, or a plan.
 struct ComparedFile {
   std::string name;  // path, and the machine if the plan was priced again
-  std::string machine;
-  bool is_measured = false;                         // on this computer; else modelled
-  bool is_plan = false;                             // without a run
-  std::vector<planner::PlannedLayer> plan;          // none for a measured report
-  std::vector<std::pair<std::string, double>> run;  // figures of a run; none for a plan
-  std::vector<std::pair<std::string, double>> times;
-  std::vector<std::pair<std::string, std::string>> facts;  // of layer and machine
+  std::string machine = {};
+  bool is_measured = false;                              // on this computer; else modelled
+  bool is_plan = false;                                  // without a run
+  std::vector<planner::PlannedLayer> plan = {};          // none for a measured report
+  std::vector<std::pair<std::string, double>> run = {};  // figures of a run; none for a plan
+  std::vector<std::pair<std::string, double>> times = {};
+  std::vector<std::pair<std::string, std::string>> facts = {};  // of layer and machine
 };
 
 // Reads the text of a report or a plan; `name` is that of the file. Throws Error{BadInput} for any

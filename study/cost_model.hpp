@@ -12,8 +12,8 @@
 #include "tessera/base/units.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/report/dense_verdict.hpp"
-#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/sparse/restrict.hpp"
 
 namespace tessera::study {
 
@@ -128,21 +128,6 @@ class CostModel {
 // Returns the costs of a layer in square blocks of all sides: of its pattern, or of random patterns
 // of one density.
 std::vector<Cost> in_square_blocks(CostModel& model, const Form& own);
-
-// Returns a matrix of elements in blocks. Sides that are not a multiple of the block are padded.
-template <class T>
-sparse::Csr<T> in_whole_blocks(const sparse::Csr<T>& elements, BlockShape block) {
-  return sparse::with_block(sparse::with_shape(elements, round_up(elements.rows, block.rows),
-                                               round_up(elements.cols, block.cols)),
-                            block);
-}
-
-template <class T>
-sparse::CheckedCsr<T> in_whole_blocks(const sparse::CheckedCsr<T>& elements, BlockShape block) {
-  return sparse::with_block(sparse::with_shape(elements, round_up(elements->rows, block.rows),
-                                               round_up(elements->cols, block.cols)),
-                            block);
-}
 
 // Returns the number of blocks of a shape in a layer.
 double places_of(const Problem& layer, BlockShape block);

@@ -168,16 +168,14 @@ Column Crossover::cost_column(const std::string& prefix, const std::string& titl
 }
 
 Table Crossover::blocks_table() const {
-  Table table{.key = "blocks",
-              .title = "The density up to which sparse costs less",
-              .note = dense_note(),
-              .columns = {{.key = "block", .title = "block", .width = 10},
-                          {.key = "crossover_density",
-                           .title = "sparse wins up to",
-                           .decimals = 3,
-                           .width = 20},
-                          cost_column("", is_measured() ? "ms there" : "cycles there", 16)},
-              .rows = {}};
+  Table table{
+      .key = "blocks",
+      .title = "The density up to which sparse costs less",
+      .note = dense_note(),
+      .columns = {
+          {.key = "block", .title = "block", .width = 10},
+          {.key = "crossover_density", .title = "sparse wins up to", .decimals = 3, .width = 20},
+          cost_column("", is_measured() ? "ms there" : "cycles there", 16)}};
   if (has_bound())
     table.columns.push_back({.key = "static_crossover_is", .title = "bound", .width = 10});
   if (!is_measured())
@@ -221,9 +219,8 @@ Table Crossover::curve_table() const {
   Table table{
       .key = "curve",
       .title = is_measured() ? "Time by density" : "Cycles by density",
-      .note = {},
-      .columns = {{.key = "block", .title = "block"}, {.key = "density", .title = "density"}, cost},
-      .rows = {}};
+      .columns = {
+          {.key = "block", .title = "block"}, {.key = "density", .title = "density"}, cost}};
   for (const Crossing& c : crossings_) {
     for (const auto& [density, form] : c.curve)
       table.rows.push_back({c.name(), density, cost_cell(form)});

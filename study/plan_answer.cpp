@@ -9,6 +9,7 @@
 #include "tessera/report/plan_notes.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/study/forecast_model.hpp"
+#include "tessera/study/tables.hpp"
 #include "tessera/study/verdict.hpp"
 
 namespace tessera::study {
@@ -52,7 +53,38 @@ std::string verdict_text(const PlanAnswer& answer, bool explain) {
          report::verdict_line(verdict->comparison);
 }
 
+void add_collectives(const pod::PodPass& pass, const std::vector<pod::PlannedCollective>& steps,
+                     std::int64_t runs, Table& table) {
+  for (const pod::PlannedCollective& step : steps) {
+    double bytes = 0;
+    for (const double level : step.level_bytes) bytes += level;
+    table.rows.push_back({to_string(pass.pass), std::string(collectives::to_string(step.operation)),
+                          std::string(to_string(step.operand)), std::string(to_string(step.axis)),
+                          runs, double(runs) * step.seconds, double(runs) * bytes, Cell()});
+  }
+}
+
 }  // namespace
+
+std::string to_csv(const pod::PodPlan& plan) {
+  Table table{.key = "steps"};
+  for (const char* key :
+       {"pass", "step", "operand", "axis", "runs", "seconds", "link_bytes", "cycles"})
+    table.columns.push_back({.key = key, .title = key});
+  for (const pod::PodPass& pass : plan.passes) {
+    add_collectives(pass, pass.before, pass.serial_parts, table);
+    table.rows.push_back(
+        {to_string(pass.pass), "devices", Cell(), Cell(), pass.serial_parts, pass.device_seconds,
+         Cell(),
+         pass.serial_parts * pass.cycles.value + (pass.serial_parts - 1) * pass.add_cycles.value});
+    add_collectives(pass, pass.after, pass.serial_parts, table);
+    add_collectives(pass, pass.once, 1, table);
+    if (pass.barrier_seconds > 0)
+      table.rows.push_back({to_string(pass.pass), "barrier", Cell(), Cell(), std::int64_t{1},
+                            pass.barrier_seconds, Cell(), Cell()});
+  }
+  return table_csv(table);
+}
 
 std::string to_json(const PlanAnswer& answer, bool explain) {
   const std::optional<PlanVerdict> verdict = verdict_of(answer);

@@ -7,6 +7,7 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/host/rates.hpp"
 #include "tessera/planner/plan_json.hpp"
+#include "tessera/pod/pod_plan.hpp"
 #include "tessera/report/dense_verdict.hpp"
 #include "tessera/report/host_plan.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -28,6 +29,10 @@ std::string to_text(const PlanAnswer& answer, bool explain);
 
 // Returns the file that plans are read from, with notes (plan_notes.hpp).
 std::string to_json(const PlanAnswer& answer, bool explain);
+
+// Returns the planned steps of the devices of a pod as CSV, in their order: the collectives, the
+// work of the slowest device, and the barrier of each pass.
+std::string to_csv(const pod::PodPlan& plan);
 
 // The forecasts of a layer on this computer and their verdict.
 struct HostAnswer {

@@ -124,8 +124,7 @@ std::string checked_name(const std::string& figure, const std::vector<SweepAxis>
   std::string name = full_name(figure);
   if (!is_of_layer(name) && !is_of_machine(name))
     throw_invalid(fmt::format("there is no figure \"{}\"; figures are {}", figure, figure_names()));
-  if (std::ranges::find(before, name, &SweepAxis::figure) != before.end())
-    throw_invalid(name + " is given twice");
+  if (axis_of(before, name) != nullptr) throw_invalid(name + " is given twice");
   return name;
 }
 
@@ -141,6 +140,11 @@ void check_points(const std::vector<SweepAxis>& axes) {
 }
 
 }  // namespace
+
+const SweepAxis* axis_of(const std::vector<SweepAxis>& axes, std::string_view figure) {
+  const auto found = std::ranges::find(axes, figure, &SweepAxis::figure);
+  return found == axes.end() ? nullptr : &*found;
+}
 
 void check_axes(std::vector<SweepAxis>& axes) {
   std::vector<SweepAxis> checked;

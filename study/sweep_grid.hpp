@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/problem.hpp"
@@ -32,6 +33,9 @@ std::vector<SweepAxis> parse_axes(const std::string& text, const std::vector<dou
 
 // Completes the names of figures and checks axes that a program has made. Throws the same errors.
 void check_axes(std::vector<SweepAxis>& axes);
+
+// Returns the axis of a figure, or nullptr if it does not vary.
+const SweepAxis* axis_of(const std::vector<SweepAxis>& axes, std::string_view figure);
 
 // Returns true if the figure belongs to the machine and not to the layer.
 bool is_of_machine(const std::string& figure);

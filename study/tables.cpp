@@ -99,23 +99,24 @@ std::string table_text(const Table& table) {
   return text;
 }
 
+std::string csv_line(const std::vector<Cell>& row) {
+  std::string line;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const auto* words = std::get_if<std::string>(&row[i]);
+    line += i == 0 ? "" : ",";
+    if (words != nullptr)
+      line += report::csv_quoted(*words);
+    else if (!std::holds_alternative<std::monostate>(row[i]))
+      line += cell_text(row[i], {.key = {}});
+  }
+  return line + "\n";
+}
+
 std::string table_csv(const Table& table) {
   std::string text;
   for (const Column& column : table.columns) text += (text.empty() ? "" : ",") + column.key;
   text += "\n";
-  for (const auto& row : table.rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const auto* words = std::get_if<std::string>(&row[i]);
-      const bool is_empty = std::holds_alternative<std::monostate>(row[i]);
-      line += i == 0 ? "" : ",";
-      if (words != nullptr)
-        line += report::csv_quoted(*words);
-      else if (!is_empty)
-        line += cell_text(row[i], {.key = {}, .title = {}});
-    }
-    text += line + "\n";
-  }
+  for (const auto& row : table.rows) text += csv_line(row);
   return text;
 }
 

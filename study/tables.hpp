@@ -26,11 +26,11 @@ Cell cell_of(const std::optional<T>& value) {
 
 // A figure of a table: its name in JSON and its heading.
 struct Column {
-  std::string key;    // of the member in JSON, with the unit
-  std::string title;  // heading of the text and of the page
-  int decimals = -1;  // of the text; -1: as many as the number has
-  double scale = 1;   // from the figure in JSON to the one that people read
-  int width = 14;     // of the text; 0: not in a line of the text
+  std::string key;         // of the member in JSON, with the unit
+  std::string title = {};  // heading of the text and of the page
+  int decimals = -1;       // of the text; -1: as many as the number has
+  double scale = 1;        // from the figure in JSON to the one that people read
+  int width = 14;          // of the text; 0: not in a line of the text
 };
 
 // A chart of some columns of a table.
@@ -39,39 +39,43 @@ struct Chart {
   enum class Kind { Bars, Lines };
   Kind kind = Kind::Lines;
   std::string label;
-  std::string x;                    // key of the column along the axis
-  std::vector<std::string> y;       // keys of the columns that are drawn
-  std::vector<std::string> series;  // keys of the columns whose values split the rows into lines
-  bool is_log = false;              // x is a number on a logarithmic axis; else names
+  std::string x;               // key of the column along the axis
+  std::vector<std::string> y;  // keys of the columns that are drawn
+  // Keys of the columns whose values split the rows into lines.
+  std::vector<std::string> series = {};
+  bool is_log = false;  // x is a number on a logarithmic axis; else names
   // A horizontal line: its name and its height.
   std::optional<std::pair<std::string, double>> level = {};
 };
 
 // Rows of figures with their columns, and perhaps a chart of them.
 struct Table {
-  std::string key;    // of the array in JSON
-  std::string title;  // heading of the page
-  std::string note;   // a sentence under that heading; may be empty
-  std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows;  // [row][column]
+  std::string key;         // of the array in JSON
+  std::string title = {};  // heading of the page
+  std::string note = {};   // a sentence under that heading; may be empty
+  std::vector<Column> columns = {};
+  std::vector<std::vector<Cell>> rows = {};  // [row][column]
   std::optional<Chart> chart = {};
 };
 
 // The result of a study: facts, tables and a verdict, for text, JSON and a page alike.
 struct Report {
-  std::string name;      // of the command
-  std::string title;     // heading of the page
-  std::string subtitle;  // the layer and the machine
+  std::string name;           // of the command
+  std::string title = {};     // heading of the page
+  std::string subtitle = {};  // the layer and the machine
   bool is_complete = true;
-  std::vector<std::pair<std::string, Cell>> facts;  // members of the JSON
-  std::vector<Table> tables;
-  std::string verdict;  // empty: none
+  std::vector<std::pair<std::string, Cell>> facts = {};  // members of the JSON
+  std::vector<Table> tables = {};
+  std::string verdict = {};  // empty: none
 };
 
 // Returns a table as lines of aligned columns, or as CSV with a heading. A text in a column with
 // the key "note" follows its line.
 std::string table_text(const Table& table);
 std::string table_csv(const Table& table);
+
+// Returns a row as a line of CSV. A cell without a value is empty.
+std::string csv_line(const std::vector<Cell>& row);
 
 // Returns the tables of a study as CSV, with an empty line between two of them.
 std::string to_csv(const Report& study);

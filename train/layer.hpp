@@ -11,6 +11,7 @@
 #include "tessera/layer/layer.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/change.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/run_options.hpp"
 
@@ -29,7 +30,7 @@ namespace tessera::train {
 //   * Passes that take options overwrite `cost`, and return false when they were stopped.
 template <class L, class T = float>
 concept Layer =
-    requires(L layer, const L& constant, std::span<const sparse::Csr<float>> weights,
+    requires(L layer, const L& constant, std::span<const sparse::CheckedCsr<float>> weights,
              const sparse::Csr<float>& matrix, const sparse::PatternChange& change,
              std::span<const float> values, std::span<float> gradients, MatrixView<const T> in,
              MatrixView<T> out, const layer::PassOptions& options, typename L::Cost& cost,

@@ -34,6 +34,16 @@ std::string to_json(const TrainReport& report) {
       .dump();
 }
 
+std::string epoch_text(const TrainReport& report, std::optional<double> density) {
+  const EpochFigures& e = report.epochs.back();
+  return fmt::format(
+      "epoch {:>3}  loss {:.4f}  train {:6.2f} %  test {:6.2f} %  {:7.1f} s  rewires {:>3}  "
+      "ever active {:5.1f} %{}\n",
+      e.epoch, e.loss, 100 * e.accuracy, 100 * e.test_accuracy, e.seconds,
+      report.rewires.size() - 1, 100 * report.rewires.back().ever_active,
+      density ? fmt::format("  density {:5.1f} %", 100 * *density) : "");
+}
+
 std::string to_csv(const TrainReport& report, const std::string& name) {
   std::string text;
   for (const EpochFigures& e : report.epochs)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,10 @@ struct TrainReport {
 
 // Returns the figures as a JSON object.
 std::string to_json(const TrainReport& report);
+
+// Returns a line of text with the figures of the last epoch. `density` is that of the network,
+// where it changes.
+std::string epoch_text(const TrainReport& report, std::optional<double> density = {});
 
 // Returns one row of CSV for each epoch, with the name of the run in front, and their heading.
 std::string to_csv(const TrainReport& report, const std::string& name);

@@ -28,6 +28,15 @@ void compare(double got, const ExactResult& exact, const Rounding& rounding, std
 
 }  // namespace
 
+void add_part(const Verdict& part, Verdict& sum) {
+  const std::int64_t compared = sum.compared + part.compared, exact = sum.exact + part.exact;
+  const std::int64_t wrong = sum.wrong + part.wrong;
+  if (sum.compared == 0 || part.worst > sum.worst) sum = part;
+  sum.compared = compared;
+  sum.exact = exact;
+  sum.wrong = wrong;
+}
+
 template <class T>
 Verdict verify_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
                        MatrixView<const T> out, const Rounding& rounding) {

@@ -32,6 +32,10 @@ struct Verdict {
   bool ok() const { return wrong == 0; }
 };
 
+// Adds the verdict on one part of some results to that on the parts before it. `sum` has compared
+// nothing at first. The worst result keeps its place in its part.
+void add_part(const Verdict& part, Verdict& sum);
+
 // The properties of a layer that determine the bound, besides the data.
 struct Rounding {
   DataType result = DataType::Float;

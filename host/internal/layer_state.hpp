@@ -31,7 +31,26 @@ struct HostLayer::State : layer::BackendOf<HostTimes> {
   MatrixView<T> part(std::string_view name, MatrixView<T> view, std::int64_t Dims::* side,
                      std::int64_t group) const;
   // Returns the rounding of a pass over z columns.
-  verify::Rounding rounding(Pass pass, std::int64_t z) const;
+  verify::Rounding rounding_of(Pass pass, std::int64_t z) const;
+  verify::Rounding rounding(Pass pass) const override { return rounding_of(pass, problem.size.z); }
+
+  std::optional<partitioner::Misfit> set_weights(
+      std::vector<sparse::CheckedCsr<float>> given) override;
+  std::unique_ptr<layer::PreparedUpdate::State> prepare(const sparse::PatternChange& change,
+                                                        std::int64_t group) override;
+  void commit(layer::PreparedUpdate::State& update) override;
+  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
+                                                    std::int64_t group) override;
+  void set_values(std::span<const float> values, std::int64_t group) override {
+    weights.set_values(values, group);
+  }
+  void change_values(const layer::ChangePart& change, std::int64_t group) override {
+    weights.change_values(change, group);
+  }
+  const sparse::Csr<float>& weights_of(std::int64_t group) const override {
+    return weights.given(group);
+  }
+
   template <class T>
   const internal::HostProduct<T>& forward_cells(std::string_view call, std::int64_t group);
 

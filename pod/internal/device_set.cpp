@@ -55,48 +55,35 @@ std::size_t DeviceSet::worker_of(std::size_t device) const {
   return order_ == DeviceOrder::SideBySide ? device : shape_of_[device];
 }
 
+// Encodes a device's part of the weights, unless its layer has it.
+std::optional<partitioner::Misfit> DeviceSet::load(std::size_t device, const CutWeights& weights) {
+  Worker& worker = workers_[worker_of(device)];
+  const std::size_t cell = cell_of(device);
+  if (worker.number == weights.number && worker.cell == cell) return {};
+  worker.number = 0;
+  auto misfit = worker.layer->set_weights(weights.cells[cell].parts);
+  if (!misfit) {
+    worker.number = weights.number;
+    worker.cell = cell;
+  }
+  return misfit;
+}
+
 // Every device must hold its part, also where one layer serves several.
-std::optional<PodMisfit> DeviceSet::encode(const std::vector<Cell>& cells) {
+std::optional<partitioner::Misfit> DeviceSet::encode(
+    std::span<const sparse::CheckedCsr<float>> weights, CutWeights& next) {
+  check_weights(plan_.problem, weights);
+  next = {cut_weights(plan_.problem, plan_.grid.parts(), weights), ++last_number_};
   std::vector<std::size_t> all(places_.size());
   std::iota(all.begin(), all.end(), std::size_t(0));
   std::vector<std::optional<partitioner::Misfit>> misfits(all.size());
-  visit(all, [&](std::size_t d) {
-    Worker& worker = workers_[worker_of(d)];
-    if (worker.loaded == cell_of(d)) return;
-    worker.loaded.reset();
-    misfits[d] = worker.layer->set_weights(cells[cell_of(d)].parts);
-    if (!misfits[d]) worker.loaded = cell_of(d);
-  });
+  visit(all, [&](std::size_t d) { misfits[d] = load(d, next); });
   for (std::size_t d = 0; d < misfits.size(); ++d)
     if (misfits[d]) {
-      const auto& [device, at] = places_[d];
-      return PodMisfit{
-          device, at, fmt::format("device {} ({}): {}", device, to_string(at), misfits[d]->message),
-          *misfits[d]};
+      misfits[d]->message = fmt::format("device {} ({}): {}", places_[d].device,
+                                        to_string(places_[d].at), misfits[d]->message);
+      return misfits[d];
     }
-  return {};
-}
-
-std::optional<PodMisfit> DeviceSet::set_weights(
-    std::span<const sparse::CheckedCsr<float>> weights) {
-  check_weights(plan_.problem, weights);
-  std::vector<Cell> cells = cut_weights(plan_.problem, plan_.grid.parts(), weights);
-  const auto forget = [&] {
-    for (Worker& worker : workers_) worker.loaded.reset();
-  };
-  forget();
-  // If not every device takes its new part, all of them take their old one again when they run.
-  try {
-    std::optional<PodMisfit> misfit = encode(cells);
-    if (misfit) {
-      forget();
-      return misfit;
-    }
-  } catch (...) {
-    forget();
-    throw;
-  }
-  cells_ = std::move(cells);
   return {};
 }
 
@@ -115,14 +102,9 @@ void DeviceSet::visit(std::span<const std::size_t> devices,
 void DeviceSet::for_each(std::span<const std::size_t> devices,
                          const std::function<void(std::size_t, runtime::FullyConnected&)>& run) {
   visit(devices, [&](std::size_t d) {
-    Worker& worker = workers_[worker_of(d)];
-    if (worker.loaded != cell_of(d)) {
-      worker.loaded.reset();
-      const auto misfit = worker.layer->set_weights(cells_[cell_of(d)].parts);
-      TESSERA_ASSERT(!misfit);  // encode() has tried it
-      worker.loaded = cell_of(d);
-    }
-    run(d, *worker.layer);
+    const auto misfit = load(d, weights_);
+    TESSERA_ASSERT(!misfit);  // encode() has tried it
+    run(d, *workers_[worker_of(d)].layer);
   });
 }
 

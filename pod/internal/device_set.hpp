@@ -14,6 +14,12 @@
 
 namespace tessera::pod::internal {
 
+// The weights of all groups, cut for the devices, and the number by which a device knows them.
+struct CutWeights {
+  std::vector<Cell> cells;  // [g][x][y] of the grid
+  std::int64_t number = 0;
+};
+
 // The devices of a pod on this computer. In the order OneAfterAnother one layer serves all devices
 // of a shape and takes the weights of each in turn; in the order SideBySide each has a layer.
 class DeviceSet {
@@ -25,11 +31,17 @@ class DeviceSet {
 
   // Returns the cell of a device.
   std::size_t cell_of(std::size_t device) const;
-  const Cell& cell(std::size_t index) const { return cells_[index]; }
+  const Cell& cell(std::size_t index) const { return weights_.cells[index]; }
 
-  // Takes the weights of all groups. Returns the first misfit; the devices then have the weights
-  // that they had before.
-  std::optional<PodMisfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights);
+  // Cuts the weights of all groups and encodes them on every device. Returns the first misfit,
+  // whose message names the device; without one, take() makes them the weights, and cannot fail.
+  // Until then, and after a misfit, the devices run with the weights that they had.
+  std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
+                                            CutWeights& next);
+  void take(CutWeights&& next) { weights_ = std::move(next); }
+
+  // Returns the number of the weights, 0 before the first ones.
+  std::int64_t number() const { return weights_.number; }
 
   // Calls run(device, layer) for the given devices, with the weights of each in its layer.
   void for_each(std::span<const std::size_t> devices,
@@ -42,12 +54,13 @@ class DeviceSet {
   struct Worker {
     std::unique_ptr<Executor> own;  // in the order SideBySide
     std::unique_ptr<runtime::FullyConnected> layer;
-    std::optional<std::size_t> loaded;  // the cell whose weights it has
+    std::int64_t number = 0;  // of the weights that it has, a part of them; 0: none
+    std::size_t cell = 0;
   };
 
   std::size_t worker_of(std::size_t device) const;
   void visit(std::span<const std::size_t> devices, const std::function<void(std::size_t)>& run);
-  std::optional<PodMisfit> encode(const std::vector<Cell>& cells);
+  std::optional<partitioner::Misfit> load(std::size_t device, const CutWeights& weights);
 
   const PodPlan plan_;
   const DeviceOrder order_;
@@ -55,7 +68,8 @@ class DeviceSet {
   std::vector<DevicePlace> places_;
   std::vector<std::size_t> shape_of_;  // [devices]
   std::vector<Worker> workers_;        // [shapes] or [devices]
-  std::vector<Cell> cells_;            // [g][x][y] of the grid
+  CutWeights weights_;
+  std::int64_t last_number_ = 0;
 };
 
 }  // namespace tessera::pod::internal

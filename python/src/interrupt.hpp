@@ -3,6 +3,8 @@
 #include <pybind11/pybind11.h>
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <stop_token>
 
 namespace tessera::python {
@@ -13,6 +15,14 @@ namespace tessera::python {
 // itself, and the process waits for it at its end. So `work` may use only what it owns, and takes
 // no interpreter lock. Exceptions of `work` reach the caller. Needs the interpreter lock.
 void run_interruptibly(std::function<void(std::stop_token)> work);
+
+// Returns what `work` returns, with the contract of run_interruptibly.
+template <class Result>
+Result interruptibly(std::function<Result(std::stop_token)> work) {
+  const auto result = std::make_shared<std::optional<Result>>();
+  run_interruptibly([result, work](std::stop_token stop) { *result = work(stop); });
+  return **result;
+}
 
 // Adds the wait at the end of the process.
 void add_interrupt(pybind11::module_& module);

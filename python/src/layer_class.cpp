@@ -148,7 +148,7 @@ void add_layer(py::module_& module) {
              const std::string& exclude, double factor, const std::string& search,
              std::int64_t blocks, std::int64_t min_per_neuron, bool constant_fan_in,
              const std::string& rule, const std::vector<double>& numbers, std::int64_t steps) {
-            return layer.rewire(method_of(method, pool, exclude, factor, search),
+            return layer.rewire(train::parse_method(method, {pool, exclude, search, factor}),
                                 {.fraction = fraction,
                                  .seed = seed,
                                  .blocks = blocks,

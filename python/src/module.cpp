@@ -3,6 +3,7 @@
 #include "tessera/base/version.hpp"
 #include "tessera/python/src/errors.hpp"
 #include "tessera/python/src/files.hpp"
+#include "tessera/python/src/host_plan.hpp"
 #include "tessera/python/src/interrupt.hpp"
 #include "tessera/python/src/layer.hpp"
 #include "tessera/python/src/machine.hpp"
@@ -26,6 +27,7 @@ void add_all(py::module_& module) {
   add_interrupt(module);
   add_machine(module);
   add_plan(module);
+  add_host_plan(module);
   add_products(module);
   add_simulate(module);
   add_study(module);

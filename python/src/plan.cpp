@@ -46,34 +46,36 @@ struct Search {
   throw_no_solution(planner::to_text(search.no_fit), nearest, py::cast(remedies));
 }
 
-Problem problem_of(std::int64_t groups, std::int64_t rows, std::int64_t cols, std::int64_t batch,
-                   std::pair<std::int64_t, std::int64_t> block, double density,
-                   const std::string& type, bool backward) {
-  return {.size = {groups, rows, cols, batch},
-          .block = {block.first, block.second},
-          .density = density,
-          .data_type = parse_data_type(type),
-          .grad_a = backward,
-          .grad_w = backward};
-}
-
 std::optional<Cycles> dense_cycles(const Plan& plan) {
   if (!plan.dense.plan) return std::nullopt;
   return plan.dense.plan->cost.cycles;
 }
 
 std::string explanation(const Plan& plan, bool as_json) {
-  auto text = std::make_shared<std::string>();
-  run_interruptibly([text, plan, as_json](std::stop_token) {
+  return interruptibly<std::string>([plan, as_json](std::stop_token) {
     const auto& [problem, machine, options, chosen] = plan.planned;
     const planner::Explanation found =
         planner::explain(problem, machine, options, plan.stats ? &*plan.stats : nullptr, chosen);
-    *text = as_json ? planner::to_json(found) : planner::to_text(found);
+    return as_json ? planner::to_json(found) : planner::to_text(found);
   });
-  return *text;
 }
 
 }  // namespace
+
+const char* python_name(Pass pass) {
+  static constexpr const char* kNames[] = {"fwd", "grad_a", "grad_w"};
+  return kNames[std::size_t(pass)];
+}
+
+Problem problem_of(const LayerSizes& sizes, std::pair<std::int64_t, std::int64_t> block,
+                   double density, const std::string& type, bool backward) {
+  return {.size = {sizes[0], sizes[1], sizes[2], sizes[3]},
+          .block = {block.first, block.second},
+          .density = density,
+          .data_type = parse_data_type(type),
+          .grad_a = backward,
+          .grad_w = backward};
+}
 
 Plan make_plan(const Problem& problem, const device::Machine& machine,
                const planner::Options& options, const std::optional<PatternStats>& stats) {
@@ -141,14 +143,13 @@ void add_plan(py::module_& module) {
       .def_property_readonly("machine", [](const Plan& plan) { return plan.planned.machine; });
   module.def(
       "_plan",
-      [](std::int64_t groups, std::int64_t rows, std::int64_t cols, std::int64_t batch,
-         std::pair<std::int64_t, std::int64_t> block, double density, const std::string& type,
-         bool backward, const device::Machine& machine, const std::string& options) {
-        return make_plan(problem_of(groups, rows, cols, batch, block, density, type, backward),
-                         machine, planner::parse_options(options, "options"), std::nullopt);
+      [](const LayerSizes& sizes, std::pair<std::int64_t, std::int64_t> block, double density,
+         const std::string& type, bool backward, const device::Machine& machine,
+         const std::string& options) {
+        return make_plan(problem_of(sizes, block, density, type, backward), machine,
+                         planner::parse_options(options, "options"), std::nullopt);
       },
-      "groups"_a, "rows"_a, "cols"_a, "batch"_a, "block"_a, "density"_a, "dtype"_a, "backward"_a,
-      "machine"_a, "options"_a);
+      "sizes"_a, "block"_a, "density"_a, "dtype"_a, "backward"_a, "machine"_a, "options"_a);
 }
 
 }  // namespace tessera::python

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/named.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/tensor.hpp"
 #include "tessera/sparse/random.hpp"
@@ -26,27 +27,12 @@ using py::literals::operator""_a;
 namespace tessera::python {
 namespace {
 
-train::Exclude exclude_of(const std::string& name) {
-  if (name == "kept") return train::Exclude::Kept;
-  if (name == "original") return train::Exclude::Original;
-  throw Error(ErrorCode::InvalidArgument,
-              "exclude is \"" + name +
-                  "\"; it is kept (places that stay) or original (all places "
-                  "of the old pattern)");
-}
-
-train::Pool pool_of(const std::string& name) {
-  if (name == "sum") return train::Pool::Sum;
-  if (name == "max") return train::Pool::Max;
-  if (name == "mean") return train::Pool::Mean;
-  throw Error(ErrorCode::InvalidArgument, "pool is \"" + name + "\"; it is sum, max or mean");
-}
-
 // Returns the density of a step of a schedule, which is checked with the rewires.
 double scheduled_density(std::int64_t step, double first, double last, std::int64_t begin,
                          std::int64_t end, const std::string& curve, std::int64_t first_rewire,
                          std::int64_t last_rewire, std::int64_t every) {
-  const train::DensitySchedule schedule{first, last, begin, end, train::parse_density_curve(curve)};
+  const train::DensitySchedule schedule{first, last, begin, end,
+                                        named(curve, train::kDensityCurves, "curve")};
   check(schedule, {.begin = first_rewire, .end = last_rewire, .every = every});
   return schedule.at(step);
 }
@@ -117,18 +103,6 @@ py::array carried(const py::array_t<std::int64_t, py::array::c_style>& origin,
 
 }  // namespace
 
-train::Method method_of(const std::string& name, const std::string& pool,
-                        const std::string& exclude, double factor, const std::string& search) {
-  if (name == "static") return train::Static{};
-  if (name == "set") return train::Set{exclude_of(exclude)};
-  if (name == "rigl") return train::RigL{pool_of(pool), exclude_of(exclude)};
-  if (name == "sampled") return train::Sampled{factor, pool_of(pool), exclude_of(exclude)};
-  if (name == "prune") return train::Prune{};
-  if (name == "top-k") return train::TopK{train::parse_search(search), factor};
-  throw Error(ErrorCode::InvalidArgument,
-              "method is \"" + name + "\"; it is static, set, rigl, sampled, prune or top-k");
-}
-
 std::optional<train::Optimiser> optimiser_of(const std::string& rule,
                                              const std::vector<double>& numbers) {
   const auto has = [&](const char* name, std::size_t count) {
@@ -159,8 +133,9 @@ void add_rewire(py::module_& module) {
   module.def(
       "_check_method",
       [](const std::string& method, const std::string& pool, const std::string& exclude,
-         double factor,
-         const std::string& search) { check(method_of(method, pool, exclude, factor, search)); },
+         double factor, const std::string& search) {
+        check(train::parse_method(method, {pool, exclude, search, factor}));
+      },
       "method"_a, "pool"_a, "exclude"_a, "factor"_a, "search"_a);
   module.def("_scheduled_density", &scheduled_density, "step"_a, "first"_a, "last"_a, "begin"_a,
              "end"_a, "curve"_a, "first_rewire"_a, "last_rewire"_a, "every"_a);

@@ -210,12 +210,12 @@ Run simulate_as(sparse::Csr<float> weights, py::handle s, py::handle dq, DataTyp
   });
   Run run{std::move(results->report), {.tool = "tessera (Python)", .version = TESSERA_VERSION}, {}};
   run.context.options = options;
-  run.results["fwd"] = to_numpy(results->q, type);
+  run.results[python_name(Pass::Fwd)] = to_numpy(results->q, type);
   if (!backward) return run;
-  run.results["grad_a"] = to_numpy(results->ds, type);
+  run.results[python_name(Pass::GradA)] = to_numpy(results->ds, type);
   sparse::Csr<float> gradient = *request->weights;
   gradient.values = std::move(results->dw);
-  run.results["grad_w"] = arrays_from_csr(gradient)[2];
+  run.results[python_name(Pass::GradW)] = arrays_from_csr(gradient)[2];
   return run;
 }
 
@@ -236,9 +236,8 @@ std::int64_t cycles_of(const report::LayerReport& report) {
 
 py::dict cycles_by_pass(const Run& run) {
   py::dict all;
-  const char* const names[] = {"fwd", "grad_a", "grad_w"};
   for (const report::PassReport& pass : run.report.passes)
-    all[names[std::size_t(pass.pass)]] = pass.ledger.total().value;
+    all[python_name(pass.pass)] = pass.ledger.total().value;
   return all;
 }
 

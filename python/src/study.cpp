@@ -15,6 +15,7 @@
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/interrupt.hpp"
 #include "tessera/python/src/machine.hpp"
+#include "tessera/python/src/plan.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/study/advice.hpp"
 #include "tessera/study/break_even.hpp"
@@ -43,27 +44,13 @@ struct Question {
   }
 };
 
-Question question(std::vector<std::int64_t> sizes, std::pair<std::int64_t, std::int64_t> block,
+Question question(const LayerSizes& sizes, std::pair<std::int64_t, std::int64_t> block,
                   double density, const std::string& type, bool backward, MaybeMachine machine,
                   const std::string& options) {
   study::Target target{.name = machine ? machine->name : device::kHostMachine,
                        .machine = std::move(machine),
                        .options = planner::parse_options(options, "options")};
-  return {{.size = {1, sizes.at(0), sizes.at(1), sizes.at(2)},
-           .block = {block.first, block.second},
-           .density = density,
-           .data_type = parse_data_type(type),
-           .grad_a = backward,
-           .grad_w = backward},
-          std::move(target)};
-}
-
-// Returns what `work` returns, on a thread that Ctrl-C leaves.
-template <class Result>
-Result interruptibly(std::function<Result(std::stop_token)> work) {
-  const auto result = std::make_shared<Result>();
-  run_interruptibly([result, work](std::stop_token stop) { *result = work(stop); });
-  return *result;
+  return {problem_of(sizes, block, density, type, backward), std::move(target)};
 }
 
 std::string verdict(const Question& asked) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/base/named.hpp"
 #include "tessera/base/process.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/python/src/csr.hpp"
@@ -129,17 +130,15 @@ std::unique_ptr<Trainer> make_trainer(const Trainer::Pixels& x, const Trainer::P
                                       std::int64_t block, std::int64_t batch, std::int64_t epochs,
                                       double rate, double fraction, std::int64_t every,
                                       std::uint64_t seed, int threads) {
-  const train::NetworkOptions network = {.sizes = std::move(sizes),
-                                         .density = density,
-                                         .distribution = distribution == "erk"
-                                                             ? train::Distribution::ErdosRenyi
-                                                             : train::Distribution::Uniform,
-                                         .block = {block, block},
-                                         .batch = batch,
-                                         .seed = seed};
-  return std::make_unique<Trainer>(x, y, test_x, test_y, network,
-                                   method_of(method, "sum", "kept", 2.0), epochs, rate, fraction,
-                                   every, threads);
+  const train::NetworkOptions network = {
+      .sizes = std::move(sizes),
+      .density = density,
+      .distribution = named(distribution, train::kDistributions, "distribution"),
+      .block = {block, block},
+      .batch = batch,
+      .seed = seed};
+  return std::make_unique<Trainer>(x, y, test_x, test_y, network, train::parse_method(method, {}),
+                                   epochs, rate, fraction, every, threads);
 }
 
 }  // namespace

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from tessera import _core
-from tessera._core import LimitExceeded, Machine
+from tessera._core import InvalidArgument, LimitExceeded, Machine
 from tessera._options import (
     MOST_SIZE, block_shape, core_dtype, number, options_text, require_one_of, seed_number, text, thread_count,
     whole_number,
@@ -30,10 +30,30 @@ def _machine(machine: str | Machine) -> Machine:
     return machine if isinstance(machine, Machine) else Machine(text("machine", machine))
 
 
+def _machine_or_host(machine: str | Machine, options: Mapping[str, Any] | None) -> Machine | None:
+    """Return the machine, or None for this computer, which has no options of plans."""
+    if not (isinstance(machine, str) and machine == "host"):
+        return _machine(machine)
+    if options:
+        raise InvalidArgument("options are those of plans for modelled machines; this computer has none: leave them out")
+    return None
+
+
 def _sizes(outputs: int, inputs: int, batch: int) -> tuple[int, int, int]:
     return whole_number("outputs", outputs), whole_number("inputs", inputs), whole_number("batch", batch)
 
 
+@overload  # "host" is a str, too; the first signature that suits a call decides
+def plan(  # type: ignore[misc]
+    outputs: int, inputs: int, *, batch: int, density: float, block: int | tuple[int, int] = 1, groups: int = 1,
+    dtype: str | None = None, passes: str = "all", machine: Literal["host"], options: None = None,
+) -> _core.HostPlan: ...
+@overload
+def plan(
+    outputs: int, inputs: int, *, batch: int, density: float, block: int | tuple[int, int] = 1, groups: int = 1,
+    dtype: str | None = None, passes: str = "all", machine: str | Machine = "gc200",
+    options: Mapping[str, Any] | None = None,
+) -> _core.Plan: ...
 def plan(
     outputs: int,
     inputs: int,
@@ -42,25 +62,32 @@ def plan(
     density: float,
     block: int | tuple[int, int] = 1,
     groups: int = 1,
-    dtype: str = "float16",
+    dtype: str | None = None,
     passes: str = "all",
     machine: str | Machine = "gc200",
     options: Mapping[str, Any] | None = None,
-) -> _core.Plan:
-    """Plan a layer for a machine of tiles: how it is cut, and what each step costs there.
+) -> _core.Plan | _core.HostPlan:
+    """Plan a layer: how it is cut, and what each step costs.
 
-    machine   "gc200", "bow", "mk1" or a ts.Machine
+    machine   "gc200", "bow", "mk1" or a ts.Machine; "host", which is this computer
+    dtype     "float16" by default, "float32" on this computer
     passes    "all", or "fwd" for inference
-    options   PopSparse's, for example {"availableMemoryProportion": 0.5}
+    options   PopSparse's, for example {"availableMemoryProportion": 0.5}, of machines of tiles
 
-    print(plan) shows passes and steps, plan.explain() what binds, plan.to_json() keeps it. Raises
-    ts.NoSolution, whose `remedies` are changes that would give a plan and whose `plan` is the
-    nearest one. Ctrl-C ends it.
+    print(plan) shows passes and steps, plan.to_json() keeps it, and plan.explain() says what binds on a machine of
+    tiles. Raises ts.NoSolution, whose `remedies` are changes that would give a plan and whose `plan` is the nearest
+    one. Ctrl-C ends it.
+
+    The ts.HostPlan of this computer has forecasts in seconds: plan.cells is the cut of each pass for the caches, and
+    plan.forms has the passes of each form of the weights, as given, in larger blocks and dense, with the method that
+    reads them. No pass is run.
     """
-    return _core._plan(
-        whole_number("groups", groups), *_sizes(outputs, inputs, batch), block_shape(block), number("density", density),
-        core_dtype(dtype), _backward(passes), _machine(machine), options_text(options),
-    )
+    sizes = whole_number("groups", groups), *_sizes(outputs, inputs, batch)
+    on = _machine_or_host(machine, options)
+    if dtype is None:
+        dtype = "float16" if on else "float32"
+    layer = sizes, block_shape(block), number("density", density), core_dtype(dtype), _backward(passes)
+    return _core._plan(*layer, on, options_text(options)) if on else _core._plan_on_host(*layer)
 
 
 def simulate(
@@ -143,6 +170,15 @@ def _plan_facts(found: _core.Plan) -> dict[str, str]:
     return facts
 
 
+def _host_plan_facts(found: _core.HostPlan) -> dict[str, str]:
+    return {
+        "layer": found.request,
+        "machine": f"{found.cpu}, {found.threads} threads",
+        **{f"forecast of {name}": f"{sum(p['seconds'] for p in form.values()) * 1e3:.3g} ms" for name, form in found.forms.items()},
+        "fastest": found.fastest,
+    }
+
+
 def _run_facts(run: _core.Run) -> dict[str, str]:
     facts = {
         "layer": run.request,
@@ -183,4 +219,5 @@ def _add_text(kind: type, facts_of: Callable[[Any], dict[str, str]]) -> None:
 
 _add_text(_core.Machine, _machine_facts)
 _add_text(_core.Plan, _plan_facts)
+_add_text(_core.HostPlan, _host_plan_facts)
 _add_text(_core.Run, _run_facts)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tessera import _core
 from tessera._core import InvalidArgument, Machine
-from tessera._machines import _backward, _machine, _sizes
+from tessera._machines import _backward, _machine, _machine_or_host, _sizes
 from tessera._models import Model, read_model, write_model
 from tessera._options import block_shape, core_dtype, number, options_text, text, whole_number
 from tessera._weights import read_matrix
@@ -26,12 +26,9 @@ def _question(
     passes: str,
     options: Mapping[str, Any] | None = None,
 ) -> _core._Question:
-    on = None if machine == "host" else _machine(machine)
-    if on is None and options:
-        raise InvalidArgument("options are those of plans for modelled machines; this computer has none: leave them out")
     return _core._Question(
-        list(sizes), block_shape(block), number("density", density), core_dtype(dtype), _backward(passes), on,
-        options_text(_sparse_only(options)),
+        (1, *sizes), block_shape(block), number("density", density), core_dtype(dtype), _backward(passes),
+        _machine_or_host(machine, options), options_text(_sparse_only(options)),
     )
 
 

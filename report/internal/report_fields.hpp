@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cpu.hpp"
@@ -33,6 +34,10 @@ struct HostFields {
 };
 Json host_json(const HostFields& of);
 Json cells_json(const host::HostCells& cells);
+
+// Returns the name of the form in which a pass reads R: "sparse", "packed" (rows with packed
+// positions) or "dense".
+std::string_view host_method(bool is_dense, bool is_packed);
 
 // The first columns of a CSV row, up to the status. `tiles` may be empty.
 struct CsvProblem {

@@ -33,8 +33,9 @@ class DenseLayer {
   // and options of encoding change nothing.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights,
                                                  const partitioner::EncodeOptions& options);
-  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
-                                                    std::int64_t group);
+  std::optional<partitioner::Misfit> encode_update(const sparse::PatternChange& change,
+                                                   std::int64_t group);
+  void take_update(std::int64_t group);
   void set_values(std::span<const float> values, std::int64_t group);
 
   bool empty() const { return given_.empty(); }
@@ -86,9 +87,10 @@ class DenseLayer {
   Executor& executor_;
   std::array<std::optional<DensePass>, 3> passes_;  // by Pass
   std::vector<sparse::CheckedCsr<float>> given_;
-  verify::KeptSums sums_;  // of given_
+  sparse::CheckedCsr<float> next_;  // of encode_update()
+  verify::KeptSums sums_;           // of given_
   std::vector<std::byte> r_, r_grad_;
-  Bytes change_bytes_;
+  Bytes change_bytes_, next_change_bytes_;
   std::array<std::vector<std::byte>, 2> copies_;  // operands with contiguous rows, by side
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,13 +33,29 @@ using AnyLayer = std::variant<SparseLayer, DenseLayer>;
 // looks at the gradient outside the pattern.
 struct FullyConnected::State : layer::BackendOf<device::Ledger> {
   State(const Problem& of, internal::AnyLayer&& passes, const device::Machine& on,
-        device::ExchangeMode how, Bytes of_buckets, Executor& threads)
+        device::ExchangeMode how, Bytes of_buckets, Executor& threads,
+        const std::array<std::int64_t, 3>& sums)
       : problem(of),
         layer(std::move(passes)),
         machine(on),
         mode(how),
         buckets(of_buckets),
-        executor(&threads) {}
+        executor(&threads),
+        partial_sums(sums) {}
+
+  std::optional<partitioner::Misfit> set_weights(
+      std::vector<sparse::CheckedCsr<float>> weights) override {
+    return set_weights(weights, {});
+  }
+  std::optional<partitioner::Misfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights,
+                                                 const partitioner::EncodeOptions& options);
+  std::unique_ptr<layer::PreparedUpdate::State> prepare(const sparse::PatternChange& change,
+                                                        std::int64_t group) override;
+  void commit(layer::PreparedUpdate::State& update) override;
+  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
+                                                    std::int64_t group) override;
+  const sparse::Csr<float>& weights_of(std::int64_t group) const override { return *given(group); }
+  verify::Rounding rounding(Pass pass) const override;
 
   Problem problem;
   internal::AnyLayer layer;
@@ -48,6 +65,9 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
   Executor* executor;
   // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
   std::vector<sparse::Csr<float>> gradients_by_group = {};
+
+  std::array<std::int64_t, 3> partial_sums;  // of a result, by Pass
+  std::int64_t prepared = 0;  // number of the change that encode_update() prepared; 0: none
 
   // The last search for large gradients, and the number of places that it was planned for.
   std::optional<DenseGradW> search = {};
@@ -94,9 +114,7 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
         [group](const auto& any) -> const sparse::CheckedCsr<float>& { return any.given(group); });
   }
 
-  void set_values(std::span<const float> values, std::int64_t group) {
-    with_layer([&](auto& any) { any.set_values(values, group); });
-  }
+  void set_values(std::span<const float> values, std::int64_t group) override;
   std::int64_t values() const;
 
   template <class T>

@@ -25,8 +25,13 @@ class SparseLayer {
   // The functions of FullyConnected with these names.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights,
                                                  const partitioner::EncodeOptions& options);
-  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
-                                                    std::int64_t group);
+
+  // FullyConnected::update_weights in two halves: without take_update() the layer is unchanged.
+  // take_update() must be called with the group of encode_update(), and cannot fail.
+  std::optional<partitioner::Misfit> encode_update(const sparse::PatternChange& change,
+                                                   std::int64_t group);
+  void take_update(std::int64_t group);
+
   void set_values(std::span<const float> values, std::int64_t group);
   partitioner::SavedWeights saved_weights() const;
   void restore_weights(const partitioner::SavedWeights& saved);

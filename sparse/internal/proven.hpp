@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "tessera/sparse/checked.hpp"
@@ -10,7 +11,7 @@ namespace tessera::sparse::internal {
 struct Proven {
   template <class T>
   static CheckedCsr<T> from(Csr<T>&& legal) {
-    return CheckedCsr<T>(std::move(legal));
+    return CheckedCsr<T>(std::make_shared<Csr<T>>(std::move(legal)));
   }
 };
 

@@ -84,7 +84,7 @@ struct SavedLayer {
                                  machine, device::ExchangeMode::Share, *executor);
     const std::vector<sparse::Csr<float>> weights{sparse::random_pattern(12, 10, {1, 1}, 0.3, 1),
                                                   sparse::random_pattern(12, 10, {1, 1}, 0.3, 2)};
-    require(!made.set_weights(weights), "the weights fit");
+    require(!made.set_weights(sparse::checked(weights)), "the weights fit");
     return made;
   }
 };

@@ -73,7 +73,7 @@ void expect_update_as_set(BlockShape block, double before, double after, DenseCh
   const Problem problem = problem_of<T>({2, 70, 90, 40}, block);
   Case<T> updated{problem, {.dense = dense}}, set{problem, {.dense = dense}};
   std::vector<sparse::Csr<float>> weights = weights_of(problem, before, 3);
-  updated.layer.set_weights(weights);
+  updated.layer.set_weights(sparse::checked(weights));
   updated.run();
   for (const std::int64_t group : {1, 0}) {
     sparse::Csr<float>& own = weights[std::size_t(group)];
@@ -82,7 +82,7 @@ void expect_update_as_set(BlockShape block, double before, double after, DenseCh
     EXPECT_FALSE(updated.layer.update_weights(change, group));
     own = sparse::with_change(own, change);
     EXPECT_EQ(updated.layer.weights(group), own);
-    set.layer.set_weights(weights);
+    set.layer.set_weights(sparse::checked(weights));
     EXPECT_EQ(updated.run(), set.run());
     for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
       EXPECT_EQ(updated.layer.is_dense(pass), set.layer.is_dense(pass));
@@ -91,7 +91,7 @@ void expect_update_as_set(BlockShape block, double before, double after, DenseCh
   }
   for (float& v : weights[1].values) v *= 0.5f;
   updated.layer.set_values(weights[1].values, 1);
-  set.layer.set_weights(weights);
+  set.layer.set_weights(sparse::checked(weights));
   EXPECT_EQ(updated.run(), set.run());
 }
 
@@ -156,7 +156,7 @@ TEST(HostChange, DecidesAgainWhichPassesAreDense) {
   const Problem problem = problem_of<float>({2, 256, 256, 64}, {1, 1});
   Case<float> c{problem, {.dense = DenseChoice::Auto}};
   const auto weights = weights_of(problem, 0.01, 3);
-  c.layer.set_weights(weights);
+  c.layer.set_weights(sparse::checked(weights));
   ASSERT_FALSE(c.layer.is_dense(Pass::Fwd));
   const Results<float> sparse_results = c.run();
   const sparse::PatternChange change = change_to(weights[0], 1.0, 1);
@@ -184,7 +184,7 @@ TEST(HostChange, LeavesTheLayerAsItWasWhenItIsRefused) {
     Case<float> c{problem, {.dense = dense}};
     const auto weights = weights_of(problem, 0.3, 3);
     EXPECT_EQ(code_of([&] { c.layer.update_weights({}); }), ErrorCode::InvalidArgument);
-    c.layer.set_weights(weights);
+    c.layer.set_weights(sparse::checked(weights));
     const Results<float> before = c.run();
     const sparse::BlockAt stored{0, weights[0].col[0]};
     EXPECT_EQ(code_of([&] { c.layer.update_weights({{}, {stored}}); }), ErrorCode::InvalidArgument);
@@ -193,10 +193,11 @@ TEST(HostChange, LeavesTheLayerAsItWasWhenItIsRefused) {
     EXPECT_EQ(code_of([&] { c.layer.update_weights({}, 2); }), ErrorCode::InvalidArgument);
     auto outside = weights;
     outside[1].col.back() = 4000;  // must not be read as a place
-    EXPECT_EQ(code_of([&] { c.layer.set_weights(outside); }), ErrorCode::BadInput);
+    EXPECT_EQ(code_of([&] { c.layer.set_weights(sparse::checked(outside)); }), ErrorCode::BadInput);
     auto unsorted = weights;
     std::swap(unsorted[1].col[0], unsorted[1].col[1]);
-    EXPECT_EQ(code_of([&] { c.layer.set_weights(unsorted); }), ErrorCode::BadInput);
+    EXPECT_EQ(code_of([&] { c.layer.set_weights(sparse::checked(unsorted)); }),
+              ErrorCode::BadInput);
     EXPECT_EQ(c.layer.weights(1), weights[1]);
     EXPECT_EQ(c.run(), before);
   }
@@ -212,14 +213,16 @@ TEST(HostPreparedUpdate, ChangesSeveralLayersTogether) {
   const auto weights = weights_of(problem, 0.2, 3);
   for (const sparse::PatternChange& change : small_and_large_change(weights[1])) {
     Case<float> first{problem, {}}, second{problem, {}}, expected{problem, {}};
-    for (Case<float>* c : {&first, &second, &expected}) c->layer.set_weights(weights);
+    for (Case<float>* c : {&first, &second, &expected})
+      c->layer.set_weights(sparse::checked(weights));
     const Results<float> before = first.run();
     auto one = first.layer.prepare_update(change, 1), two = second.layer.prepare_update(change, 1);
     EXPECT_EQ(first.run(), before);
     EXPECT_EQ(first.layer.weights(1), weights[1]);
     first.layer.commit(std::move(one));
     second.layer.commit(std::move(two));
-    expected.layer.set_weights(std::vector{weights[0], sparse::with_change(weights[1], change)});
+    expected.layer.set_weights(
+        sparse::checked(std::vector{weights[0], sparse::with_change(weights[1], change)}));
     EXPECT_EQ(first.run(), expected.run());
     EXPECT_EQ(second.run(), expected.run());
     EXPECT_EQ(first.layer.weights(1), expected.layer.weights(1));
@@ -231,8 +234,8 @@ TEST(HostPreparedUpdate, IsRefusedByAnotherLayerAndOnceTheLayerHasChanged) {
   const auto weights = weights_of(problem, 0.2, 3);
   for (const sparse::PatternChange& change : small_and_large_change(weights[0])) {
     Case<float> c{problem, {}}, other{problem, {}};
-    c.layer.set_weights(weights);
-    other.layer.set_weights(weights);
+    c.layer.set_weights(sparse::checked(weights));
+    other.layer.set_weights(sparse::checked(weights));
     const Results<float> before = c.run();
     const auto refuses = [&](HostLayer& layer, HostLayer::PreparedUpdate& update) {
       EXPECT_EQ(code_of([&] { layer.commit(std::move(update)); }), ErrorCode::InvalidArgument);
@@ -271,14 +274,14 @@ TEST(HostChange, LeavesTheLayerAsItWasWhenMemoryRunsOut) {
   for (const DenseChoice dense : {DenseChoice::Never, DenseChoice::Auto}) {
     Case<float> c{problem, {.dense = dense}};
     const auto weights = weights_of(problem, 0.1, 3), others = weights_of(problem, 0.9, 9);
-    c.layer.set_weights(weights);
-    expect_all_or_nothing(c, [&] { c.layer.set_weights(others); });
+    c.layer.set_weights(sparse::checked(weights));
+    expect_all_or_nothing(c, [&] { c.layer.set_weights(sparse::checked(others)); });
     EXPECT_EQ(c.layer.weights(1), others[1]);
-    c.layer.set_weights(weights);
+    c.layer.set_weights(sparse::checked(weights));
     const sparse::PatternChange change = change_to(weights[0], 0.9, 7);
     expect_all_or_nothing(c, [&] { c.layer.update_weights(change, 0); });
     EXPECT_EQ(c.layer.weights(0), sparse::with_change(weights[0], change));
-    c.layer.set_weights(weights);
+    c.layer.set_weights(sparse::checked(weights));
     const sparse::PatternChange moves = some_moves(weights[0], 5, 7);
     expect_all_or_nothing(c, [&] { c.layer.update_weights(moves, 0); });
     EXPECT_EQ(c.layer.weights(0), sparse::with_change(weights[0], moves));
@@ -290,7 +293,7 @@ TEST(HostChange, TakesNewValuesWithoutAllocating) {
     for (const BlockShape block : {BlockShape{1, 1}, {4, 4}}) {
       Case<float> c{problem_of<float>({1, 96, 80, 17}, block), {.dense = dense}};
       const auto weights = weights_of(c.problem, 0.3, 3);
-      c.layer.set_weights(weights);
+      c.layer.set_weights(sparse::checked(weights));
       const long before = test::allocations();
       c.layer.set_values(weights[0].values);
       c.layer.change_values([](std::span<float> part, std::int64_t) {
@@ -314,10 +317,10 @@ TYPED_TEST(HostValues, ChangePartByPartAsAllAtOnce) {
         const Problem problem = problem_of<TypeParam>({2, 120, 90, 17}, block);
         const auto weights = weights_of(problem, 0.3, 3);
         Case<TypeParam> expected{problem, {.dense = dense}}, stepped{problem, {.dense = dense}};
-        expected.layer.set_weights(weights);
+        expected.layer.set_weights(sparse::checked(weights));
         stepped.executor = make_executor(ExecutorKind::Threads, threads);
         stepped.layer = HostLayer(problem, kTiny, *stepped.executor, {.dense = dense});
-        stepped.layer.set_weights(weights);
+        stepped.layer.set_weights(sparse::checked(weights));
         for (std::int64_t g = 0; g < 2; ++g) {
           std::vector<float> values = weights[std::size_t(g)].values;
           for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.01f * float(i % 97);
@@ -341,7 +344,7 @@ TYPED_TEST(HostValues, ChangePartByPartAsAllAtOnce) {
 TEST(HostChange, KeepsLayoutsTrueToTheValuesWhenAStepThrows) {
   const Problem problem = problem_of<float>({1, 120, 90, 17}, {1, 1});
   Case<float> c{problem, {}}, expected{problem, {}};
-  c.layer.set_weights(weights_of(problem, 0.3, 3));
+  c.layer.set_weights(sparse::checked(weights_of(problem, 0.3, 3)));
   const auto change = [&](std::span<float> part, std::int64_t first) {
     std::fill(part.begin(), part.end(), 2.0f);
     if (first > 0) throw Error(ErrorCode::CheckFailed, "stop");

@@ -49,7 +49,7 @@ struct DenseRun {
     for (std::int64_t g = 0; g < c.size.g; ++g)
       weights.push_back(
           sparse::random_pattern(c.size.x, c.size.y, c.block, 0.3, std::uint64_t(3 + g)));
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     gradients.resize(std::size_t(layer.values()));
     run();
   }

@@ -86,7 +86,7 @@ struct HostRun {
   Results<T> results{Matrix<T>(q_grad.rows(), host.size.z), Matrix<T>(s.rows(), host.size.z), {}};
 
   explicit HostRun(const HostCase& c) : host(c) {
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     results.gradients.resize(std::size_t(layer.values()));
   }
   const Results<T>& run() {
@@ -334,7 +334,7 @@ TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {
   problem.grad_a = false;
   HostLayer forward_only(problem, kUsual, *run.executor);
   EXPECT_EQ(refusal([&] { forward_only.forward<float>(s, q); }), "forward: call set_weights first");
-  forward_only.set_weights(run.weights);
+  forward_only.set_weights(sparse::checked(run.weights));
   EXPECT_EQ(
       refusal([&] { forward_only.grad_a<float>(std::as_const(run.q_grad).view(), run.s.view()); }),
       "grad_a: the problem does not include this pass");

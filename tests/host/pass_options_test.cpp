@@ -82,7 +82,7 @@ struct OptionsRun {
     std::vector<sparse::Csr<float>> weights;
     for (std::uint64_t g = 0; g < kGroups; ++g)
       weights.push_back(sparse::random_pattern(kX, kY, c.block, 0.3, 3 + g));
-    layer.set_weights(weights);
+    layer.set_weights(sparse::checked(weights));
     const Matrix<float> numbers = random_matrix<float>(2, layer.values() + kGroups * kX, 10);
     gradients.assign(numbers.elements().begin(), numbers.elements().begin() + layer.values());
     bias.assign(numbers.elements().end() - kGroups * kX, numbers.elements().end());

@@ -27,6 +27,12 @@ TEST(Write, WritesADrawingInBothFormats) {
             "%%MatrixMarket matrix coordinate pattern general\n3 6 4\n1 2\n1 5\n3 1\n3 6\n");
 }
 
+TEST(Write, WritesAMaskOfBlocksThatIsReadBack) {
+  const auto m = sparse::with_block(draw({"11..", "11..", "....", "...1"}), BlockShape{2, 2});
+  EXPECT_EQ(write_mask(m), "2 2\n1 0\n0 1\n");
+  EXPECT_EQ(read_mask(write_mask(m), "mask").matrix.col, m.col);
+}
+
 TEST(Write, WritesEmptyMatrices) {
   EXPECT_EQ(write_smtx(draw({"..", ".."})), "2, 2, 0\n0 0 0\n\n");
   EXPECT_EQ(read_smtx(write_smtx(sparse::Csr<float>{}), "w").matrix, sparse::Csr<double>{});

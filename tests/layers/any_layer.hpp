@@ -40,7 +40,7 @@ class AnyLayer : public testing::Test {
     layer_ = Backend::make(problem_, *executor_);
   }
   void set(const std::vector<sparse::Csr<float>>& weights) {
-    const auto misfit = layer_.set_weights(weights);
+    const auto misfit = layer_.set_weights(sparse::checked(weights));
     ASSERT_FALSE(misfit) << misfit->message;
   }
 

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,23 +88,7 @@ struct OnRanks {
       return nullptr;
     }
   };
-  struct Layer : distributed::RankLayer {
-    using Misfit = std::optional<partitioner::Misfit>;
-    using RankLayer::RankLayer;
-    Misfit set_weights(const std::vector<sparse::Csr<float>>& weights) {
-      std::vector<sparse::CheckedCsr<float>> all;
-      for (const sparse::Csr<float>& matrix : weights) all.push_back(sparse::checked(matrix));
-      RankLayer::set_weights(all);
-      return {};
-    }
-    Misfit set_weights(const sparse::Csr<float>& weights) {
-      return set_weights(std::vector{weights});
-    }
-    Misfit update_weights(const sparse::PatternChange& change, std::int64_t group = 0) {
-      RankLayer::update_weights(change, group);
-      return {};
-    }
-  };
+  using Layer = distributed::RankLayer;
   static constexpr bool kSameBitsAfterUpdate = true;
   static Layer make(const Problem& problem, Executor& executor) {
     static OneRank ranks;

@@ -99,9 +99,9 @@ TYPED_TEST(LargestGradientsOf, AreThoseOfASortOnBothMachinesForEveryGroup) {
       const Growth<TypeParam> growth({2, 37, 53, 7}, block, density, 3);
       runtime::FullyConnected layer(growth.problem, planner::plan_or_throw(growth.problem, machine),
                                     machine, device::ExchangeMode::Share, *executor);
-      ASSERT_FALSE(layer.set_weights(growth.weights));
+      ASSERT_FALSE(layer.set_weights(sparse::checked(growth.weights)));
       host::HostLayer on_host(growth.problem, host::read_host_cpu(), *executor);
-      on_host.set_weights(growth.weights);
+      on_host.set_weights(sparse::checked(growth.weights));
       for (std::int64_t group = 0; group < 2; ++group)
         for (const BlockScore rule : {BlockScore::Sum, BlockScore::Max}) {
           const auto wanted = growth.wanted(9, group, rule);
@@ -123,7 +123,7 @@ TEST(LargestGradients, LeaveTheLayerItsBucketsAndItsNextPass) {
   const planner::Plan plan = planner::plan_or_throw(growth.problem, machine);
   runtime::FullyConnected layer(growth.problem, plan, machine, device::ExchangeMode::Share,
                                 *executor);
-  ASSERT_FALSE(layer.set_weights(growth.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(growth.weights)));
   Matrix<float> before(96, 8), after(96, 8);
   layer.forward<float>(growth.s.view(), before.view());
   const auto found = layer.largest_gradients<float>(300, growth.q_grad.view(), growth.s.view());
@@ -136,7 +136,7 @@ TEST(LargestGradients, LeaveTheLayerItsBucketsAndItsNextPass) {
   device::Machine full = machine;
   full.tile_memory = layer.high_water();
   runtime::FullyConnected tight(growth.problem, plan, full, device::ExchangeMode::Share, *executor);
-  ASSERT_FALSE(tight.set_weights(growth.weights));
+  ASSERT_FALSE(tight.set_weights(sparse::checked(growth.weights)));
   const std::int64_t most = 96 * 128 - growth.weights[0].blocks();
   EXPECT_THROW(tight.largest_gradients<float>(most, growth.q_grad.view(), growth.s.view()), Error);
 }
@@ -151,8 +151,8 @@ TEST(LargestGradients, RefuseWhatIsNotOfTheLayer) {
   const MatrixView<const float> q = growth.q_grad.view(), s = growth.s.view();
   EXPECT_THAT([&] { layer.largest_gradients<float>(1, q, s); },
               ThrowsMessage<Error>(HasSubstr("call set_weights first")));
-  ASSERT_FALSE(layer.set_weights(growth.weights));
-  on_host.set_weights(growth.weights);
+  ASSERT_FALSE(layer.set_weights(sparse::checked(growth.weights)));
+  on_host.set_weights(sparse::checked(growth.weights));
   const auto both = [&](std::int64_t k, auto q_grad, auto in, std::int64_t group,
                         const char* text) {
     EXPECT_THAT([&] { layer.largest_gradients<float>(k, q_grad, in, BlockScore::Sum, group); },
@@ -209,7 +209,7 @@ TEST(LargestGradients, NoticeAFaultAndFindThePlacesInASecondRun) {
   const device::Machine machine = machine_of(4);
   runtime::FullyConnected layer(growth.problem, planner::plan_or_throw(growth.problem, machine),
                                 machine, device::ExchangeMode::Isolate, *executor);
-  ASSERT_FALSE(layer.set_weights(growth.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(growth.weights)));
   const auto search = [&](const runtime::RunOptions& options, runtime::LargestGradients& found) {
     return layer.largest_gradients<float>(10, growth.q_grad.view(), growth.s.view(),
                                           BlockScore::Sum, 0, options, found);

@@ -98,7 +98,9 @@ TYPED_TEST(AnyLayer, RefusesWhatIsNotItsOwnAndStaysAsItWas) {
   const sparse::PatternChange stored{{}, {{0, weights[0].col[0]}}};
   for (const auto& call : std::vector<std::function<void()>>{
            [&] { layer.set_weights(weights[0]); },
-           [&] { layer.set_weights(random_weights(this->problem({2, 2}), 0.3, 3)); },
+           [&] {
+             layer.set_weights(sparse::checked(random_weights(this->problem({2, 2}), 0.3, 3)));
+           },
            [&] { layer.template forward<T>(narrow, r.q.view()); },
            [&] { layer.template grad_a<T>(this->s(), r.s_grad.view()); },
            [&] { layer.template grad_w<T>(this->q_grad(), narrow, r.gradients); },
@@ -112,7 +114,7 @@ TYPED_TEST(AnyLayer, RefusesWhatIsNotItsOwnAndStaysAsItWas) {
   }
   auto outside = weights;
   outside[1].col.back() = 4000;
-  EXPECT_EQ(code_of([&] { layer.set_weights(outside); }), ErrorCode::BadInput);
+  EXPECT_EQ(code_of([&] { layer.set_weights(sparse::checked(outside)); }), ErrorCode::BadInput);
   EXPECT_EQ(layer.weights(1), weights[1]);
   EXPECT_EQ(this->run(), before);
 }

@@ -50,7 +50,7 @@ TYPED_TEST_SUITE(LayerMemory, MemorySettings);
 
 TYPED_TEST(LayerMemory, StaysAsItWasIfNewWeightsDoNotFit) {
   const auto others = random_weights(this->problem_, 0.5, 9);
-  this->expect_all_or_nothing([&] { this->layer_.set_weights(others); });
+  this->expect_all_or_nothing([&] { this->layer_.set_weights(sparse::checked(others)); });
   EXPECT_EQ(this->layer_.weights(1), others[1]);
   this->expect_right(others, this->run());
 }
@@ -82,10 +82,10 @@ TYPED_TEST(LayerMemory, StaysAsItWasIfAPassRunsOutOfMemory) {
       if (pass == 1) this->layer_.template grad_a<T>(this->q_grad(), r.s_grad.view());
       if (pass == 2) this->layer_.template grad_w<T>(this->q_grad(), this->s(), r.gradients);
     };
-    this->layer_.set_weights(this->weights_);
+    this->layer_.set_weights(sparse::checked(this->weights_));
     fail_each_allocation(call, [&] {
       ASSERT_EQ(this->run(), this->before_);
-      this->layer_.set_weights(this->weights_);
+      this->layer_.set_weights(sparse::checked(this->weights_));
     });
   }
 }

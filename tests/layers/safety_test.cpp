@@ -26,7 +26,7 @@ std::vector<std::function<void()>> all_calls(L& layer, MatrixView<const T> s,
   return {[=, &layer, &r] { layer.template forward<T>(s, r.q.view()); },
           [=, &layer, &r] { layer.template grad_a<T>(q_grad, r.s_grad.view()); },
           [=, &layer, &r] { layer.template grad_w<T>(q_grad, s, r.gradients); },
-          [&] { layer.set_weights(weights); },
+          [&] { layer.set_weights(sparse::checked(weights)); },
           [&] { layer.update_weights({}, 1); },
           [&] { layer.set_values(weights[0].values); }};
 }
@@ -121,7 +121,8 @@ TYPED_TEST(LayerSafety, RefusesMatricesThatAreNotCanonical) {
     SCOPED_TRACE(i);
     auto damaged = weights;
     damages[i](damaged[1]);
-    EXPECT_EQ(code_of([&] { this->layer_.set_weights(damaged); }), ErrorCode::BadInput);
+    EXPECT_EQ(code_of([&] { this->layer_.set_weights(sparse::checked(damaged)); }),
+              ErrorCode::BadInput);
     EXPECT_EQ(this->layer_.weights(1), weights[1]);
   }
   EXPECT_EQ(this->run(), before);

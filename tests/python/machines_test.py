@@ -156,7 +156,32 @@ def test_files_read_back(tmp_path, ending):
         ts.write(tmp_path / "w.text", WEIGHTS)
 
 
+def test_plans_of_this_computer_are_forecasts_by_form_and_pass():
+    layer = {"outputs": 256, "inputs": 512, "batch": 8, "density": 0.05, "machine": "host"}
+    plan = ts.plan(**layer)
+    assert isinstance(plan, ts.HostPlan) and "float" in plan.request and plan.threads >= 1
+    assert list(plan.forms) == ["1x1", "4x4", "8x8", "16x16", "dense"] and plan.fastest in plan.forms
+    sums = {name: sum(p["seconds"] for p in form.values()) for name, form in plan.forms.items()}
+    assert plan.seconds == pytest.approx(sums["1x1"]) and plan.dense_seconds == pytest.approx(sums["dense"])
+    assert min(sums, key=sums.get) == plan.fastest and min(sums.values()) > 0
+    assert list(plan.cells) == list(plan.forms["1x1"]) == ["fwd", "grad_a", "grad_w"]
+    assert all(0 < cells["outputs"] <= 256 and 0 < cells["inputs"] <= 512 for cells in plan.cells.values())
+    report = json.loads(plan.to_json())
+    assert report["fastest"] == plan.fastest and report["ways"][0]["passes"][0]["method"] == "sparse"
+    assert plan.to_csv().startswith("form,pass,seconds\n") and f"fastest: {plan.fastest}" in str(plan)
+    assert "HostPlan" in repr(plan) and plan.fastest in repr(plan)
+    assert list(ts.plan(**layer, block=(8, 8), groups=2, passes="fwd").cells) == ["fwd"]
+
+
+def test_few_columns_of_large_weights_read_packed_rows_on_this_computer():
+    plan = ts.plan(8192, 8192, batch=1, density=0.1, dtype="float16", passes="fwd", machine="host")
+    assert plan.forms["1x1"]["fwd"]["method"] == "packed" and plan.forms["dense"]["fwd"]["method"] == "dense"
+    assert plan.forms["4x4"]["fwd"]["method"] == "sparse" and "rows" in str(plan)
+
+
 def test_refuses_what_is_wrong():
+    with pytest.raises(ts.InvalidArgument, match="this computer has none"):
+        ts.plan(64, 64, batch=4, density=0.1, machine="host", options={"availableMemoryProportion": 0.5})
     for wrong in ({"density": 2}, {"batch": 0}, {"dtype": "int8"}, {"passes": "some"}, {"options": {"nothing": 1}}):
         with pytest.raises(ts.InvalidArgument):
             ts.plan(**{"outputs": 64, "inputs": 64, "batch": 4, "density": 0.1, **wrong})

@@ -108,7 +108,7 @@ TYPED_TEST(DenseLayerOf, TakesOperandsAndResultsWhoseRowsAreApart) {
   const DenseLayerCase c = make_case({1, 37, 50, 9}, {1, 1}, data_type_of<T>());
   const auto executor = make_executor(1);
   FullyConnected layer(c.problem, c.plan(), c.machine, device::ExchangeMode::Share, *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
   const Passes<T> expected = run<T>(c, layer);
   const auto s = small_numbers<T>(50, 9, 2), q_grad = small_numbers<T>(37, 9, 3);
   Matrix<T> s_turned(9, 50), q_grad_turned(9, 37), q(9, 37), s_grad(9, 50);
@@ -143,9 +143,9 @@ TYPED_TEST(DenseLayerOf, HasTheResultsOfTheSameLayerInBuckets) {
       FullyConnected isolated(c.problem, plan, c.machine, device::ExchangeMode::Isolate, *executor);
       FullyConnected sparse(c.problem, c.plan(/*dense=*/false), c.machine,
                             device::ExchangeMode::Share, *executor);
-      ASSERT_FALSE(dense.set_weights(c.weights));
-      ASSERT_FALSE(isolated.set_weights(c.weights));
-      ASSERT_FALSE(sparse.set_weights(c.weights));
+      ASSERT_FALSE(dense.set_weights(sparse::checked(c.weights)));
+      ASSERT_FALSE(isolated.set_weights(sparse::checked(c.weights)));
+      ASSERT_FALSE(sparse.set_weights(sparse::checked(c.weights)));
       const Passes<T> d = run<T>(c, dense), i = run<T>(c, isolated), s = run<T>(c, sparse);
       EXPECT_TRUE(same(d.q, s.q));
       EXPECT_TRUE(same(d.s_grad, s.s_grad));
@@ -162,7 +162,7 @@ TEST(DenseLayer, RunsForTheCyclesAndInTheMemoryThatWerePlanned) {
   const planner::Plan plan = c.plan();
   const auto executor = make_executor(ExecutorKind::Threads, 2);
   FullyConnected layer(c.problem, plan, c.machine, device::ExchangeMode::Share, *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
   const Passes<Half> p = run<Half>(c, layer);
   for (std::size_t i = 0; i < 3; ++i)
     EXPECT_EQ(p.ledgers[i].total(), plan.cost.passes[i].cycles()) << i;
@@ -177,7 +177,7 @@ TEST(DenseLayer, TakesChangesOfThePatternAndNewValues) {
   const DenseLayerCase c = make_case({1, 32, 48, 8}, {4, 4}, DataType::Float);
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   FullyConnected layer(c.problem, c.plan(), c.machine, device::ExchangeMode::Share, *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
   const sparse::Csr<float> other = sparse::random_pattern(32, 48, {4, 4}, 0.3, 9);
   const sparse::PatternChange change =
       sparse::difference(sparse::checked(c.weights[0]), sparse::checked(other));
@@ -196,7 +196,7 @@ TEST(DenseLayer, ChecksItsResultsAndFindsFaultsOfMemory) {
   const DenseLayerCase c = make_case({1, 64, 64, 16}, {4, 4}, DataType::Float);
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   FullyConnected layer(c.problem, c.plan(), c.machine, device::ExchangeMode::Isolate, *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
   verify::Checksums checksums;
   run<float>(c, layer, {.self_check = &checksums});
   EXPECT_GT(checksums.compared, 0);
@@ -223,7 +223,7 @@ TEST(DenseLayer, RunsOtherBatchesAndStops) {
   const DenseLayerCase c = make_case({1, 16, 16, 8}, {1, 1}, DataType::Float);
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   FullyConnected layer(c.problem, c.plan(), c.machine, device::ExchangeMode::Share, *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
   const auto s = small_numbers<float>(16, 13, 4);
   Matrix<float> q(16, 13), part(16, 8), in(16, 8);
   forward_batch<float>(layer, s.view(), q.view());
@@ -247,7 +247,7 @@ TEST(DenseLayer, SaysThatItHasNoBuckets) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   FullyConnected layer(c.problem, c.plan(), c.machine, device::ExchangeMode::Share, *executor);
   EXPECT_THAT(test::refusal([&] { run<float>(c, layer); }), HasSubstr("call set_weights first"));
-  ASSERT_FALSE(layer.set_weights(c.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
   EXPECT_THAT(test::refusal([&] { layer.buckets(); }), HasSubstr("has no buckets"));
   EXPECT_THAT(test::refusal([&] { layer.encoded_values<float>(); }), HasSubstr("has no buckets"));
   EXPECT_THAT(test::refusal([&] { layer.load_cost(); }), HasSubstr("has no buckets"));

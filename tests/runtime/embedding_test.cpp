@@ -231,7 +231,7 @@ TEST(Embedding, ServesEveryGroupLikeALayerOfThatGroup) {
   std::vector<sparse::Csr<float>> tables;
   for (std::uint64_t g = 0; g < 3; ++g) tables.push_back(weights(37, 22, {1, 1}, 0.3, 20 + g));
   FullyConnected layer(problem, plan, machine, mode, *executor);
-  ASSERT_FALSE(layer.set_weights(tables));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(tables)));
   Embedding embedding(layer, problem, plan, machine, mode, *executor);
   Random random(2);
   const Ids ids = random_ids(15, 37, random);

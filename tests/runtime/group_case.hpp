@@ -77,7 +77,9 @@ GroupRun<T> run_groups(const GroupCase& c, Range which, const How& how = {}) {
   const auto executor = make_executor(how.executor, how.threads);
   FullyConnected layer(c.problem(n), c.plan(n), c.machine(n), how.mode, *executor);
   const std::span<const sparse::Csr<float>> weights(c.weights.data() + which.begin, std::size_t(n));
-  const auto misfit = layer.set_weights(weights, {.force_spills = c.cut.force_spills});
+  const auto misfit =
+      layer.set_weights(sparse::checked(std::vector(weights.begin(), weights.end())),
+                        {.force_spills = c.cut.force_spills});
   EXPECT_FALSE(misfit) << misfit->message;
   const GroupOperands<T> in(c);
   const auto s = rows_of(in.s.view(), c.cols(), which);

@@ -151,7 +151,7 @@ TEST(Groups, AreRightWhenOnlyOneOfThemSpills) {
     c.weights[1] = spilling;
     const auto executor = make_executor(2);
     FullyConnected layer(c.problem(3), plan, c.machine(3), device::ExchangeMode::Share, *executor);
-    ASSERT_FALSE(layer.set_weights(c.weights));
+    ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
     EXPECT_TRUE(layer.buckets(0).travel.stays_home());
     ASSERT_FALSE(layer.buckets(1).travel.stays_home()) << "the case is there to spill";
     EXPECT_EQ(layer.travel(), layer.buckets(1).travel);
@@ -233,9 +233,9 @@ TEST(Groups, AMisfitNamesItsGroupAndLeavesAllWeights) {
   const auto executor = make_executor(1);
   FullyConnected layer(c.problem(2), c.plan(2), c.machine(2), device::ExchangeMode::Share,
                        *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
-  const auto misfit = layer.set_weights(std::vector<sparse::Csr<float>>{
-      random_weights(12, 15, {1, 1}, 0.1, 1), random_weights(12, 15, {1, 1}, 0.95, 2)});
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
+  const auto misfit = layer.set_weights(sparse::checked(std::vector<sparse::Csr<float>>{
+      random_weights(12, 15, {1, 1}, 0.1, 1), random_weights(12, 15, {1, 1}, 0.95, 2)}));
   ASSERT_TRUE(misfit);
   EXPECT_EQ(misfit->message.rfind("group 1: ", 0), 0u) << misfit->message;
   EXPECT_EQ(layer.weights(0), c.weights[0]);
@@ -252,7 +252,7 @@ TEST(Groups, ChangeOneAtATime) {
   const auto executor = make_executor(2);
   FullyConnected layer(c.problem(3), c.plan(3), c.machine(3), device::ExchangeMode::Share,
                        *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
   const auto change = sparse::difference(c.weights[1], c.weights[0]);
   ASSERT_FALSE(layer.update_weights(change, 1));
   EXPECT_EQ(layer.weights(0), c.weights[0]);
@@ -281,7 +281,7 @@ TEST(Groups, AreRefusedWhereTheyDoNotAgreeWithThePlan) {
   EXPECT_THROW(make(1, 2), Error);
   FullyConnected layer = make(2, 2);
   EXPECT_THROW(layer.set_weights(c.weights[0]), Error) << "one matrix for two groups";
-  ASSERT_FALSE(layer.set_weights(c.weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
   EXPECT_THROW(layer.buckets(2), Error);
   EXPECT_THROW(layer.weights(-1), Error);
   const GroupOperands<float> in(c);

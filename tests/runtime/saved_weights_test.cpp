@@ -89,7 +89,7 @@ FullyConnected layer_of(const Case& c, Executor& executor) {
 
 FullyConnected encoded_layer(const Case& c, Executor& executor) {
   FullyConnected layer = layer_of(c, executor);
-  EXPECT_FALSE(layer.set_weights(weights_for(c.problem, 3), c.options)) << c.name;
+  EXPECT_FALSE(layer.set_weights(sparse::checked(weights_for(c.problem, 3)), c.options)) << c.name;
   return layer;
 }
 

@@ -341,7 +341,7 @@ TEST(SelfCheck, ChecksEveryGroupAndLayoutOfALayer) {
   runtime::FullyConnected layer(problem, plan, machine, device::ExchangeMode::Share, *executor);
   const std::vector<sparse::Csr<float>> weights{sparse::random_pattern(30, 44, {1, 1}, 0.3, 1),
                                                 sparse::random_pattern(30, 44, {1, 1}, 0.3, 2)};
-  ASSERT_FALSE(layer.set_weights(weights));
+  ASSERT_FALSE(layer.set_weights(sparse::checked(weights)));
   const auto s = random_matrix<Half>(88, 5, 3), q_grad = random_matrix<Half>(60, 5, 4);
   Matrix<Half> q(60, 5), s_grad(88, 5);
   std::vector<float> gradients(std::size_t(layer.values()));

@@ -170,7 +170,8 @@ verify::Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
 std::optional<verify::Verdict> run_case(const TypedCase& c, device::ExchangeMode mode) {
   const auto executor = make_executor(ExecutorKind::Threads, 2);
   FullyConnected layer(c.problem, c.plan, c.machine, mode, *executor);
-  if (layer.set_weights(c.weights, {.force_spills = c.force_spills})) return std::nullopt;
+  if (layer.set_weights(sparse::checked(c.weights), {.force_spills = c.force_spills}))
+    return std::nullopt;
   return with_type(c.problem.data_type,
                    [&](auto zero) { return run_passes<decltype(zero)>(c, layer); });
 }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/restrict.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
 namespace tessera::sparse {
@@ -103,6 +105,27 @@ TEST(Inflate, RefusesBlocksAndSizesThatCannotBe) {
   EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"2 x 2"},
                      [&m] { inflate(with_block(m, {2, 2}), {2, 2}); }));
   EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"rows"}, [&m] { inflate(m, {INT64_MAX, 1}); }));
+}
+
+TEST(InWholeBlocks, PadsAndInsideTakesThePaddingAwayAgain) {
+  const auto m = draw({"1.3", "...", "..5"});
+  const Csr<float> padded = in_whole_blocks(m, {2, 2});
+  EXPECT_EQ(padded.rows, 4);
+  EXPECT_EQ(padded.cols, 4);
+  EXPECT_EQ(padded.blocks(), 3);
+  const Csr<float> back = inside(padded, 3, 3);
+  EXPECT_EQ(to_dense(back).elements(), to_dense(m).elements());
+  EXPECT_EQ(inside(m, 3, 3), m);
+}
+
+TEST(StatsOfGroups, AreThoseOfTheMatricesOnOneDiagonal) {
+  const auto first = draw({"12.", "..."}), second = draw({".4.", "567"});
+  const std::vector<CheckedCsr<float>> both{checked(first), checked(second)};
+  EXPECT_EQ(stats_of_groups(both), pattern_stats(draw({"12....", "......", "....4.", "...567"})));
+  EXPECT_EQ(stats_of_groups(std::span(both).first(1)), pattern_stats(first));
+  EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {"no matrix"}, [] { stats_of_groups({}); }));
+  EXPECT_EQ(empty_block_rows(first), 1);
+  EXPECT_EQ(empty_block_rows(second), 0);
 }
 
 }  // namespace

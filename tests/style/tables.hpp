@@ -25,7 +25,7 @@ inline const Arrows& arrows() {
        {"planner/solver", "codelets", "json", "base", "device/machine.hpp",
         "device/machine_json.hpp"}},
       {"partitioner", {"sparse", "codelets", "base"}},
-      {"layer", {"codelets", "verify", "base"}},
+      {"layer", {"codelets", "partitioner", "verify", "sparse", "base"}},
       {"host", {"layer", "codelets", "partitioner", "verify", "sparse", "json", "base"}},
       {"runtime",
        {"layer", "device", "codelets", "planner", "partitioner", "verify", "io", "sparse", "base"}},

@@ -1,12 +1,12 @@
-#include "tessera/tools/commands/batch.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
 #include "tessera/tests/support/process.hpp"
+#include "tessera/tools/commands/batch_file.hpp"
 
 namespace tessera::test {
 namespace {
@@ -59,6 +59,19 @@ TEST_F(BenchCommand, EndsInAVerdictOnTheProblemsThatHaveADenseLayerBesideThem) {
                                        "together [0-9,]+ cycles, [0-9.]+x .* dense "
                                        "\\([0-9,]+\\) \\(modelled\\)\n$"));
   EXPECT_THAT(tessera({"bench", "--mode=list", "--batch", batch}).out, Not(HasSubstr("verdict")));
+}
+
+TEST_F(BenchCommand, PrintsCsvWithARowForEachProblemAndTheSummaryBesideIt) {
+  const std::string batch = write("batch", kLayer + "\n--no-option\n");
+  const Outcome outcome = tessera({"bench", "--batch", batch, "--csv"});
+  EXPECT_EQ(outcome.exit, 1);
+  EXPECT_THAT(outcome.out,
+              testing::StartsWith("problem,status,cycles,planned_cycles,sparse_cycles,dense_cycles,"
+                                  "milliseconds,message,limit_milliseconds,command\n0,PASSED,"));
+  EXPECT_THAT(outcome.out, HasSubstr("\n1,INVALID_ARGUMENTS,0,0,0,0,"));
+  EXPECT_EQ(std::ranges::count(outcome.out, '\n'), 3) << outcome.out;
+  EXPECT_THAT(outcome.err, HasSubstr("tests:2 passed:1 "));
+  EXPECT_EQ(tessera({"bench", "--batch", batch, "--csv", "--quiet"}).exit, 2);
 }
 
 TEST_F(BenchCommand, ModesDoLessAndLess) {

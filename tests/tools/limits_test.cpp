@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/commands/batch.hpp"
+#include "tessera/tools/commands/batch_file.hpp"
 
 namespace tessera::test {
 namespace {

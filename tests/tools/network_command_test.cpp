@@ -12,10 +12,14 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/process.hpp"
-#include "tessera/tools/commands/network_weights.hpp"
+#include "tessera/train/network_file.hpp"
 
 namespace tessera::test {
 namespace {
+
+planner::NetworkFile read_network(const std::string& path) {
+  return train::read_network(read_file(path), path);
+}
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -238,11 +242,11 @@ TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
   text["layers"][0].erase("density");
   text["layers"][0]["weights"] = "first.smtx";
   const std::string path = folder.write("net.json", text.dump());
-  const planner::NetworkFile file = tools::load_network(path);
+  const planner::NetworkFile file = read_network(path);
   EXPECT_DOUBLE_EQ(file.spec.layers[0].density, 0.1);
-  EXPECT_EQ(tools::weights_of(file, 0, 1).blocks(), 256);
+  EXPECT_EQ(train::weights_of(file, 0, 1).blocks(), 256);
   text["layers"][0]["inputs"] = 41;
-  EXPECT_THAT(message_of([&] { tools::load_network(folder.write("bad.json", text.dump())); }),
+  EXPECT_THAT(message_of([&] { read_network(folder.write("bad.json", text.dump())); }),
               HasSubstr("64 x 40 weights; layer 1 of"));
 }
 
@@ -255,7 +259,7 @@ TEST(NetworkCommand, RefusesWeightsThatItsTypeDoesNotHold) {
     text["data_type"] = type;
     folder.write("a.mtx", std::string("%%MatrixMarket matrix coordinate real general\n64 40 1\n") +
                               "5 6 " + value + "\n");
-    return tools::load_network(folder.write("net.json", text.dump()));
+    return read_network(folder.write("net.json", text.dump()));
   };
   EXPECT_THAT(message_of([&] { load("half", "-70000"); }),
               HasSubstr("a.mtx: a value is -70000; half holds -65504 to 65504"));
@@ -270,8 +274,8 @@ TEST(NetworkCommand, DrawsTheValuesOfAPattern) {
   json text = json::parse(kNetwork);
   text["layers"][0].erase("density");
   text["layers"][0]["weights"] = "a.smtx";
-  const planner::NetworkFile file = tools::load_network(folder.write("net.json", text.dump()));
-  const std::vector<float> values = tools::weights_of(file, 0, 1).values;  // 12 of each output
+  const planner::NetworkFile file = read_network(folder.write("net.json", text.dump()));
+  const std::vector<float> values = train::weights_of(file, 0, 1).values;  // 12 of each output
   EXPECT_EQ(values.size(), 768);
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   EXPECT_THAT(*least, testing::AllOf(testing::Ge(-0.5f), testing::Lt(-0.4f)));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tessera/base/file.hpp"
 #include "tessera/tests/support/process.hpp"
@@ -42,7 +43,8 @@ std::vector<Words> studies(const TemporaryFolder& folder) {
           {"sweep", "--devices=1,2", "--machine=bow", "--input-size=256", "--output-size=256",
            "--density=0.1", "--batch-size=64"},
           {"network", net, "--tiles-per-ipu=8"},
-          {"network", net, "--machine=host"}};
+          {"network", net, "--machine=host"},
+          {"machine", "list"}};
 }
 
 TEST(StudyForms, ObeyTheSchemaAsJson) {
@@ -60,7 +62,8 @@ TEST(StudyForms, AreCsvWithAHeadingToo) {
   const TemporaryFolder folder;
   const char* const headings[] = {"layer,size,density,", "block,crossover_density,",
                                   "tiles,cycles,",       "scaling,devices,",
-                                  "layer,work,",         "place,layer,"};
+                                  "layer,work,",         "place,layer,",
+                                  "machine,tiles,"};
   std::size_t at = 0;
   for (const Words& study : studies(folder)) {
     const Outcome outcome = figures_of(study, "--csv");
@@ -77,6 +80,25 @@ TEST(StudyForms, AreCsvWithAHeadingToo) {
                  "--csv")
           .out,
       StartsWith("form,pass,seconds\n1x1,Fwd,"));
+}
+
+TEST(StudyForms, OfAPlanOfAPodAreCsvThatAddsUpToItsTime) {
+  const Words plan = {
+      "plan",          "--devices=16",   "--machine=bow", "--input-size=4096", "--output-size=4096",
+      "--density=0.1", "--batch-size=64"};
+  std::istringstream rows(figures_of(plan, "--csv").out);
+  std::string line;
+  std::getline(rows, line);
+  EXPECT_EQ(line, "pass,step,operand,axis,runs,seconds,link_bytes,cycles");
+  double seconds = 0;
+  while (std::getline(rows, line)) {
+    std::istringstream cells(line);
+    std::string cell;
+    for (int i = 0; i < 6; ++i) std::getline(cells, cell, ',');
+    seconds += std::stod(cell);
+  }
+  const auto planned = nlohmann::json::parse(figures_of(plan, "--json").out);
+  EXPECT_NEAR(seconds, planned["cost"]["seconds"].get<double>(), 1e-12);
 }
 
 TEST(StudyForms, NameTheSweptFigureInEveryPoint) {

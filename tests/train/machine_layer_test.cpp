@@ -18,7 +18,6 @@ namespace {
 
 static_assert(TrainableLayer<MachineLayer>);
 static_assert(TrainableLayer<host::HostLayer>);
-static_assert(!TrainableLayer<runtime::FullyConnected>);
 
 constexpr std::int64_t kOutputs = 22, kInputs = 26, kBatch = 12;
 

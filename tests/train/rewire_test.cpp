@@ -423,5 +423,18 @@ TEST(LargestGradients, TakeAPanelForEachThreadAndThreeTimesTheirNumberOfCandidat
   }
 }
 
+TEST(ParseMethod, ReadsTheNamesThatMethodsHaveAndListsThemForOthers) {
+  for (const char* name : {"static", "set", "rigl", "sampled", "prune", "top-k"})
+    EXPECT_EQ(name_of(parse_method(name, {})), name);
+  EXPECT_EQ(std::get<RigL>(parse_method("rigl", {.pool = "max", .exclude = "original"})),
+            (RigL{Pool::Max, Exclude::Original}));
+  EXPECT_EQ(std::get<TopK>(parse_method("top-k", {.search = "sampled", .factor = 3})),
+            (TopK{Search::Sampled, 3}));
+  EXPECT_EQ(test::refusal([] { parse_method("dense", {}); }),
+            "method is \"dense\"; it is static, set, rigl, sampled, prune or top-k");
+  EXPECT_EQ(test::refusal([] { parse_method("set", {.exclude = "no"}); }),
+            "exclude is \"no\"; it is kept or original");
+}
+
 }  // namespace
 }  // namespace tessera::train

@@ -4,24 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <set>
-#include <sstream>
-#include <utility>
+#include <memory>
 
-#include "tessera/base/append_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/pass.hpp"
-#include "tessera/base/wrapped.hpp"
-#include "tessera/json/reader.hpp"
 #include "tessera/tools/options/command_line.hpp"
-#include "tessera/tools/options/inputs.hpp"
-#include "tessera/tools/options/manual.hpp"
 #include "tessera/tools/options/paths.hpp"
 #include "tessera/tools/run/host_run.hpp"
 #include "tessera/tools/run/ranks.hpp"
@@ -30,115 +20,7 @@
 namespace tessera::tools {
 namespace {
 
-using Json = json::Value;
-
-constexpr int kDeepestFile = 8;
-// Limits of a batch with the files that it includes. A file of a few kilobytes can include others
-// so often that they would take all memory.
-constexpr std::int64_t kMostLines = std::int64_t{1} << 20, kMostWordsInAll = std::int64_t{1} << 21;
 constexpr double kTrust = 0.9;  // largest share of outputs without a term
-
-constexpr std::pair<BatchStatus, const char*> kStatuses[] = {
-    {BatchStatus::Passed, "PASSED"},         {BatchStatus::Skipped, "SKIPPED"},
-    {BatchStatus::Mistrusted, "MISTRUSTED"}, {BatchStatus::InvalidArguments, "INVALID_ARGUMENTS"},
-    {BatchStatus::Failed, "FAILED"},         {BatchStatus::Listed, "LISTED"}};
-
-const char* name_of(BatchStatus status) {
-  for (const auto& [one, name] : kStatuses)
-    if (one == status) return name;
-  return "";
-}
-
-std::string name_of(BatchMode mode) {
-  constexpr const char* kNames[] = {"correctness", "performance", "plan", "list"};
-  return kNames[std::size_t(mode)];
-}
-
-using Words = std::vector<std::string>;
-
-std::string option_name(const std::string& word) { return word.substr(0, word.find('=')); }
-
-// Returns `words`, preceded by the options of `defaults` that `words` does not give itself.
-Words with_defaults(const Words& defaults, const Words& words) {
-  Words all;
-  std::set<std::string> given;
-  for (const std::string& word : words) given.insert(option_name(word));
-  bool is_kept = true;
-  for (const std::string& word : defaults) {
-    if (word.starts_with("-")) is_kept = !given.contains(option_name(word));
-    if (is_kept) all.push_back(word);
-  }
-  all.insert(all.end(), words.begin(), words.end());
-  return all;
-}
-
-// Reads files line by line, with the files that they include.
-class BatchReader {
- public:
-  void add_file(const std::string& path, int depth) {
-    if (depth == kDeepestFile)
-      throw Error(ErrorCode::BadInput,
-                  fmt::format("{}: problem files may include other files at most {} levels deep",
-                              path, kDeepestFile));
-    check_limits(path);  // an empty file is a line, too: others may include it often
-    std::istringstream lines(load_text(path));
-    std::int64_t number = 0;
-    for (std::string line; std::getline(lines, line); check_limits(path))
-      add_line(split_words(line, fmt::format("{}:{}", path, ++number)), path, depth);
-  }
-
-  std::vector<Words> problems;
-
- private:
-  void check_limits(const std::string& path) {
-    ++lines_;
-    if (lines_ > kMostLines || words_ > kMostWordsInAll)
-      throw Error(ErrorCode::BadInput,
-                  fmt::format("{}: problem files may have at most {} lines and {} words together, "
-                              "each as often as it is included; split them",
-                              path, kMostLines, kMostWordsInAll));
-  }
-  void add_line(const Words& words, const std::string& path, int depth) {
-    const auto is_setting = [](const std::string& word) {
-      return word == "--reset" || option_name(word) == "--batch";
-    };
-    if (std::any_of(words.begin(), words.end(), is_setting))
-      set(words, path, depth);
-    else if (!words.empty())
-      words_ += std::ssize(problems.emplace_back(with_defaults(defaults_, words)));
-  }
-
-  // Options before a --batch on the same line already apply to the included file.
-  void set(const Words& words, const std::string& path, int depth) {
-    Words options;
-    const auto hold = [&] {
-      defaults_ = with_defaults(defaults_, std::exchange(options, {}));
-      // Every line of problems takes them again.
-      words_ += std::ssize(defaults_);
-    };
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      if (words[i] == "--reset") {
-        options.clear(), defaults_.clear();
-        continue;
-      }
-      if (option_name(words[i]) != "--batch") {
-        options.push_back(words[i]);
-        continue;
-      }
-      hold();
-      const std::size_t equals = words[i].find('=');
-      if (equals == std::string::npos && i + 1 == words.size())
-        throw Error(ErrorCode::BadInput, path + ": --batch needs a file name");
-      const std::string file =
-          equals == std::string::npos ? words[++i] : words[i].substr(equals + 1);
-      add_file((std::filesystem::path(path).parent_path() / file).string(), depth + 1);
-    }
-    hold();
-  }
-
-  Words defaults_;
-  std::int64_t lines_ = 0, words_ = 0;
-};
 
 // Parses the words as sparse_fc_layer does. Throws Error{InvalidArgument} with the same message.
 Arguments arguments_of(const std::vector<std::string>& words) {
@@ -194,7 +76,8 @@ BatchResult run_host_problem(const Arguments& a, BatchMode mode) {
   return result;
 }
 
-BatchResult run_checked(const Words& words, BatchMode mode, double limit_milliseconds) {
+BatchResult run_checked(const std::vector<std::string>& words, BatchMode mode,
+                        double limit_milliseconds) {
   Arguments a = arguments_of(words);
   a.limit_milliseconds = limit_milliseconds;
   BatchResult result;
@@ -224,43 +107,7 @@ BatchResult run_checked(const Words& words, BatchMode mode, double limit_millise
   return result;
 }
 
-BatchResult result_of(const Json& line) {
-  BatchResult result;
-  const std::string status = json::member_of<std::string>(line, "status");
-  bool found = false;
-  for (const auto& [one, name] : kStatuses)
-    if (status == name) result.status = one, found = true;
-  if (!found) throw Error(ErrorCode::BadInput, "status " + status + " is not known");
-  result.cycles = json::member_of<std::int64_t>(line, "cycles");
-  result.planned_cycles = json::member_of<std::int64_t>(line, "planned_cycles");
-  result.sparse_cycles = json::member_of<std::int64_t>(line, "sparse_cycles");
-  result.dense_cycles = json::member_of<std::int64_t>(line, "dense_cycles");
-  result.milliseconds = json::member_of<double>(line, "milliseconds");
-  result.message = json::member_of<std::string>(line, "message");
-  result.limit_milliseconds = json::member_of<double>(line, "limit_milliseconds");
-  return result;
-}
-
 }  // namespace
-
-std::vector<std::vector<std::string>> read_batch(const std::string& path) {
-  BatchReader reader;
-  reader.add_file(path, 0);
-  return std::move(reader.problems);
-}
-
-std::string repro_line(const std::vector<std::string>& words) {
-  std::string line = "sparse_fc_layer";
-  for (const std::string& word : words) {
-    const bool is_plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
-      return std::isalnum(c) || std::strchr("-_=./:,@+%", c) != nullptr;
-    });
-    std::string quoted;
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += is_plain ? " " + word : " '" + quoted + "'";
-  }
-  return line;
-}
 
 BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode,
                         double limit_milliseconds) {
@@ -284,104 +131,6 @@ BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode,
   result.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
-}
-
-std::string to_text(const BatchResult& result, std::int64_t number, const std::string& repro) {
-  std::string text =
-      fmt::format("{} {} cycles {} planned {} ms {:.1f} : {}\n", number, name_of(result.status),
-                  result.cycles, result.planned_cycles, result.milliseconds, repro);
-  if (!result.message.empty()) text += "  " + result.message.substr(0, 300) + "\n";
-  return text;
-}
-
-BatchResults::BatchResults(std::string path) : path_(std::move(path)) {
-  std::error_code unknown;
-  if (!std::filesystem::is_regular_file(path_, unknown)) return;  // new, a device or no file
-  const std::string text = load_text(path_);
-  needs_line_end_ = !text.empty() && text.back() != '\n';
-  std::istringstream lines(text);
-  std::int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    const bool is_cut_off = lines.eof() && needs_line_end_;
-    try {
-      const Json result = json::parse_own(line);
-      known_[{json::member_of<std::string>(result, "repro"),
-              json::member_of<std::string>(result, "mode")}] = result_of(result);
-    } catch (const std::exception& error) {
-      if (!is_cut_off)
-        throw Error(ErrorCode::BadInput,
-                    fmt::format("{}:{}: this is not a result of tessera bench: {}", path_, number,
-                                error.what()));
-    }
-  }
-}
-
-std::optional<BatchResult> BatchResults::find(const std::string& repro, BatchMode mode,
-                                              double limit_milliseconds) const {
-  const auto found = known_.find({repro, name_of(mode)});
-  if (found == known_.end()) return std::nullopt;
-  const double had = found->second.limit_milliseconds;
-  if (had > 0 && (limit_milliseconds == 0 || limit_milliseconds > had)) return std::nullopt;
-  return found->second;
-}
-
-void BatchResults::add(const std::string& repro, BatchMode mode, const BatchResult& result) {
-  if (path_.empty()) return;
-  const std::string line = Json{{"repro", repro},
-                                {"mode", name_of(mode)},
-                                {"status", name_of(result.status)},
-                                {"cycles", result.cycles},
-                                {"planned_cycles", result.planned_cycles},
-                                {"sparse_cycles", result.sparse_cycles},
-                                {"dense_cycles", result.dense_cycles},
-                                {"milliseconds", result.milliseconds},
-                                {"message", result.message},
-                                {"limit_milliseconds", result.limit_milliseconds}}
-                               .dump();
-  append_file(path_, (needs_line_end_ ? "\n" : "") + line + "\n");
-  needs_line_end_ = false;
-}
-
-void BatchSummary::add(const BatchResult& result) {
-  ++counts_[result.status];
-  if (result.sparse_cycles == 0 || result.dense_cycles == 0) return;
-  ++compared_;
-  paying_ += result.sparse_cycles < result.dense_cycles ? 1 : 0;
-  sparse_cycles_ += result.sparse_cycles;
-  dense_cycles_ += result.dense_cycles;
-}
-
-std::string BatchSummary::verdict() const {
-  if (compared_ == 0) return {};
-  const bool wins = sparse_cycles_ < dense_cycles_;
-  const double more = double(dense_cycles_) / double(sparse_cycles_);
-  return fmt::format(
-      "{}sparse pays in {} of {} problems; all together {} cycles, {} dense ({}) "
-      "(modelled)",
-      wins ? "" : "dense wins: ", paying_, compared_, fmt::group_digits(sparse_cycles_),
-      wins ? fmt::format("{:.1f}x faster than", more) : fmt::format("{:.1f}x as many as", 1 / more),
-      fmt::group_digits(dense_cycles_));
-}
-
-std::int64_t BatchSummary::all() const {
-  std::int64_t all = 0;
-  for (const auto& [status, count] : counts_) all += count;
-  return all;
-}
-
-std::string to_text(const BatchSummary& summary) {
-  std::string counts;
-  for (const auto& [status, name] : kStatuses) {
-    std::string lower = name;
-    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
-    counts += fmt::format(" {}:{}", lower, summary.count(status));
-  }
-  const std::string verdict = summary.verdict();
-  return fmt::format("tests:{}{}\n{}", summary.all(), counts,
-                     verdict.empty() ? ""
-                                     : wrapped("verdict    " + verdict + "\n",
-                                               /*indented=*/4, /*flush=*/11));
 }
 
 }  // namespace tessera::tools

@@ -5,6 +5,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/commands/batch.hpp"
+#include "tessera/tools/commands/batch_file.hpp"
+#include "tessera/tools/commands/batch_results.hpp"
 #include "tessera/tools/commands/commands.hpp"
 #include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/options/command_line.hpp"
@@ -26,7 +28,7 @@ struct BenchArguments {
   std::int64_t start = 0;
   double limit_milliseconds = 0;
   double timeout_seconds = 300;
-  bool quiet = false;
+  bool quiet = false, csv = false;
 };
 
 // Reads "i/n" with 1 <= i <= n.
@@ -52,6 +54,7 @@ int bench(const BenchArguments& a) {
   BatchResults results(a.output);
   BatchSummary summary;
   Progress progress(a.quiet || ranks() != nullptr);
+  if (a.csv) print_results(batch_csv_heading());
   for (std::size_t i = 0; i < problems.size(); ++i) {
     if (std::int64_t(i) < a.start || std::int64_t(i) % shards != shard - 1) continue;
     if (is_interrupted()) break;
@@ -64,19 +67,19 @@ int bench(const BenchArguments& a) {
     const EndsByItself reporting;
     if (!is_old) results.add(repro, a.mode, *result);
     summary.add(*result);
-    set_results_so_far(to_text(summary));
     progress.hide();
+    if (a.csv) {
+      print_results(to_csv(*result, std::int64_t(i), repro));
+      continue;
+    }
+    set_results_so_far(to_text(summary));
     if (!a.quiet || result->status == BatchStatus::Failed)
       print_text(to_text(*result, std::int64_t(i), repro));
   }
   const EndsByItself reporting;
   progress.hide();
-  print_text(to_text(summary));
-  if (is_interrupted()) return interrupted_exit_code();
-  if (summary.count(BatchStatus::Failed) + summary.count(BatchStatus::InvalidArguments) > 0)
-    return kCheckFailed;
-  const std::int64_t skipped = summary.count(BatchStatus::Skipped);
-  return skipped > 0 && skipped == summary.all() ? kNothingFits : kOk;
+  a.csv ? print_message(to_text(summary)) : print_text(to_text(summary));
+  return is_interrupted() ? interrupted_exit_code() : summary.exit_code();
 }
 
 }  // namespace
@@ -127,7 +130,9 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
                           "before its next step and is SKIPPED; 0 means no limit"),
       0, kLongest)
       ->capture_default_str();
-  command->add_flag("-q,--quiet", a->quiet, "print only failures and the summary");
+  auto* quiet = command->add_flag("-q,--quiet", a->quiet, "print only failures and the summary");
+  command->add_flag("--csv", a->csv, "print the results as CSV, one row for each problem")
+      ->excludes(quiet);
   command->add_option("problem", a->problem, "options of one more problem, after --");
   add_rank_options(*command, a->timeout_seconds);
   command->callback([command, a, &run] {

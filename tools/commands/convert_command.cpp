@@ -46,13 +46,13 @@ void print_written(const ConvertArguments& a, std::int64_t rows, std::int64_t co
 }
 
 // Writes the pattern of a file without the matrix in memory. A file that declares too much is one
-// of bad input, as it is for load_weights().
+// of bad input, as it is for io::read_weights().
 int convert_pattern(const ConvertArguments& a) {
   io::PatternOptions options{.duplicates = a.duplicates()};
   if (a.memory_mib > 0) options.memory = a.memory_mib << 20;
   try {
     io::MtxPattern pattern(a.from, options);
-    require_sizes(a.from, pattern.rows(), pattern.cols());
+    io::require_sizes(a.from, pattern.rows(), pattern.cols());
     const std::int64_t stored = pattern.write_smtx(a.to);
     print_written(a, pattern.rows(), pattern.cols(), stored, pattern.has_values());
   } catch (const Error& error) {
@@ -69,7 +69,7 @@ int convert(const ConvertArguments& a) {
                 "--memory: only a conversion from .mtx to .smtx goes over the file in passes; omit "
                 "the option");
   const io::ReadMatrix file =
-      load_weights(a.from, {.duplicates = a.duplicates(), .keeps_order = false});
+      io::read_weights(a.from, {.duplicates = a.duplicates(), .keeps_order = false});
   write_file(a.to, io::matrix_bytes(a.to, file, io::stored_type(a.from), a.form));
   print_written(a, file.matrix.rows, file.matrix.cols, file.matrix.blocks(), file.has_values);
   return kOk;

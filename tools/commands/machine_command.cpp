@@ -11,39 +11,58 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/rates.hpp"
-#include "tessera/json/value.hpp"
+#include "tessera/json/reader.hpp"
 #include "tessera/report/host_plan.hpp"
-#include "tessera/study/forecast_model.hpp"
+#include "tessera/study/tables.hpp"
 #include "tessera/tools/commands/commands.hpp"
 #include "tessera/tools/options/exit_code.hpp"
-#include "tessera/tools/options/inputs.hpp"
+#include "tessera/tools/options/study_output.hpp"
 
 namespace tessera::tools {
 namespace {
 
-std::string list() {
-  std::string text = fmt::format("{:<8}{:>8}{:>18}{:>12}{:>28}{:>14}\n", "machine", "tiles",
-                                 "bytes of a tile", "GHz", "received bytes a cycle", "word bits");
+// Returns the presets and this computer as tables.
+study::Report machines() {
+  study::Table presets{
+      .key = "presets",
+      .title = "Machines",
+      .columns = {{"machine", "machine", -1, 1, 8},
+                  {"tiles", "tiles", -1, 1, 8},
+                  {"tile_memory_bytes", "bytes of a tile", -1, 1, 18},
+                  {"clock_hz", "GHz", 3, 1e-9, 12},
+                  {"received_bytes_per_cycle", "received bytes a cycle", -1, 1, 28},
+                  {"word_bits", "word bits", -1, 1, 14}}};
   for (const std::string& name : device::machine_names()) {
     const device::Machine m = device::machine_preset(name);
-    text +=
-        fmt::format("{:<8}{:>8}{:>18}{:>12.3f}{:>28}{:>14}\n", m.name, m.tiles, m.tile_memory.value,
-                    m.clock_hz / 1e9, m.exchange_bytes_per_cycle, m.word_bits);
+    presets.rows.push_back({m.name, m.tiles, m.tile_memory.value, m.clock_hz,
+                            std::int64_t(m.exchange_bytes_per_cycle), std::int64_t(m.word_bits)});
   }
   const host::HostCpu cpu = host::read_host_cpu();
-  return text + fmt::format(
-                    "{:<8}this computer: {}, {} cores\n"
-                    "{:<8}caches of {}, {} and {} KiB\n",
-                    device::kHostMachine, host::host_cpu_model(), cpu.cores, "",
-                    cpu.l1_data.value / 1024, cpu.l2.value / 1024, cpu.l3.value / 1024);
+  study::Table host{.key = "this_computer",
+                    .title = "This computer",
+                    .columns = {{"name", ""},
+                                {"cpu", ""},
+                                {"cores", ""},
+                                {"l1_bytes", ""},
+                                {"l2_bytes", ""},
+                                {"l3_bytes", ""}},
+                    .rows = {{device::kHostMachine, host::host_cpu_model(), cpu.cores,
+                              cpu.l1_data.value, cpu.l2.value, cpu.l3.value}}};
+  return {
+      .name = "machine list", .title = "Machines", .tables = {std::move(presets), std::move(host)}};
+}
+
+std::string list_text(const study::Report& machines) {
+  const host::HostCpu cpu = host::read_host_cpu();
+  return study::table_text(machines.tables[0]) +
+         fmt::format("{:<8}this computer: {}, {} cores\n{:<8}caches of {}, {} and {} KiB\n",
+                     device::kHostMachine, host::host_cpu_model(), cpu.cores, "",
+                     cpu.l1_data.value / 1024, cpu.l2.value / 1024, cpu.l3.value / 1024);
 }
 
 std::string host_json() {
-  const host::HostCpu cpu = host::read_host_cpu();
-  const json::Value json = {{"name", device::kHostMachine}, {"cpu", host::host_cpu_model()},
-                            {"cores", cpu.cores},           {"l1_bytes", cpu.l1_data.value},
-                            {"l2_bytes", cpu.l2.value},     {"l3_bytes", cpu.l3.value}};
-  return json.dump(2);
+  const json::Value all = json::parse_own(study::to_json(machines()));
+  return json::items_of(all.at("this_computer"), {"this program", ""}).front().dump(2);
 }
 
 // Returns the path for the rates, which is checked before seconds are spent on measuring them.
@@ -81,8 +100,16 @@ void add_machine_command(CLI::App& app, std::function<int()>& run) {
       app.add_subcommand("machine", "Lists the machines, prints one, or measures this computer.");
   command->require_subcommand(1);
   command->footer("Example: tessera machine show bow > mine.json");
-  command->add_subcommand("list", "Prints one line for each preset and one for this computer.")
-      ->callback([&run] { run = [] { return print_results(list()), int(kOk); }; });
+  CLI::App* list =
+      command->add_subcommand("list", "Prints one line for each preset and one for this computer.");
+  const auto output = std::make_shared<StudyOutput>();
+  add_figures_options(*list, *output);
+  list->callback([output, &run] {
+    run = [output] {
+      const study::Report found = machines();
+      return write_study(*output, found, list_text(found));
+    };
+  });
   command
       ->add_subcommand(
           "calibrate",

@@ -13,8 +13,9 @@
 #include "tessera/report/document.hpp"
 #include "tessera/report/network_report.hpp"
 #include "tessera/tools/commands/network_run.hpp"
-#include "tessera/tools/commands/network_weights.hpp"
+#include "tessera/tools/options/inputs.hpp"
 #include "tessera/train/network.hpp"
+#include "tessera/train/network_file.hpp"
 #include "tessera/train/network_on_layers.hpp"
 
 namespace tessera::tools {
@@ -43,8 +44,9 @@ NetworkOnHostRun run_network(const NetworkArguments& a, const planner::NetworkFi
   train::NetworkOnLayers<host::HostLayer, T> network(file.spec, train::host_layers(*executor),
                                                      *executor);
   for (std::int64_t l = 0; l < std::ssize(file.weights); ++l)
-    static_cast<void>(network.set_weights(l, weights_of(file, l, a.seed)));  // every pattern fits
-  const DrawnBatch batch(file.spec, batch_seed(a.seed));
+    static_cast<void>(
+        network.set_weights(l, train::weights_of(file, l, a.seed)));  // every pattern fits
+  const train::DrawnBatch batch(file.spec, train::batch_seed(a.seed));
   NetworkOnHostRun run{.threads = executor->threads()};
   for (std::int64_t step = 0; step < a.steps; ++step) {
     const std::vector<WorkSeconds> times = network.run(batch.view());
@@ -106,12 +108,10 @@ study::Table work_table(const NetworkOnHostRun& run) {
                                  {"work", "work"},
                                  {"seconds", "milliseconds", 4, 1e3},
                                  {"share", "share, %", 1, 100}},
-                     .rows = {},
                      .chart = study::Chart{.kind = study::Chart::Kind::Bars,
                                            .label = "Milliseconds by layer and work",
                                            .x = "place",
-                                           .y = {"seconds"},
-                                           .series = {}}};
+                                           .y = {"seconds"}}};
   const double all = std::max(run.seconds(), 1e-12);
   for (const WorkSeconds& one : run.work) {
     const std::string layer = report::layer_text(one.work, one.layer);
@@ -128,9 +128,7 @@ study::Table loss_table(const NetworkOnHostRun& run) {
       .title = "Loss",
       .note = "Before each step, always of the same batch.",
       .columns = {{"step", "step"}, {"loss", "loss", 4}},
-      .rows = {},
-      .chart =
-          study::Chart{.label = "Loss before each step", .x = "step", .y = {"loss"}, .series = {}}};
+      .chart = study::Chart{.label = "Loss before each step", .x = "step", .y = {"loss"}}};
   for (std::size_t step = 0; step < run.losses.size(); ++step)
     table.rows.push_back({std::int64_t(step) + 1, double(run.losses[step])});
   return table;
@@ -147,8 +145,7 @@ study::Report study_of(const planner::NetworkFile& file, const NetworkOnHostRun&
                       file.spec.layers.size(), file.spec.batch,
                       tessera::to_string(file.spec.data_type), threads, threads == 1 ? "" : "s"),
       .facts = {{"threads", threads}, {"seconds", run.seconds()}},
-      .tables = {work_table(run)},
-      .verdict = {}};
+      .tables = {work_table(run)}};
   if (!run.losses.empty()) study.tables.push_back(loss_table(run));
   return study;
 }
@@ -156,7 +153,7 @@ study::Report study_of(const planner::NetworkFile& file, const NetworkOnHostRun&
 }  // namespace
 
 int network_on_host(const NetworkArguments& a) {
-  const planner::NetworkFile file = load_network(a.file);
+  const planner::NetworkFile file = train::read_network(load_text(a.file), a.file);
   NetworkOnHostRun run = with_type(file.spec.data_type,
                                    [&](auto zero) { return run_network<decltype(zero)>(a, file); });
   order_by_layer(run.work);

@@ -14,10 +14,11 @@
 #include "tessera/report/trace.hpp"
 #include "tessera/tools/commands/network_buckets.hpp"
 #include "tessera/tools/commands/network_run.hpp"
-#include "tessera/tools/commands/network_weights.hpp"
 #include "tessera/tools/options/exit_code.hpp"
+#include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/tools/page/report_page.hpp"
+#include "tessera/train/network_file.hpp"
 #include "tessera/train/pattern_update.hpp"
 
 namespace tessera::tools {
@@ -47,7 +48,7 @@ double give_weights(runtime::Network& network, const planner::NetworkFile& file,
       encoding += std::chrono::steady_clock::now() - start;
       continue;
     }
-    const sparse::Csr<float> weights = weights_of(file, l, a.seed);
+    const sparse::Csr<float> weights = train::weights_of(file, l, a.seed);
     const auto start = std::chrono::steady_clock::now();
     const auto misfit = network.set_weights(l, weights);
     encoding += std::chrono::steady_clock::now() - start;
@@ -61,8 +62,8 @@ double give_weights(runtime::Network& network, const planner::NetworkFile& file,
 }
 
 NetworkRun run_network(const NetworkArguments& a) {
-  planner::NetworkFile file = load_network(a.file);
-  if (a.recompute) recompute_every_second(file.spec);
+  planner::NetworkFile file = train::read_network(load_text(a.file), a.file);
+  if (a.recompute) train::recompute_every_second(file.spec);
   const device::Machine machine = make_machine(a.layer);
   Progress progress(a.output.json);
   progress.set("planning the network");
@@ -75,7 +76,7 @@ NetworkRun run_network(const NetworkArguments& a) {
   run.patterns.emplace(network, device::load_host_link(a.layer.machine),
                        give_weights(network, file, a));
   if (!a.save_buckets.empty()) run.bucket_bytes = network_bucket_file(network);
-  const DrawnBatch batch(file.spec, batch_seed(a.seed));
+  const train::DrawnBatch batch(file.spec, train::batch_seed(a.seed));
   runtime::NetworkCost cost;
   device::TileLedger tiles;
   std::vector<float> losses;

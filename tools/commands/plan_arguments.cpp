@@ -45,7 +45,8 @@ void add_output_options(CLI::App& app, PlanArguments& a) {
   take_one_of(model, models)->type_name("MODEL")->default_str("default");
   auto* json = app.add_flag("--json", a.json,
                             "print JSON; for a modelled machine it can be read again with --plan");
-  auto* csv = app.add_flag("--csv", a.csv, "print the cost of each term or form as CSV");
+  auto* csv =
+      app.add_flag("--csv", a.csv, "print the cost of each term, form or step of a pod as CSV");
   csv->excludes(json);
   auto* explain = app.add_flag("--explain", a.explain,
                                "explain the plan: what each term depends on, which plans came "
@@ -78,7 +79,7 @@ void check_plan_options(const CLI::App& app, PlanArguments& a) {
       app, a, a.is_static,
       {{"--groups", "plans several groups, each of which has a pattern of its own"},
        {"--table", "has densities, and a static plan needs a pattern"}});
-  check_pod_options(app, a, a.pod, {"--static", "--table", "--cost-model", "--on-no-fit", "--csv"});
+  check_pod_options(app, a, a.pod, {"--static", "--table", "--cost-model", "--on-no-fit"});
   if (!a.plan_file.empty() && a.chooses_block)
     throw CLI::ValidationError("--block-size", "is auto, but the plan of --plan has its block");
   if (!a.plan_file.empty() && app.count("--cost-model") > 0)
@@ -109,7 +110,7 @@ Problem& ask_layer(PlanArguments a, study::PlanAnswer& asked) {
 }
 
 sparse::Csr<double> pattern_to_plan(const PlanArguments& a, BlockShape block) {
-  if (!a.matrix.empty()) return load_weights(a.matrix).matrix;
+  if (!a.matrix.empty()) return io::read_weights(a.matrix).matrix;
   constexpr std::uint64_t kSeed = 1;
   const auto drawn =
       sparse::draw_pattern(round_up(a.output_size, block.rows), round_up(a.input_size, block.cols),

@@ -91,6 +91,7 @@ std::string pod_plan(const PlanArguments& given) {
   if (a.plan_file.empty() || a.layer_given) problem = ask_layer(a, asked);
   planner::PlanCache cache(a.plan_cache);
   const pod::PodPlan plan = pod_plan_of(a, a.pod, problem, options_of(a), cache);
+  if (a.csv) return study::to_csv(plan);
   std::optional<pod::PodExplanation> explanation;
   if (a.explain) explanation = pod::explain_pod(plan, &cache);
   if (a.json)

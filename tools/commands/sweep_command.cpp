@@ -1,12 +1,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
-#include <string_view>
 #include <vector>
 
-#include "tessera/planner/options.hpp"
 #include "tessera/study/pod_sweep.hpp"
 #include "tessera/study/sweep.hpp"
 #include "tessera/tools/commands/commands.hpp"
@@ -34,11 +31,10 @@ struct SweepArguments : LayerArguments {
 int sweep_pods(const SweepArguments& a) {
   Progress progress(false);
   planner::PlanCache cache(a.plan_cache);
-  const std::int64_t points = 2 * std::ssize(a.devices);
   const study::Report report = study::sweep_devices(
       {problem_of(a), a.machine, make_machine(a), make_options(a, {}), a.devices}, cache,
       [&](std::int64_t devices, std::int64_t done) {
-        progress.set(fmt::format("{} devices", devices), done, points);
+        progress.set(fmt::format("{} devices", devices), done, 2 * std::ssize(a.devices));
         return !is_interrupted();
       });
   progress.hide();
@@ -68,11 +64,6 @@ int sweep(const SweepArguments& given) {
   return exit == kOk && !sweep->has_cost() ? int(kNothingFits) : exit;
 }
 
-const study::SweepAxis* axis_of(const SweepArguments& a, std::string_view figure) {
-  const auto found = std::ranges::find(a.axes, figure, &study::SweepAxis::figure);
-  return found == a.axes.end() ? nullptr : &*found;
-}
-
 // Refuses an option that gives one value of a figure that varies.
 void refuse_varied_options(const CLI::App& app, const SweepArguments& a) {
   constexpr std::pair<const char*, const char*> kOptions[] = {
@@ -80,7 +71,7 @@ void refuse_varied_options(const CLI::App& app, const SweepArguments& a) {
       {"batch", "--batch-size"},    {"block", "--block-size"},   {"inputs", "--input-size"},
       {"outputs", "--output-size"}, {"tiles", "--tiles-per-ipu"}};
   for (const auto& [figure, option] : kOptions)
-    if (app.count(option) > 0 && axis_of(a, figure) != nullptr)
+    if (app.count(option) > 0 && study::axis_of(a.axes, figure) != nullptr)
       throw CLI::ValidationError(option,
                                  fmt::format("--over gives the values of {}; omit this", figure));
 }
@@ -100,15 +91,15 @@ void check_together(const CLI::App& app, SweepArguments& a) {
     throw CLI::ValidationError("--over", "is required, or --devices for a sweep over pods");
   a.axes = study::parse_axes(a.over, a.values);
   refuse_varied_options(app, a);
-  const study::SweepAxis *density = axis_of(a, "density"), *inputs = axis_of(a, "inputs"),
-                         *outputs = axis_of(a, "outputs");
+  const study::SweepAxis* const density = study::axis_of(a.axes, "density");
   if (density != nullptr) a.density = density->values.front();
-  if (inputs != nullptr) a.input_size = std::int64_t(inputs->values.front());
-  if (outputs != nullptr) a.output_size = std::int64_t(outputs->values.front());
+  if (const auto* axis = study::axis_of(a.axes, "inputs"))
+    a.input_size = std::int64_t(axis->values.front());
+  if (const auto* axis = study::axis_of(a.axes, "outputs"))
+    a.output_size = std::int64_t(axis->values.front());
   take_host_defaults(app, a);
   refuse_tile_options(app, a, {"--tiles-per-ipu", "--plan-constraints", "--plan-cache"});
-  if (a.input_size > 0 && a.output_size > 0 && density != nullptr) return;
-  require_weights(app, a);
+  if (a.input_size <= 0 || a.output_size <= 0 || density == nullptr) require_weights(app, a);
 }
 
 }  // namespace

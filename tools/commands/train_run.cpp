@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/base/named.hpp"
 #include "tessera/base/write_file.hpp"
 #include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
@@ -28,8 +29,7 @@ train::NetworkOptions network_of(const TrainArguments& a) {
           .density = a.method == "dense"          ? 1
                      : a.density_schedule.empty() ? a.density
                                                   : a.first_density,
-          .distribution = a.distribution == "erk" ? train::Distribution::ErdosRenyi
-                                                  : train::Distribution::Uniform,
+          .distribution = named(a.distribution, train::kDistributions, "--distribution"),
           .block = {a.block, a.block},
           .batch = a.batch,
           .seed = std::uint64_t(a.seed),
@@ -39,30 +39,22 @@ train::NetworkOptions network_of(const TrainArguments& a) {
           .data_type = a.data_type};
 }
 
-train::Method method_of(const TrainArguments& a) {
-  if (a.method == "set") return train::Set{};
-  if (a.method == "rigl") return train::RigL{};
-  if (a.method == "sampled") return train::Sampled{.factor = a.factor};
-  if (a.method == "prune") return train::Prune{};
-  if (a.method == "top-k")
-    return train::TopK{.search = train::parse_search(a.search, "--search"), .factor = a.factor};
-  return train::Static{};
-}
-
 train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& data) {
   const std::int64_t batches = data.training.count() / a.batch;
-  train::TrainOptions options =
-      train::usual_options(method_of(a), a.epochs * batches, a.learning_rate);
+  const bool is_dense = a.method == "dense";
+  train::TrainOptions options = train::usual_options(
+      train::parse_method(is_dense ? "static" : a.method, {.search = a.search, .factor = a.factor}),
+      a.epochs * batches, a.learning_rate);
   options.schedule.every = a.every;
   options.schedule.fraction = a.fraction;
   options.seed = std::uint64_t(a.seed);
   if (a.optimiser == "adam") options.optimiser = {.rule = train::Adam{}};
-  if (a.method != "dense" && !a.density_schedule.empty())
+  if (!is_dense && !a.density_schedule.empty())
     options.density = {
         .first = a.first_density,
         .last = a.density,
         .end = std::max<std::int64_t>(a.epochs * batches / 2, 1),
-        .curve = train::parse_density_curve(a.density_schedule, "--density-schedule")};
+        .curve = named(a.density_schedule, train::kDensityCurves, "--density-schedule")};
   return options;
 }
 
@@ -84,18 +76,6 @@ std::vector<std::string> notes_of(const train::Network<L>& network) {
   }
   if (pads) notes.push_back("sides that are no multiple of the block are padded with zeros");
   return notes;
-}
-
-// `density` is printed where it changes.
-std::string epoch_line(const train::TrainReport& report, std::optional<double> density) {
-  const train::EpochFigures& e = report.epochs.back();
-  const train::RewireFigures& last = report.rewires.back();
-  return fmt::format(
-      "epoch {:>3}  loss {:.4f}  train {:6.2f} %  test {:6.2f} %  {:7.1f} s  rewires {:>3}  "
-      "ever active {:5.1f} %{}\n",
-      e.epoch, e.loss, 100 * e.accuracy, 100 * e.test_accuracy, e.seconds,
-      report.rewires.size() - 1, 100 * last.ever_active,
-      density ? fmt::format("  density {:5.1f} %", 100 * *density) : "");
 }
 
 // One training run, with its lines, checkpoints and Ctrl-C.
@@ -130,7 +110,7 @@ class TrainingRun {
         save();
         if (!finished) return false;
         progress.hide();
-        if (prints) print_text(epoch_line(report(), density()));
+        if (prints) print_text(train::epoch_text(report(), density()));
       }
     } catch (const Error&) {  // the run is as it was before the step that failed
       save();
@@ -153,18 +133,11 @@ class TrainingRun {
   train::Trainer<L> trainer_;
 };
 
-// Keeps the first images of a part of a data set.
-void keep_first(train::LabelledImages& images, std::int64_t count) {
-  if (images.count() <= count) return;
-  images.pixels.resize(std::size_t(count * images.features()));
-  images.labels.resize(std::size_t(count));
-}
-
 train::DataSet read_data(const TrainArguments& a) {
   train::DataSet data =
       a.data.empty() ? train::read_fashion_mnist() : train::read_fashion_mnist(a.data);
   if (a.images > 0)
-    for (train::LabelledImages* part : {&data.training, &data.test}) keep_first(*part, a.images);
+    for (train::LabelledImages* part : {&data.training, &data.test}) part->keep_first(a.images);
   return data;
 }
 

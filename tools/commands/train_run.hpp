@@ -5,34 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "tessera/base/data_type.hpp"
-#include "tessera/device/machine.hpp"
+#include "tessera/tools/commands/train_arguments.hpp"
 #include "tessera/train/machine_step.hpp"
 #include "tessera/train/report.hpp"
 
 namespace tessera::tools {
-
-// The options of `tessera train`.
-struct TrainArguments {
-  std::vector<std::int64_t> layers = {784, 1024, 10};
-  std::string method = "rigl", distribution = "uniform";
-  double density = 0.1, learning_rate = 0.1, fraction = 0.3, factor = 2;
-  std::string optimiser = "sgd";
-  std::string density_schedule;  // the curve from first_density to density; empty: none
-  double first_density = 1;
-  std::string search = "exact";  // of method top-k
-  std::int64_t min_per_neuron = 0;
-  bool constant_fan_in = false;
-  std::int64_t block = 1, batch = 128, epochs = 30, every = 100, seed = 1;
-  std::int64_t images = 0;  // that are used of each part of the data set; 0: all
-  std::string machine = device::kHostMachine;
-  DataType data_type = DataType::Float;  // of the passes
-  int threads = 0;
-  std::string data, checkpoint, resume;
-  bool beside_dense = false;
-  bool csv = false, json = false;
-  std::string html;
-};
 
 // The figures of a run. `dense` is the run of the same network with all weights, if it was asked
 // for.

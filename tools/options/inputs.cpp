@@ -61,24 +61,6 @@ planner::PlannedLayer load_plan(const std::string& path) {
   return planner::plan_from_json(report::without_notes(load_text(path)), path);
 }
 
-void require_sizes(const std::string& path, std::int64_t rows, std::int64_t cols) {
-  if (rows != 0 && cols != 0) return;
-  throw Error(
-      ErrorCode::BadInput,
-      fmt::format("{}: the matrix is {} x {}; a layer needs at least 1 x 1", path, rows, cols));
-}
-
-io::ReadMatrix load_weights(const std::string& path, const io::ReadOptions& options) {
-  try {
-    io::ReadMatrix file = io::read_matrix(path, options);
-    require_sizes(path, file.matrix.rows, file.matrix.cols);
-    return file;
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::Internal) throw;
-    throw Error(ErrorCode::BadInput, error.what());
-  }
-}
-
 std::string load_text(const std::string& path) {
   if (path != "-") {
     check_size(path);

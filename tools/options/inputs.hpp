@@ -44,15 +44,6 @@ class PlanSource {
 // Reads a plan file, with or without notes. Throws Error{BadInput} if it is missing or malformed.
 planner::PlannedLayer load_plan(const std::string& path);
 
-// Reads a file of weights as elements, with at least one row and one column. Throws Error{BadInput}
-// if that fails for any reason, a limit on sizes included.
-io::ReadMatrix load_weights(const std::string& path, const io::ReadOptions& options = {});
-
-// Throws Error{BadInput} with the name of the file unless there are a row and a column.
-void require_sizes(const std::string& path, std::int64_t rows, std::int64_t cols);
-
-using study::in_whole_blocks;
-
 // The largest file of options, problems, a table or a plan that programs read, in bytes.
 inline constexpr std::int64_t kLargestText = std::int64_t{1} << 28;
 

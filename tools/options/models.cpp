@@ -25,7 +25,7 @@ std::string words_of(const study::Cost& cost, bool is_host) {
 
 std::optional<sparse::Csr<double>> load_pattern(LayerArguments& a) {
   if (a.matrix.empty()) return std::nullopt;
-  sparse::Csr<double> ones = load_weights(a.matrix, {.keeps_order = false}).matrix;
+  sparse::Csr<double> ones = io::read_weights(a.matrix, {.keeps_order = false}).matrix;
   std::ranges::fill(ones.values, 1.0);
   a.output_size = ones.rows;
   a.input_size = ones.cols;

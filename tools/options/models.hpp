@@ -11,7 +11,7 @@ namespace tessera::tools {
 
 // Returns the pattern of --matrix as elements whose values are all 1, so that explicit zeros stay
 // in it, and sets the sizes of the layer. Returns no value if no file is given. Throws the errors
-// of load_weights().
+// of io::read_weights().
 std::optional<sparse::Csr<double>> load_pattern(LayerArguments& arguments);
 
 // Returns the machine of the arguments with their planner options, which apply to `base`, and their
@@ -24,7 +24,7 @@ study::Target target_of(const LayerArguments& arguments, const planner::Options&
 // counted in every block; a random pattern has the same density in every block. `base` has the
 // planner options that those of the arguments apply to. Returns a note with the choice and the
 // costs of the other blocks; it is empty if there was nothing to choose. Throws the errors of
-// load_weights() and target_of().
+// io::read_weights() and target_of().
 std::string choose_block(LayerArguments& arguments, const planner::Options& base);
 
 // Does the same for a pattern that was read already, as elements; nullptr: it is random.

@@ -11,9 +11,13 @@
 
 namespace tessera::tools {
 
-void add_study_options(CLI::App& app, StudyOutput& output) {
+void add_figures_options(CLI::App& app, StudyOutput& output) {
   app.add_flag("--csv", output.csv, "print the tables as CSV")
       ->excludes(app.add_flag("--json", output.json, "print the figures as JSON"));
+}
+
+void add_study_options(CLI::App& app, StudyOutput& output) {
+  add_figures_options(app, output);
   require_writable_file(
       *app.add_option("--html", output.html, "write the tables and charts as one HTML page")
            ->type_name("FILE"));

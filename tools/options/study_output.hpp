@@ -18,7 +18,8 @@ struct StudyOutput {
   bool wants_data() const { return json || !html.empty(); }
 };
 
-// Adds --json, --csv and --html.
+// Adds --json and --csv, or these and --html.
+void add_figures_options(CLI::App& app, StudyOutput& output);
 void add_study_options(CLI::App& app, StudyOutput& output);
 
 // Returns `text`, or the JSON or the CSV if that was requested. `json` is the JSON of a command

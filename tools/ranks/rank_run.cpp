@@ -1,8 +1,6 @@
 #include "tessera/tools/ranks/rank_run.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/base/load_meter.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/lists.hpp"
@@ -32,25 +31,12 @@ using distributed::Communicator;
 using distributed::GroupPart;
 using distributed::RankLayer;
 
-// Cores that the launcher allows this process.
-std::int64_t cores_of_process() {
-  cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 // Without --threads a rank that is bound takes its cores, and one that is not its share of all.
 int threads_of_rank(const Arguments& a) {
   if (a.threads > 0) return a.threads;
-  const std::int64_t own = cores_of_process();
+  const std::int64_t own = LoadMeter::cores_of_process();
   if (own < ::sysconf(_SC_NPROCESSORS_ONLN)) return int(own);
   return int(std::max<std::int64_t>(own / distributed::ranks_of_this_computer(), 1));
-}
-
-// Returns the most memory that this process has had.
-std::int64_t peak_of_process() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
 void refuse_what_one_process_does(const Arguments& a) {
@@ -82,8 +68,8 @@ void add_ranks(Communicator& ranks, const RankLayer& layer, int threads, HostRun
                              layer.facts().output_rows,
                              layer.values(),
                              threads,
-                             cores_of_process(),
-                             peak_of_process()};
+                             LoadMeter::cores_of_process(),
+                             LoadMeter::peak_bytes()};
   run.report.ranks = gather(ranks, "figures of the ranks", own);
   run.report.threads = 0;
   for (std::size_t i = 0; i < run.report.ranks.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "tessera/distributed/files.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/io/row_file.hpp"
+#include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/fit_range.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/options/inputs.hpp"
@@ -108,8 +109,7 @@ RankWeights make_rank_weights(const Arguments& a, Communicator& ranks) {
   RankWeights weights = rows_of_rank(a, ranks);
   const auto count = [&](const sparse::Csr<float>& matrix) {
     weights.blocks += matrix.blocks();
-    for (std::size_t row = 1; row < matrix.row_begin.size(); ++row)
-      weights.empty_rows += matrix.row_begin[row] == matrix.row_begin[row - 1];
+    weights.empty_rows += sparse::empty_block_rows(matrix);
   };
   if (weights.is_whole) {
     for (const auto& matrix : weights.layer.matrices()) count(*matrix);

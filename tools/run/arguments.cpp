@@ -24,8 +24,6 @@
 namespace tessera::tools {
 namespace {
 
-Range range_of(std::int64_t begin, std::int64_t end) { return {begin, end}; }
-
 std::pair<std::int64_t, std::int64_t> corner(const std::string& option, const std::string& text) {
   const auto pair = parse_pair(text);
   if (!pair)
@@ -84,8 +82,7 @@ void read_area(const CLI::App& app, const AreaText& text, Arguments& a) {
   const auto begin = corner("--weighted-area-begin", text.begin);
   const auto end = corner("--weighted-area-end", text.end);
   if (begin == end) return;
-  a.pattern.area = {range_of(begin.first, end.first), range_of(begin.second, end.second),
-                    text.weight};
+  a.pattern.area = {{begin.first, end.first}, {begin.second, end.second}, text.weight};
 }
 
 void add_stop_options(CLI::App& app, Arguments& a) {

@@ -211,7 +211,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, const study::Tar
   std::vector<sparse::Csr<float>> matrices;
   for (const auto& matrix : weights.matrices()) matrices.push_back(*matrix);
   const double start = seconds_now();
-  layer.set_weights(matrices);
+  layer.set_weights(sparse::checked(matrices));
   report.encode_seconds = seconds_now() - start;
   report.values = layer.values();
   for (const Pass pass : passes_of(report.problem))
@@ -268,8 +268,8 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   std::string block_choice;
   const Weights weights = make_weights_of_run(a, block_choice);
   a.batch_size = batch_of(a, weights);
-  HostRun run = run_of(a, program, make_problem(a, weights), weights,
-                       share_without_blocks(*weights.matrix), block_choice);
+  HostRun run = run_of(a, program, make_problem(a, weights), weights, weights.share_of_empty_rows(),
+                       block_choice);
   if (a.product) run.context.notes.push_back(to_string(product_of(*a.product, run.report.problem)));
   const study::Target here = target_of(a);
   encode_and_run(a, weights, here, run, progress);

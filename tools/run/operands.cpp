@@ -51,15 +51,6 @@ std::int64_t columns_of(const OperandFile& of, DataType type) {
 
 }  // namespace
 
-void add_verdict(const verify::Verdict& part, verify::Verdict& sum) {
-  const std::int64_t compared = sum.compared + part.compared, exact = sum.exact + part.exact;
-  const std::int64_t wrong = sum.wrong + part.wrong;
-  if (sum.compared == 0 || part.worst > sum.worst) sum = part;
-  sum.compared = compared;
-  sum.exact = exact;
-  sum.wrong = wrong;
-}
-
 void keep_gradients(std::span<const sparse::Csr<float>> gradients,
                     std::vector<std::pair<std::string, std::string>>& files) {
   if (!io::can_read_npz()) return;

@@ -49,9 +49,6 @@ Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
                          a.seed + 2);
 }
 
-// Adds the verdict on a part of the results of a pass to that on the parts before it.
-void add_verdict(const verify::Verdict& part, verify::Verdict& sum);
-
 // Returns the rows of a group in an operand that has those of all groups one below the other.
 template <class T>
 MatrixView<const T> rows_of_group(MatrixView<const T> whole, std::int64_t rows, std::size_t g) {
@@ -67,9 +64,9 @@ verify::Verdict verify_groups(std::span<const sparse::CheckedCsr<float>> matrice
   verify::Verdict all;
   for (std::size_t g = 0; g < matrices.size(); ++g) {
     const sparse::Csr<float>& matrix = *matrices[g];
-    add_verdict(verify::verify_product<T>(matrix, rows_of_group(in, matrix.cols, g),
-                                          rows_of_group(out, matrix.rows, g), rounding),
-                all);
+    verify::add_part(verify::verify_product<T>(matrix, rows_of_group(in, matrix.cols, g),
+                                               rows_of_group(out, matrix.rows, g), rounding),
+                     all);
   }
   return all;
 }
@@ -83,7 +80,7 @@ verify::Verdict verify_gradients(std::span<const sparse::CheckedCsr<float>> matr
   verify::Verdict all;
   for (std::size_t g = 0; g < matrices.size(); ++g) {
     const sparse::Csr<float>& matrix = *matrices[g];
-    add_verdict(
+    verify::add_part(
         verify::verify_gradient<T>(matrix, gradients[g], rows_of_group(q_grad, matrix.rows, g),
                                    rows_of_group(s, matrix.cols, g), rounding),
         all);

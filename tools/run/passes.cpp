@@ -104,8 +104,8 @@ class Passes {
       if (is_kept_ && parts_.size() == 1) keep_gradients(gradients, files_);
       if (!is_checked_ || is_over()) continue;
       if (!pass.verdict) pass.verdict.emplace();
-      add_verdict(verify_gradients<T>(matrices_, gradients, q_grad, s, rounding(Pass::GradW)),
-                  *pass.verdict);
+      verify::add_part(verify_gradients<T>(matrices_, gradients, q_grad, s, rounding(Pass::GradW)),
+                       *pass.verdict);
     }
     pass.self_check = std::exchange(self_check_, {});
     keep_tiles(pass);

@@ -227,8 +227,7 @@ Table pass_table(const PodRun& run) {
                           {"planned_seconds", "planned", 2, kMicro, 11},
                           {"slowest_device", "slowest", -1, 1, 9},
                           {"link_bytes", "link MB", 3, 1e-6, 11},
-                          {"note", "check", -1, 1, 0}},
-              .rows = {}};
+                          {"note", "check", -1, 1, 0}}};
   for (std::size_t p = 0; p < run.passes.size(); ++p) {
     const pod::PodLedger& ledger = run.passes[p].ledger;
     double bytes = 0;
@@ -259,8 +258,7 @@ Table device_table(const PodRun& run) {
                           {"part", "part", -1, 1, 20},
                           {"cycles", "cycles", -1, 1, 12},
                           {"moved_bytes", "tile MB", 3, 1e-6, 11},
-                          {"tile_bytes", "tile B", -1, 1, 9}},
-              .rows = {}};
+                          {"tile_bytes", "tile B", -1, 1, 9}}};
   for (std::size_t d = 0; d < run.places.size(); ++d) {
     std::int64_t cycles = 0, moved = 0;
     bool ran = run.passes.empty();
@@ -288,8 +286,7 @@ Table level_table(const PodRun& run) {
               .columns = {{"pass", "pass", -1, 1, 6},
                           {"level", "level", -1, 1, 6},
                           {"kind", "links", -1, 1, 8},
-                          {"bytes", "MB", 3, 1e-6, 12}},
-              .rows = {}};
+                          {"bytes", "MB", 3, 1e-6, 12}}};
   for (const PassOutcome& pass : run.passes) {
     const std::vector<double> bytes = pass.ledger.level_bytes();
     for (std::size_t l = 0; l < bytes.size(); ++l)

@@ -12,11 +12,13 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/base/printable.hpp"
 #include "tessera/base/version.hpp"
+#include "tessera/io/write.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/report/dense_verdict.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/static_layer.hpp"
+#include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/study/static_layer.hpp"
 #include "tessera/study/verdict.hpp"
@@ -58,7 +60,7 @@ planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
                              const device::Machine& machine, const Weights& weights,
                              const BucketFile* file) {
   if (a.plan_file.empty() && file == nullptr) {
-    const PatternStats stats = pattern_stats(weights);
+    const PatternStats stats = sparse::stats_of_groups(weights.matrices());
     return PlanSource(a.plan_cache).plan_or(a.on_no_fit, problem, machine, options_of(a), &stats);
   }
   planner::PlannedLayer planned = file != nullptr ? file->planned : load_plan(a.plan_file);
@@ -136,7 +138,7 @@ bool wants_page(const Arguments& a) {
 }
 
 std::string explanation_of(const LayerRun& run, const Weights& weights) {
-  const PatternStats stats = pattern_stats(weights);
+  const PatternStats stats = sparse::stats_of_groups(weights.matrices());
   return planner::to_json(planner::explain(run.report.problem, run.report.machine,
                                            run.context.options, &stats, run.report.plan));
 }
@@ -149,7 +151,7 @@ void add_other_side(const Arguments& a, const Weights& weights, LayerRun& run) {
   if (options.poplibs_parity && a.stop < StopAfter::Passes) return;
   report.dense = report::dense_baseline(report.problem, report.machine, options);
   if (!report.plan.dense) return;
-  const PatternStats stats = pattern_stats(weights);
+  const PatternStats stats = sparse::stats_of_groups(weights.matrices());
   report.sparse = report::sparse_alternative(report.problem, report.machine, options, &stats);
 }
 
@@ -164,7 +166,7 @@ std::optional<planner::TransposePlan> move_of(const Arguments& a,
 // Returns why the planner chose this plan, for --explain.
 std::string explanation_text(const Arguments& a, const LayerRun& run, const Weights& weights) {
   const report::LayerReport& report = run.report;
-  const PatternStats stats = pattern_stats(weights);
+  const PatternStats stats = sparse::stats_of_groups(weights.matrices());
   std::string text =
       "\n" + planner::to_text(planner::explain(report.problem, report.machine, run.context.options,
                                                &stats, report.plan));
@@ -345,13 +347,15 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                 .machine = machine,
                 .grid = grid_of(a, planned, machine)},
                {},
-               share_without_blocks(*weights.matrix),
+               weights.share_of_empty_rows(),
                {},
                {},
                a.report_cycles,
                a.profile,
                a.report_tiles || wants_page(a)};
-  if (!a.mask_out.empty()) run.mask = mask_text(weights, a.is_mask_transposed);
+  if (!a.mask_out.empty())
+    run.mask = io::write_mask(
+        *(a.is_mask_transposed ? sparse::transpose(weights.matrix) : weights.matrix));
   if (a.is_static) {
     run.report.static_plan = std::move(static_plan);
     run.context.notes = static_notes(a, run, weights);

@@ -78,7 +78,7 @@ Weights read_block_mask(const Arguments& a) {
 std::optional<Weights> read_weights(const Arguments& a) {
   if (a.matrix.empty()) return std::nullopt;
   if (a.is_block_mask) return read_block_mask(a);
-  io::ReadMatrix file = load_weights(a.matrix);
+  io::ReadMatrix file = io::read_weights(a.matrix);
   if (!a.values.empty()) take_values(a, file);
   Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
   sparse::Csr<float> elements;
@@ -129,10 +129,6 @@ void take_stored_sizes(const Arguments& a, const Weights& stored, MatMulProblem&
     *size = own;
   }
 }
-
-}  // namespace
-
-namespace {
 
 Weights draw_group(const Arguments& a) {
   const std::string kind = a.pattern == sparse::PatternSpec{} ? "" : to_string(a.pattern) + ", ";
@@ -221,21 +217,6 @@ std::optional<sparse::Csr<double>> pattern_of_file(const Weights& weights) {
                              m.row_begin, m.col,  std::vector<double>(m.values.size(), 1.0)};
 }
 
-std::string mask_text(const Weights& weights, bool is_transposed) {
-  const auto matrix = is_transposed ? sparse::transpose(weights.matrix) : weights.matrix;
-  const std::int64_t cols = matrix->block_cols();
-  std::string text = fmt::format("{} {}\n", matrix->block_rows(), cols);
-  for (std::size_t row = 0; row < std::size_t(matrix->block_rows()); ++row) {
-    std::string line;
-    for (std::int64_t column = 0; column < cols; ++column) line += "0 ";
-    for (auto i = matrix->row_begin[row]; i < matrix->row_begin[row + 1]; ++i)
-      line[std::size_t(2 * matrix->col[std::size_t(i)])] = '1';
-    line.back() = '\n';
-    text += line;
-  }
-  return text;
-}
-
 void use_kernel_blocks(Weights& weights) {
   weights.matrix = study::in_kernel_blocks(weights.matrix, weights.rows, weights.cols);
 }
@@ -264,34 +245,8 @@ Problem make_problem(const Arguments& a, const Weights& weights) {
 std::vector<sparse::CheckedCsr<float>> inside(const Weights& weights) {
   std::vector<sparse::CheckedCsr<float>> all = weights.matrices();
   for (sparse::CheckedCsr<float>& matrix : all)
-    if (matrix->rows != weights.rows || matrix->cols != weights.cols)
-      matrix =
-          sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), weights.rows, weights.cols);
+    matrix = sparse::inside(matrix, weights.rows, weights.cols);
   return all;
-}
-
-PatternStats pattern_stats(const Weights& weights) {
-  if (weights.groups() == 1) return sparse::pattern_stats(weights.matrix);
-  sparse::Csr<float> diagonal;
-  diagonal.block = weights.matrix->block;
-  diagonal.row_begin = {0};
-  for (const auto& matrix : weights.matrices()) {
-    const auto first_value = diagonal.row_begin.back();
-    const auto first_column = std::int32_t(diagonal.cols / diagonal.block.cols);
-    for (std::size_t r = 1; r < matrix->row_begin.size(); ++r)
-      diagonal.row_begin.push_back(first_value + matrix->row_begin[r]);
-    for (const std::int32_t column : matrix->col) diagonal.col.push_back(first_column + column);
-    diagonal.values.insert(diagonal.values.end(), matrix->values.begin(), matrix->values.end());
-    diagonal.rows += matrix->rows;
-    diagonal.cols += matrix->cols;
-  }
-  return sparse::pattern_stats(diagonal);
-}
-
-sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights) {
-  if (gradient.rows == weights.rows && gradient.cols == weights.cols) return gradient;
-  return sparse::cropped(sparse::with_block(gradient, BlockShape{1, 1}), weights.rows,
-                         weights.cols);
 }
 
 std::int64_t stored_values(const Weights& weights) {
@@ -318,16 +273,9 @@ std::vector<sparse::Csr<float>> gradients_inside(std::vector<float> values,
       gradient.values = std::move(values);
     else
       gradient.values.assign(first, next);
-    all.push_back(inside(std::move(gradient), weights));
+    all.push_back(sparse::inside(std::move(gradient), weights.rows, weights.cols));
   }
   return all;
-}
-
-double share_without_blocks(const sparse::Csr<float>& matrix) {
-  std::int64_t empty = 0;
-  for (std::size_t r = 1; r < matrix.row_begin.size(); ++r)
-    empty += matrix.row_begin[r] == matrix.row_begin[r - 1];
-  return double(empty) / double(matrix.block_rows());
 }
 
 }  // namespace tessera::tools

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tessera/base/pattern_stats.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
+#include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/run/arguments.hpp"
@@ -30,6 +30,11 @@ struct Weights {
 
   std::int64_t groups() const { return 1 + std::ssize(further); }
 
+  // Returns the share of the block rows of the first group that have no block.
+  double share_of_empty_rows() const {
+    return double(sparse::empty_block_rows(*matrix)) / double(matrix->block_rows());
+  }
+
   // Returns the matrix of every group.
   std::vector<sparse::CheckedCsr<float>> matrices() const;
 };
@@ -38,7 +43,7 @@ struct Weights {
 inline constexpr const char* kPatternNote = " (a pattern; values are +1 or -1)";
 
 // Reads the weights from a file or draws them from the seed, that of each group from the next one.
-// Throws the errors of load_weights and fit_range.
+// Throws the errors of io::read_weights and fit_range.
 Weights make_weights(const Arguments& arguments);
 
 // Does the same after it has chosen the block, if the arguments ask for that (choose_block, whose
@@ -52,10 +57,6 @@ Weights make_weights_of_run(Arguments& arguments, std::string& block_choice);
 // does, without reading it again. Returns no value if there is no such file.
 std::optional<sparse::Csr<double>> pattern_of_file(const Weights& weights);
 
-// Returns the pattern as PopLibs' programs write it: rows and columns in blocks, then a 0 or 1 for
-// each block. `is_transposed`: of the transposed matrix.
-std::string mask_text(const Weights& weights, bool is_transposed);
-
 // Cuts the blocks of the weights into blocks that have a static kernel, if they have none.
 void use_kernel_blocks(Weights& weights);
 
@@ -66,20 +67,11 @@ Problem make_problem(const Arguments& arguments, const Weights& weights);
 // padded, else its elements inside the layer's size. O(values) if a side is padded.
 std::vector<sparse::CheckedCsr<float>> inside(const Weights& weights);
 
-// Returns the counts of the pattern, of all groups on the diagonal of one matrix.
-PatternStats pattern_stats(const Weights& weights);
-
-// Returns the same part of a gradient that has the blocks and the size of the weights.
-sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights);
-
 // Returns the number of stored values of all groups, in whole blocks.
 std::int64_t stored_values(const Weights& weights);
 
 // Returns the gradients of every group inside the layer, from the gradients of the stored values of
 // all groups.
 std::vector<sparse::Csr<float>> gradients_inside(std::vector<float> values, const Weights& weights);
-
-// Returns the share of block rows that have no block.
-double share_without_blocks(const sparse::Csr<float>& matrix);
 
 }  // namespace tessera::tools

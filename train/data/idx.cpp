@@ -120,6 +120,12 @@ std::string unpack(std::string_view packed, std::string_view name, const IdxKind
 
 }  // namespace
 
+void LabelledImages::keep_first(std::int64_t pictures) {
+  if (count() <= pictures) return;
+  pixels.resize(std::size_t(pictures * features()));
+  labels.resize(std::size_t(pictures));
+}
+
 LabelledImages parse_idx(std::string_view images, std::string_view labels,
                          std::string_view images_name, std::string_view labels_name,
                          std::int64_t classes) {

@@ -15,6 +15,10 @@ struct LabelledImages {
 
   std::int64_t count() const { return std::int64_t(labels.size()); }
   std::int64_t features() const { return rows * cols; }
+
+  // Keeps the first so many pictures, or all if there are fewer.
+  void keep_first(std::int64_t pictures);
+
   friend bool operator==(const LabelledImages&, const LabelledImages&) = default;
 };
 

@@ -20,6 +20,9 @@ enum class Distribution {
 // Returns "uniform" or "erk".
 const char* to_string(Distribution distribution);
 
+// The names of all distributions can be read by named() (base/named.hpp).
+inline constexpr auto kDistributions = {Distribution::Uniform, Distribution::ErdosRenyi};
+
 // The size of a layer's weights [rows][cols] in elements. Its blocks cover sides that are no
 // multiple of the block, as those of the next multiple do.
 struct LayerSize {

@@ -238,6 +238,18 @@ class PanelSearch {
 
 }  // namespace
 
+const char* to_string(Pool pool) {
+  switch (pool) {
+    case Pool::Sum:
+      return "sum";
+    case Pool::Max:
+      return "max";
+    case Pool::Mean:
+      return "mean";
+  }
+  return "";
+}
+
 const char* to_string(Search search) {
   switch (search) {
     case Search::Exact:
@@ -248,13 +260,6 @@ const char* to_string(Search search) {
       return "sampled";
   }
   return "";
-}
-
-Search parse_search(std::string_view name, std::string_view what) {
-  for (const Search search : {Search::Exact, Search::Shortlist, Search::Sampled})
-    if (name == to_string(search)) return search;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is \"{}\"; it is exact, shortlist or sampled", what, name));
 }
 
 std::int64_t free_places(const Csr<float>& taken) {

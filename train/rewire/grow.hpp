@@ -19,6 +19,9 @@ enum class Pool {
   Mean  // orders blocks of one shape as Sum does
 };
 
+// Returns "sum", "max" or "mean".
+const char* to_string(Pool pool);
+
 // The functions below that find the places of largest gradient.
 enum class Search {
   Exact,      // largest_gradients
@@ -28,9 +31,6 @@ enum class Search {
 
 // Returns "exact", "shortlist" or "sampled".
 const char* to_string(Search search);
-
-// Returns the search of this name. Throws Error{InvalidArgument}, whose message calls it `what`.
-Search parse_search(std::string_view name, std::string_view what = "search");
 
 // The operands of a weight gradient dQ * transpose(S) of one batch: q_grad is [rows][z] and s is
 // [cols][z] for weights of [rows][cols]. Rows that are left out of the last block count as 0.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/named.hpp"
 #include "tessera/train/rewire/carry.hpp"
 #include "tessera/train/rewire/drop.hpp"
 #include "tessera/train/rewire/internal/top_k.hpp"
@@ -191,6 +192,25 @@ void check(const Method& method) {
   if (const auto* custom = std::get_if<Custom>(&method); custom != nullptr && !custom->change)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("method {}: there is no function `change`", custom->name));
+}
+
+const char* to_string(Exclude exclude) { return exclude == Exclude::Kept ? "kept" : "original"; }
+
+Method parse_method(std::string_view name, const MethodChoices& choices) {
+  const auto pool = [&] { return named(choices.pool, {Pool::Sum, Pool::Max, Pool::Mean}, "pool"); };
+  const auto exclude = [&] {
+    return named(choices.exclude, {Exclude::Kept, Exclude::Original}, "exclude");
+  };
+  if (name == "static") return Static{};
+  if (name == "set") return Set{exclude()};
+  if (name == "rigl") return RigL{pool(), exclude()};
+  if (name == "sampled") return Sampled{choices.factor, pool(), exclude()};
+  if (name == "prune") return Prune{};
+  if (name == "top-k")
+    return TopK{
+        named(choices.search, {Search::Exact, Search::Shortlist, Search::Sampled}, "search"),
+        choices.factor};
+  throw_unknown_name(name, "method", {"static", "set", "rigl", "sampled", "prune", "top-k"});
 }
 
 std::string name_of(const Method& method) {

@@ -58,6 +58,9 @@ enum class Exclude {
   Original  // all places of the old pattern: at most as many blocks move as places are free
 };
 
+// Returns "kept" or "original".
+const char* to_string(Exclude exclude);
+
 // The pattern never changes.
 struct Static {
   friend bool operator==(const Static&, const Static&) = default;
@@ -119,6 +122,19 @@ using Method = std::variant<Static, Set, RigL, Sampled, Prune, TopK, Custom>;
 // Throws Error{InvalidArgument} for a factor of Sampled or TopK that is not above 0 and finite and
 // for a Custom without a function.
 void check(const Method& method);
+
+// The choices that methods with names have, each by the name of its value.
+struct MethodChoices {
+  std::string_view pool = "sum";      // of RigL and Sampled: sum, max or mean
+  std::string_view exclude = "kept";  // of Set, RigL and Sampled: kept or original
+  std::string_view search = "exact";  // of TopK: exact, shortlist or sampled
+  double factor = 2;                  // of Sampled and TopK
+};
+
+// Returns the method of a name: static, set, rigl, sampled, prune or top-k. Throws
+// Error{InvalidArgument}, which lists the names, for any other name, and for unknown choices of
+// this method.
+Method parse_method(std::string_view name, const MethodChoices& choices);
 
 // Returns "static", "set", "rigl", "sampled", "prune", "top-k", or the name of a Custom.
 std::string name_of(const Method& method);

@@ -60,14 +60,6 @@ const char* to_string(DensityCurve curve) {
   return "";
 }
 
-DensityCurve parse_density_curve(std::string_view name, std::string_view what) {
-  for (const DensityCurve curve :
-       {DensityCurve::Linear, DensityCurve::Cubic, DensityCurve::Exponential})
-    if (name == to_string(curve)) return curve;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is \"{}\"; it is linear, cubic or exponential", what, name));
-}
-
 double DensitySchedule::at(std::int64_t step) const {
   if (step <= begin) return first;
   if (step >= end) return last;

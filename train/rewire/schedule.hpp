@@ -46,8 +46,9 @@ enum class DensityCurve {
 // Returns "linear", "cubic" or "exponential".
 const char* to_string(DensityCurve curve);
 
-// Returns the curve of this name. Throws Error{InvalidArgument}, whose message calls it `what`.
-DensityCurve parse_density_curve(std::string_view name, std::string_view what = "curve");
+// The names of all curves can be read by named() (base/named.hpp).
+inline constexpr auto kDensityCurves = {DensityCurve::Linear, DensityCurve::Cubic,
+                                        DensityCurve::Exponential};
 
 // A density that changes during a run: the steps at which a pattern is rewired take it from `first`
 // to `last`, downwards or upwards.

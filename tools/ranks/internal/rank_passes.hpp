@@ -60,7 +60,7 @@ inline host::HostTimes slowest(const std::vector<RankTimes>& of_run) {
 inline verify::Verdict of_all_ranks(Communicator& ranks, const verify::Verdict& own) {
   verify::Verdict all;
   for (const verify::Verdict& verdict : gather(ranks, "verdicts", own))
-    if (verdict.compared > 0) add_verdict(verdict, all);
+    if (verdict.compared > 0) verify::add_part(verdict, all);
   return all;
 }
 
@@ -69,7 +69,7 @@ inline void add_part_at(std::int64_t row, std::int64_t col, verify::Verdict part
                         verify::Verdict& all) {
   part.worst_row += row;
   part.worst_col += col;
-  if (part.compared > 0) add_verdict(part, all);
+  if (part.compared > 0) verify::add_part(part, all);
 }
 
 // Adds the self-checks of all ranks up. They have found nothing wrong, or the pass had ended.
@@ -219,8 +219,8 @@ class RankPasses {
       const MatrixView<const T> in = rows_in(of.in, part.group, {0, of.in.rows() / groups()});
       add_part_at(rows.begin, 0,
                   verify::verify_product<T>(
-                      cropped(rows_of_matrix(pass, part.group, rows), rows.size(), in.rows), in,
-                      out.view().sub(own_rows, {0, out.cols()}), layer_.rounding(pass)),
+                      sparse::inside(rows_of_matrix(pass, part.group, rows), rows.size(), in.rows),
+                      in, out.view().sub(own_rows, {0, out.cols()}), layer_.rounding(pass)),
                   all);
     }
     return all;
@@ -267,10 +267,10 @@ class RankPasses {
       const std::int64_t rows = part.rows.size(), cols = part.columns.size();
       if (!is_checked_ || rows == 0) continue;
       add_part_at(part.rows.begin, part.columns.begin,
-                  verify::verify_gradient<T>(cropped(matrix, rows, cols), cropped(own, rows, cols),
-                                             rows_in(q_grad_, part.group, part.rows),
-                                             rows_in(s_, part.group, part.columns),
-                                             layer_.rounding(Pass::GradW)),
+                  verify::verify_gradient<T>(
+                      sparse::inside(matrix, rows, cols), sparse::inside(own, rows, cols),
+                      rows_in(q_grad_, part.group, part.rows),
+                      rows_in(s_, part.group, part.columns), layer_.rounding(Pass::GradW)),
                   verdict);
     }
     if (is_checked_) report.verdict = of_all_ranks(ranks_, verdict);
@@ -285,7 +285,7 @@ class RankPasses {
     all.row = to_first("rows of the gradients", own.row);
     all.col = to_first("columns of the gradients", own.col);
     all.values = to_first("gradients", own.values);
-    return cropped(sparse::to_csr(all), weights_.layer.rows, weights_.layer.cols);
+    return sparse::inside(sparse::to_csr(all), weights_.layer.rows, weights_.layer.cols);
   }
 
   // Stores the gradients of all ranks, on the first one.
@@ -310,13 +310,6 @@ class RankPasses {
       all.push_back(whole(places));
     }
     if (is_first_) keep_gradients(all, run_.files);
-  }
-
-  // Returns a matrix without the padding of its last blocks.
-  static sparse::Csr<float> cropped(const sparse::Csr<float>& matrix, std::int64_t rows,
-                                    std::int64_t cols) {
-    if (matrix.rows == rows && matrix.cols == cols) return matrix;
-    return sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), rows, cols);
   }
 
   // Returns the parts of all ranks, one after the other, on the first rank.

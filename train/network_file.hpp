@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/random.hpp"
@@ -11,12 +12,13 @@
 #include "tessera/sparse/formats.hpp"
 
 // The weights of the network that a file describes, and a batch for it.
-namespace tessera::tools {
+namespace tessera::train {
 
-// Reads a file and the sizes of the weights that it names, which replace the densities. Paths are
-// relative to the folder of the file. Throws Error{BadInput} for a file that cannot be read, for
-// weights of another size than their layer, and for values that the network's type does not hold.
-planner::NetworkFile load_network(const std::string& path);
+// Reads the text of the file at `path` and the sizes of the weights that it names, which replace
+// the densities. Paths are relative to the folder of the file. Throws Error{BadInput} for a file
+// that cannot be read, for weights of another size than their layer, and for values that the
+// network's type does not hold.
+planner::NetworkFile read_network(std::string_view text, const std::string& path);
 
 // Makes every second layer of a training step recompute, from the first one on, whatever the file
 // says. Throws Error{InvalidArgument} without a loss or with a single layer.
@@ -46,4 +48,4 @@ struct DrawnBatch {
 // Returns the seed of the batch that belongs to a seed of the weights.
 inline std::uint64_t batch_seed(std::uint64_t seed) { return seed + 1'000'000; }
 
-}  // namespace tessera::tools
+}  // namespace tessera::train

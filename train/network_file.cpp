@@ -1,4 +1,4 @@
-#include "tessera/tools/commands/network_weights.hpp"
+#include "tessera/train/network_file.hpp"
 
 #include <fmt/format.h>
 
@@ -9,22 +9,23 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/io/read_options.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/fit_range.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/tools/options/inputs.hpp"
+#include "tessera/sparse/restrict.hpp"
 
-namespace tessera::tools {
+namespace tessera::train {
 
 using planner::NetworkFile;
 
-NetworkFile load_network(const std::string& path) {
-  NetworkFile file = planner::parse_network(load_text(path), path);
+NetworkFile read_network(std::string_view text, const std::string& path) {
+  NetworkFile file = planner::parse_network(text, path);
   for (std::size_t l = 0; l < file.weights.size(); ++l) {
     if (file.weights[l].empty()) continue;
     file.weights[l] = (std::filesystem::path(path).parent_path() / file.weights[l]).string();
     planner::NetworkLayer& layer = file.spec.layers[l];
-    const sparse::Csr<double> given = load_weights(file.weights[l]).matrix;
+    const sparse::Csr<double> given = io::read_weights(file.weights[l]).matrix;
     sparse::require_in_range(given, file.spec.data_type, file.weights[l]);
     if (given.rows != layer.outputs || given.cols != layer.inputs)
       throw Error(ErrorCode::BadInput,
@@ -73,7 +74,7 @@ sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t l, std::uint
   const planner::NetworkLayer& layer = file.spec.layers[std::size_t(l)];
   const std::uint64_t own_seed = seed + 2 * std::uint64_t(l);
   if (const std::string& path = file.weights[std::size_t(l)]; !path.empty()) {
-    const io::ReadMatrix given = load_weights(path, {.precision = io::Precision::Float});
+    const io::ReadMatrix given = io::read_weights(path, {.precision = io::Precision::Float});
     auto weights = sparse::cast<float>(given.matrix);
     if (!given.has_values)
       draw_values(double(weights.blocks()) / double(weights.rows), own_seed + 1, weights.values);
@@ -87,4 +88,4 @@ sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t l, std::uint
   return weights;
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::train
