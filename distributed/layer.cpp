@@ -64,17 +64,21 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   Communicator* ranks;
   Cut cut;
 
+  struct PreparedRank;
+
   // With weights, the groups of this rank:
   std::vector<std::unique_ptr<GridPart>> groups;
   std::vector<GroupPart> parts;
   std::vector<Range> outputs, inputs, values;  // in the operands and gradients of the rank
   std::vector<float> sums, of_leaf;            // gradients to add to others
 
+  layer::LayerFacts facts() const override;
   std::optional<partitioner::Misfit> set_weights(
       std::vector<sparse::CheckedCsr<float>> weights) override;
-  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
-                                                    std::int64_t group) override;
-  void set_values(std::span<const float> of_group, std::int64_t group) override;
+  std::unique_ptr<layer::PreparedUpdate::State> prepare(const sparse::PatternChange& change,
+                                                        std::int64_t group) override;
+  void commit(layer::PreparedUpdate::State& update) override;
+  void set_values(std::span<const float> values_of_group, std::int64_t group) override;
   void change_values(const layer::ChangePart& change, std::int64_t group) override {
     at("change_values", group).change_values(change);
   }
@@ -82,8 +86,6 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
     return at("weights", group).weights();
   }
   verify::Rounding rounding(Pass pass) const override;
-
-  layer::LayerFacts facts() const override;
   bool repairs_parts() const override { return true; }
   double seconds(const PassTimes& times) const override { return times.host.seconds; }
   bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
@@ -271,8 +273,7 @@ layer::LayerFacts RankLayer::State::facts() const {
                           .passes = {true, problem.grad_a, problem.grad_w},
                           .has_weights = !groups.empty(),
                           .any_batch = true,
-                          .works_on_results = true,
-                          .prepares_changes = false};
+                          .works_on_results = true};
   if (groups.empty()) return facts;
   facts.values = values.back().end;
   facts.output_rows = outputs.back().end;
@@ -344,16 +345,16 @@ std::optional<partitioner::Misfit> RankLayer::State::set_weights(
   for (std::size_t g = 0; g < weights.size(); ++g)
     grids.push_back(
         internal::grid_of(problem, cut, *weights[g], int(ranks_of(std::int64_t(g)).size())));
-  std::vector<std::unique_ptr<GridPart>> next;
+  std::vector<std::unique_ptr<GridPart>> parts_of_rank;
   for (std::size_t g = 0; g < weights.size(); ++g) {
     const Range of_group = ranks_of(std::int64_t(g));
     const std::int64_t rank = ranks->rank();
     if (rank < of_group.begin || rank >= of_group.end) continue;
     const Place place = grids[g].forward(int(rank - of_group.begin));
-    next.push_back(
+    parts_of_rank.push_back(
         make_part(std::int64_t(g), grids[g], internal::part_of(*weights[g], grids[g], place)));
   }
-  take(std::move(next));
+  take(std::move(parts_of_rank));
   return {};
 }
 
@@ -389,19 +390,49 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   s.take(std::move(groups));
 }
 
-std::optional<partitioner::Misfit> RankLayer::State::update_weights(
+// A change of a group's pattern, prepared by a layer.
+struct RankLayer::State::PreparedRank : layer::PreparedUpdate::State {
+  const RankLayer::State* owner = nullptr;
+  std::int64_t group = 0;
+  GridPart::Prepared part;
+};
+
+std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
-  at("update_weights", group).update_weights(change);
-  place_groups();
-  return {};
+  auto prepared = std::make_unique<PreparedRank>();
+  prepared->part = at("update_weights", group).prepare(change);
+  prepared->owner = this;
+  prepared->group = group;
+  if (const auto& own = prepared->part.rows.update)
+    prepared->change.assign(own->placed().begin(), own->placed().end());
+  return prepared;
 }
 
-void RankLayer::State::set_values(std::span<const float> of_group, std::int64_t group) {
+void RankLayer::State::commit(layer::PreparedUpdate::State& update) {
+  auto* const prepared = dynamic_cast<PreparedRank*>(&update);
+  if (prepared == nullptr || prepared->owner != this)
+    refuse("commit: the update was prepared by another layer");
+  at("commit", prepared->group).commit(prepared->part);
+  place_groups();
+}
+
+void RankLayer::State::set_values(std::span<const float> values_of_group, std::int64_t group) {
   GridPart& part = at("set_values", group);
-  if (std::ssize(of_group) != part.values())
+  if (std::ssize(values_of_group) != part.values())
     refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}",
-                       of_group.size(), ranks->rank(), part.values(), group));
-  part.set_values(of_group);
+                       values_of_group.size(), ranks->rank(), part.values(), group));
+  part.set_values(values_of_group);
+}
+
+verify::Rounding RankLayer::State::rounding(Pass pass) const {
+  require_weights("rounding");
+  if (!facts().passes[std::size_t(pass)])
+    refuse(fmt::format("rounding: the problem does not include {}", to_string(pass)));
+  verify::Rounding most = groups[0]->rounding(pass);
+  for (const auto& group : groups)
+    most.partials = std::max(most.partials, group->rounding(pass).partials);
+  if (pass == Pass::GradW) most.partials += cut.leaves;
+  return most;
 }
 
 Cut RankLayer::cut(std::int64_t group) const {
@@ -432,15 +463,6 @@ const sparse::Csr<float>& RankLayer::columns(std::int64_t group) const {
   const GridPart& part = state().at("columns", group);
   if (!state().problem.grad_a) refuse("columns: the problem has no GradA");
   return part.transpose();
-}
-
-verify::Rounding RankLayer::State::rounding(Pass pass) const {
-  require_weights("rounding");
-  verify::Rounding most = groups[0]->rounding(pass);
-  for (const auto& group : groups)
-    most.partials = std::max(most.partials, group->rounding(pass).partials);
-  if (pass == Pass::GradW) most.partials += cut.leaves;
-  return most;
 }
 
 std::int64_t RankLayer::all_values() const {

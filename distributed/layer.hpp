@@ -14,10 +14,7 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/times.hpp"
 #include "tessera/layer/layer.hpp"
-#include "tessera/sparse/change.hpp"
-#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/verify.hpp"
 
 namespace tessera::distributed {
 
@@ -51,18 +48,17 @@ struct GroupPart {
 // (host::HostCpu); with replicas, and in GradW with leaves, they have bits of their own, which do
 // not depend on the number of ranks either.
 //
+// set_weights takes the whole matrix of every group, the same on every rank, and keeps this rank's
+// part: weights(group) has GroupPart::rows and columns of R, in whole blocks. Changes of the
+// pattern and of values are of this part, places in its blocks; a rank without changes passes an
+// empty one, and with leaves all ranks pass the same. For GradA places and values travel to the
+// ranks that have them in the transpose. set_weights throws Error{InvalidArgument} if there are
+// fewer block columns (or, for GradA, rows) with values than replicas.
+//
 // Every function that is not const is collective: all ranks call it, in the same order, with the
 // same options; those of a group, all ranks that have it. An exception on one rank leaves the
 // others waiting, so the program ends all of them: run_ranks and run_mpi_rank do. When weights are
 // set, all ranks compare what they were given (agreement.hpp). No dense passes.
-//
-// set_weights takes the whole matrix of every group, the same on every rank, of which a rank keeps
-// its part; fewer block columns (or, for GradA, rows) with values than replicas are
-// Error{InvalidArgument}. weights(group) has GroupPart::rows and columns of R, in whole blocks, and
-// changes of pattern and values are of this rank's part, in blocks of weights(group); with leaves
-// all ranks pass the same. A rank without changes passes an empty change. Only places travel with a
-// change of the pattern, and for GradA values travel to the ranks that have them in the transpose.
-// A change is made at once: prepare_update is refused (facts()).
 //
 // The cost of a pass is the measured time and traffic of this rank. A stop that any rank asks for
 // ends the pass on all of them, between two panels of columns of a cut without groups and replicas,

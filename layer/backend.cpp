@@ -126,10 +126,10 @@ void check_options(Pass pass, const PassOptions& options, const LayerFacts& fact
 
 std::unique_ptr<PreparedUpdate::State> Backend::prepare(const sparse::PatternChange&,
                                                         std::int64_t) {
-  refuse("prepare_update: this layer does not prepare changes");
+  refuse("prepare_update: the pattern of this layer stays");
 }
 
-void Backend::commit(PreparedUpdate::State&) { refuse("commit: this layer prepares no changes"); }
+void Backend::commit(PreparedUpdate::State&) { refuse("commit: the pattern of this layer stays"); }
 
 std::string_view Backend::call_of(Pass pass) { return names_of(pass).call; }
 

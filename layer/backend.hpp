@@ -52,8 +52,7 @@ struct LayerFacts {
   std::int64_t input_rows = 0;    // of S and dS
   bool any_batch = false;         // true: a call has any number of columns; false: problem.size.z
   bool works_on_results = false;  // bias, activation, derivative and sum of PassOptions
-  bool changes_pattern = true;    // set_weights and update_weights
-  bool prepares_changes = true;   // prepare_update and commit
+  bool changes_pattern = true;    // set_weights, update_weights, prepare_update, commit
 };
 
 // Computes what a Layer is asked for. A target derives from BackendOf with its type of cost; calls
@@ -71,7 +70,7 @@ class Backend {
       std::vector<sparse::CheckedCsr<float>> weights) = 0;
 
   // Prepares a change of a group's pattern and makes it. By default neither is called: a target
-  // whose facts() allow it overrides both.
+  // whose pattern may change (facts()) overrides both.
   virtual std::unique_ptr<PreparedUpdate::State> prepare(const sparse::PatternChange& change,
                                                          std::int64_t group);
   virtual void commit(PreparedUpdate::State& update);

@@ -24,17 +24,6 @@ Backend& Layer::changeable(const char* call) const {
   return backend();
 }
 
-// Returns the backend of a layer that prepares changes.
-Backend& Layer::preparing(const char* call) const {
-  Backend& own = changeable(call);
-  if (!facts().prepares_changes)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: this layer makes changes at once (facts().prepares_changes); call "
-                            "update_weights",
-                            call));
-  return own;
-}
-
 std::optional<partitioner::Misfit> Layer::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights) {
   const auto call = backend().caller.enter("set_weights");
@@ -59,13 +48,13 @@ std::optional<partitioner::Misfit> Layer::update_weights(const sparse::PatternCh
 
 PreparedUpdate Layer::prepare_update(const sparse::PatternChange& change, std::int64_t group) {
   const auto call = backend().caller.enter("prepare_update");
-  Backend& own = preparing("prepare_update");
+  Backend& own = changeable("prepare_update");
   return PreparedUpdate(own.prepare(change, group));
 }
 
 void Layer::commit(PreparedUpdate&& update) {
   const auto call = backend().caller.enter("commit");
-  Backend& own = preparing("commit");
+  Backend& own = changeable("commit");
   own.commit(update.state());
 }
 

@@ -118,7 +118,6 @@ class Layer {
  private:
   void change_parts(const ChangePart& change, std::int64_t group);
   Backend& changeable(const char* call) const;
-  Backend& preparing(const char* call) const;
 
   std::unique_ptr<Backend> backend_;
   const std::type_info* type_;

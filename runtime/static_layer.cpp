@@ -149,8 +149,7 @@ layer::LayerFacts StaticLayer::State::facts() const {
           .values = values(),
           .output_rows = size.g * size.x,
           .input_rows = size.g * size.y,
-          .changes_pattern = false,
-          .prepares_changes = false};
+          .changes_pattern = false};
 }
 
 StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,

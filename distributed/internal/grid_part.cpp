@@ -94,11 +94,20 @@ void GridPart::move_home(MatrixView<float> s_grad, bool is_checked) {
   }
 }
 
-void GridPart::update_weights(const sparse::PatternChange& change) {
-  fwd_.update_weights(change);
-  all_values_ = sum_of_ranks(ranks_, "numbers of values", values());
+GridPart::Prepared GridPart::prepare(const sparse::PatternChange& change) {
+  Prepared prepared{.rows = fwd_.prepare(change), .transposed = {}};
+  if (transposed_) prepared.transposed = transposed_->prepare(route_->change_of(change));
+  const std::int64_t blocks = std::ssize(change.added) - std::ssize(change.removed);
+  prepared.all_values =
+      all_values_ + sum_of_ranks(ranks_, "numbers of values", blocks * weights().block.area());
+  return prepared;
+}
+
+void GridPart::commit(Prepared& prepared) {
+  fwd_.commit(prepared.rows);
+  all_values_ = prepared.all_values;
   if (!transposed_) return;
-  transposed_->update_weights(route_->change_of(change));
+  transposed_->commit(prepared.transposed);
   route_->set_pattern(transposed_->weights());
 }
 
@@ -107,7 +116,7 @@ void GridPart::set_values(std::span<const float> values) {
   send_values();
 }
 
-void GridPart::change_values(const host::ChangePart& change) {
+void GridPart::change_values(const layer::ChangePart& change) {
   fwd_.change_values(change);
   send_values();
 }

@@ -13,7 +13,7 @@
 #include "tessera/distributed/internal/route.hpp"
 #include "tessera/distributed/internal/run_product.hpp"
 #include "tessera/distributed/internal/sub_ranks.hpp"
-#include "tessera/host/change_part.hpp"
+#include "tessera/layer/change_part.hpp"
 #include "tessera/layer/pass_options.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -46,9 +46,15 @@ class GridPart {
     return fwd_.gradients(q_grad, s, gradients, options, times);
   }
 
-  void update_weights(const sparse::PatternChange& change);
+  // A change of the group's pattern that was prepared, without communication left.
+  struct Prepared {
+    RunProduct::Prepared rows, transposed;
+    std::int64_t all_values = 0;
+  };
+  Prepared prepare(const sparse::PatternChange& change);
+  void commit(Prepared& prepared);
   void set_values(std::span<const float> values);
-  void change_values(const host::ChangePart& change);
+  void change_values(const layer::ChangePart& change);
 
   std::int64_t group() const { return group_; }
   const Grid& grid() const { return grid_; }

@@ -217,17 +217,29 @@ MatrixView<const float> RunProduct::gather_run(MatrixView<const float> own, bool
   return rows;
 }
 
-void RunProduct::update_weights(const sparse::PatternChange& change) {
-  if (layer_) layer_->update_weights(change);
-  blocks_ += sum_of_ranks(of_part_, "numbers of blocks",
-                          std::ssize(change.added) - std::ssize(change.removed));
+RunProduct::Prepared RunProduct::prepare(const sparse::PatternChange& change) {
+  Prepared prepared;
+  if (layer_)
+    prepared.update.emplace(layer_->prepare_update(change));
+  else if (!change.removed.empty() || !change.added.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("update_weights: rank {} has no rows to change",
+                            of_part_.number(of_part_.rank())));
+  prepared.blocks = blocks_ + sum_of_ranks(of_part_, "numbers of blocks",
+                                           std::ssize(change.added) - std::ssize(change.removed));
+  return prepared;
+}
+
+void RunProduct::commit(Prepared& prepared) {
+  if (layer_) layer_->commit(*std::move(prepared.update));
+  blocks_ = prepared.blocks;
 }
 
 void RunProduct::set_values(std::span<const float> values) {
   if (layer_) layer_->set_values(values);
 }
 
-void RunProduct::change_values(const host::ChangePart& change) {
+void RunProduct::change_values(const layer::ChangePart& change) {
   if (layer_) layer_->change_values(change);
 }
 

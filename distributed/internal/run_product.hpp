@@ -19,11 +19,12 @@
 #include "tessera/distributed/internal/panels.hpp"
 #include "tessera/distributed/internal/sub_ranks.hpp"
 #include "tessera/host/cells.hpp"
-#include "tessera/host/change_part.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/host/times.hpp"
+#include "tessera/layer/change_part.hpp"
 #include "tessera/layer/pass_options.hpp"
+#include "tessera/layer/prepared_update.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/verify.hpp"
@@ -57,9 +58,15 @@ class RunProduct {
   bool gradients(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
                  const layer::PassOptions& options, host::HostTimes& times);
 
-  void update_weights(const sparse::PatternChange& change);
+  // A change of the rank's values that was prepared, without communication left.
+  struct Prepared {
+    std::optional<layer::PreparedUpdate> update;
+    std::int64_t blocks = 0;  // of all ranks of the part
+  };
+  Prepared prepare(const sparse::PatternChange& change);
+  void commit(Prepared& prepared);
   void set_values(std::span<const float> values);
-  void change_values(const host::ChangePart& change);
+  void change_values(const layer::ChangePart& change);
 
   const Place& place() const { return place_; }
   const sparse::Csr<float>& weights() const { return layer_ ? layer_->weights() : empty_; }

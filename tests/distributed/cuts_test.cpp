@@ -79,7 +79,7 @@ struct OnRank {
       : executor(make_executor(1)), layer(c.problem(), kTiny, *executor, ranks, c.cut) {
     layer.set_weights(weights);
     const auto seed = std::uint64_t(10 * ranks.rank());
-    const std::int64_t z = layer.batch();
+    const std::int64_t z = layer.columns_of_batch().size();
     s = random_matrix<float>(layer.facts().input_rows, z, seed);
     q_grad = random_matrix<float>(layer.facts().output_rows, z, seed + 1);
     q = Matrix<float>(q_grad.rows(), z);

@@ -41,12 +41,6 @@ std::vector<sparse::Csr<float>> weights_of(std::int64_t groups, BlockShape block
   return all;
 }
 
-std::vector<sparse::CheckedCsr<float>> checked(const std::vector<sparse::Csr<float>>& weights) {
-  std::vector<sparse::CheckedCsr<float>> all;
-  for (const sparse::Csr<float>& matrix : weights) all.push_back(sparse::checked(matrix));
-  return all;
-}
-
 std::vector<std::int64_t> groups_of(const RankLayer& layer) {
   std::vector<std::int64_t> groups;
   for (const GroupPart& part : layer.parts()) groups.push_back(part.group);
@@ -71,7 +65,7 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
   run_ranks(count, [&](Communicator& ranks) {
     const auto own_executor = make_executor(1);
     RankLayer layer(problem, kTiny, *own_executor, ranks);
-    layer.set_weights(checked(weights));
+    layer.set_weights(sparse::checked(weights));
     // Returns this rank's rows of a matrix of all groups.
     const auto rows_of = [&](const Matrix<T>& all, std::int64_t rows, auto range_of) {
       std::vector<T> own;
@@ -128,10 +122,10 @@ TEST(Groups, ValuesAreSetGroupByGroup) {
     const auto executor = make_executor(1);
     const Problem problem = problem_of(4, {1, 1}, DataType::Float);
     RankLayer layer(problem, kTiny, *executor, ranks), other(problem, kTiny, *executor, ranks);
-    layer.set_weights(checked(weights));
+    layer.set_weights(sparse::checked(weights));
     auto ones = weights;
     for (auto& matrix : ones) matrix.values.assign(matrix.values.size(), 1.0f);
-    other.set_weights(checked(ones));
+    other.set_weights(sparse::checked(ones));
     for (const std::int64_t g : groups_of(layer)) other.set_values(layer.weights(g).values, g);
     const auto q_grad = random_matrix<float>(layer.facts().output_rows, kZ, 1);
     Matrix<float> a(layer.facts().input_rows, kZ), b(layer.facts().input_rows, kZ);
@@ -146,8 +140,8 @@ TEST(Groups, RefusesWhatIsNotItsOwn) {
     const auto executor = make_executor(1);
     RankLayer layer(problem_of(2, {1, 1}, DataType::Float), kTiny, *executor, ranks);
     test::refusal([&] { layer.weights(); });
-    test::refusal([&] { layer.set_weights(checked(weights_of(3, {1, 1}))); });
-    layer.set_weights(checked(weights_of(2, {1, 1})));
+    test::refusal([&] { layer.set_weights(sparse::checked(weights_of(3, {1, 1}))); });
+    layer.set_weights(sparse::checked(weights_of(2, {1, 1})));
     const std::int64_t other = 1 - ranks.rank();
     EXPECT_NE(test::refusal([&] { layer.weights(other); }).find("has nothing of group"),
               std::string::npos);

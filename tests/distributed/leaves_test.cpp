@@ -67,7 +67,7 @@ TEST(Leaves, HaveTheBitsOfTheirTreeAndOfOneProcess) {
   const auto s = random_matrix<float>(60, 36, 5), q_grad = random_matrix<float>(80, 36, 6);
   const auto executor = make_executor(1);
   host::HostLayer alone(problem, cpu, *executor);
-  alone.set_weights(weights);
+  alone.set_weights(sparse::checked(weights));
   Matrix<float> q(80, 36), s_grad(60, 36), got_q(80, 36), got_s_grad(60, 36);
   alone.forward<float>(s.view(), q.view());
   alone.grad_a<float>(q_grad.view(), s_grad.view());
@@ -82,7 +82,7 @@ TEST(Leaves, HaveTheBitsOfTheirTreeAndOfOneProcess) {
   run_ranks(2, [&](Communicator& ranks) {
     const auto own_executor = make_executor(1);
     RankLayer layer(problem, cpu, *own_executor, ranks, {.leaves = 3});
-    layer.set_weights(std::vector{sparse::checked(weights[0]), sparse::checked(weights[1])});
+    layer.set_weights(sparse::checked(weights));
     const auto part = [&](auto view) { return view.sub({0, view.rows}, layer.columns_of_batch()); };
     std::vector<float> gradients(sums[0].size());
     layer.forward<float>(part(s.view()), part(got_q.view()));

@@ -85,10 +85,6 @@ TYPED_TEST(AnyLayer, PreparesAChangeOfPatternAndMakesItLater) {
     EXPECT_EQ(code_of([&] { layer.prepare_update(change, 1); }), ErrorCode::InvalidArgument);
     return;
   }
-  if (!layer.facts().prepares_changes) {
-    EXPECT_EQ(code_of([&] { layer.prepare_update(change, 1); }), ErrorCode::InvalidArgument);
-    return;
-  }
   const auto before = this->run();
   layer::PreparedUpdate update = layer.prepare_update(change, 1);
   ASSERT_FALSE(update.misfit());
@@ -110,7 +106,6 @@ TYPED_TEST(AnyLayer, RefusesAChangeThatWasPreparedForOtherWeights) {
   this->set(weights);
   ASSERT_FALSE(other.set_weights(sparse::checked(weights)));
   const auto change = sparse::difference(weights[0], random_weights(this->problem_, 0.3, 40)[0]);
-  if (!layer.facts().prepares_changes) return;
   const auto refuses = [&](layer::PreparedUpdate& update) {
     EXPECT_EQ(code_of([&] { layer.commit(std::move(update)); }), ErrorCode::InvalidArgument);
     EXPECT_EQ(layer.weights(), weights[0]);

@@ -100,8 +100,8 @@ NetworkSpec drawn_network(std::uint64_t seed) {
                    .data_type = one_of(DataType::Half, DataType::Half, DataType::Float)};
   const bool trains = random.below(4) > 0;
   if (trains) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
-  spec.optimiser.rule =
-      one_of<codelets::Rule>(codelets::Adam{.learning_rate = 0.01}, codelets::Sgd{});
+  spec.optimiser.rule = one_of(codelets::Rule(codelets::Adam{.learning_rate = 0.01}),
+                               codelets::Rule(codelets::Sgd{}));
   const std::int64_t layers = 2 + std::int64_t(random.below(4));
   std::int64_t inputs = one_of(128, 200, 256, 384, 512);
   for (std::int64_t l = 0; l < layers; ++l) {
