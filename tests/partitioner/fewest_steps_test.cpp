@@ -196,6 +196,18 @@ TEST(FewestSteps, AreKeptByOtherPlacesForBlocksWithoutTheirOwn) {
   }
 }
 
+// Were whole rows moved alone, these matrices would move 16, 40 and 9 blocks.
+TEST(FewestSteps, CutARowThatNeedNotMoveAsAWhole) {
+  for (const auto& [seed, moved] :
+       std::vector<std::pair<std::uint64_t, std::int64_t>>{{67, 8}, {102, 36}, {377, 7}}) {
+    const auto [matrix, grid] = with_a_full_corner(seed);
+    const EncodeResult result = encode(matrix, grid);
+    ASSERT_TRUE(result.buckets) << seed;
+    EXPECT_EQ(result.buckets->stats.steps, 1) << seed;
+    EXPECT_LE(result.buckets->stats.moved_blocks, moved) << seed;
+  }
+}
+
 // More cells than the search of all sets is meant for.
 TEST(FewestSteps, AreProvenForManyCellsWhenOneIsEnough) {
   Random random(kFewestStepsSeed);
