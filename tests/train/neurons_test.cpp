@@ -107,6 +107,11 @@ TEST(Neurons, AreDeadWithoutWeightsOnEitherSide) {
   EXPECT_EQ(dead_neurons(into, out_of, 3), 2);
   const Csr<float> blocks = sparse::random_pattern(4, 4, {2, 2}, 1, 1);
   EXPECT_EQ(dead_neurons(blocks, blocks, 3), 0);
+  // Eight neurons in blocks of two, of which one block alone is read.
+  const Csr<float> eight = sparse::random_pattern(8, 2, {2, 2}, 1, 1);
+  const Csr<float> two_are_read{2, 8, {2, 2}, {0, 1}, {0}, {1, 1, 1, 1}};
+  EXPECT_EQ(dead_neurons(eight, two_are_read, 2), 0);
+  EXPECT_EQ(dead_neurons(eight, two_are_read, 8), 6);
 }
 
 TEST(EveryMethod, HasTheBlocksThatAScheduleAsksFor) {

@@ -63,6 +63,16 @@ TEST(ValueStep, HasTheBitsOfOneStepInAnyParts) {
   }
 }
 
+TEST(ValueStep, RefusesAnOptimiserOutOfRange) {
+  const Optimiser wrong{.rule = TorchSgd{.momentum = 1}};
+  EXPECT_THROW(make_value_state<float>(wrong, 5), Error);
+  auto state = make_value_state<float>({.rule = TorchSgd{.momentum = 0.9}}, 5);
+  const auto before = state;
+  const std::vector<float> five(5);
+  EXPECT_THROW(ValueStep<float>(wrong, five, state), Error);
+  EXPECT_EQ(state, before);
+}
+
 TEST(ValueStep, RefusesGradientsAndStatesOfOtherLengths) {
   const Optimiser optimiser{.rule = TorchSgd{}};
   auto state = make_value_state<float>(optimiser, 5);
