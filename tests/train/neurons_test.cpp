@@ -254,6 +254,23 @@ TEST(ConstantFanIn, IsPrunedWithoutNewBlocksWhateverTheFraction) {
   EXPECT_EQ(per_row(carry(uneven, made.change).after), even_rows(uneven.blocks(), 6));
 }
 
+TEST(ConstantFanIn, LetsNoBlockReturnWhereTheOldPatternIsExcluded) {
+  const Csr<float> even = with_values(random_even_rows(12, 40, {2, 2}, 36, 4), 1);
+  const auto executor = make_executor(1);
+  const auto moved = [&](Exclude exclude) {
+    const auto change = rewire(Set{exclude}, {.weights = even,
+                                              .fraction = 1,
+                                              .seed = 5,
+                                              .executor = *executor,
+                                              .constant_fan_in = true})
+                            .change;
+    EXPECT_EQ(per_row(carry(even, change).after), even_rows(36, 6));
+    return std::ssize(change.added);
+  };
+  EXPECT_EQ(moved(Exclude::Original), 36);
+  EXPECT_LT(moved(Exclude::Kept), 36) << "a dropped block may be drawn again";
+}
+
 TEST(ConstantFanIn, GrowsTheLowestPlacesOfEachRowWithoutBatches) {
   const Csr<float> taken = with_values(random_even_rows(12, 40, {2, 2}, 36, 4), 1);
   const std::vector<std::int64_t> counts = {0, 1, 2, 3, 4, 14};
