@@ -98,7 +98,8 @@ Range HostGroup<T>::thread_rows(std::int64_t thread) const {
 }
 
 template <class T>
-void HostGroup<T>::change_part(sparse::Csr<float>& weights, Range rows, const ChangePart& change) {
+void HostGroup<T>::change_part(sparse::Csr<float>& weights, Range rows,
+                               const layer::ChangePart& change) {
   const std::int64_t area = weights.block.area();
   const auto position = [&](std::int64_t row) {
     return weights.row_begin[std::size_t(row / weights.block.rows)] * area;
@@ -110,7 +111,7 @@ void HostGroup<T>::change_part(sparse::Csr<float>& weights, Range rows, const Ch
 // After each part, the cells of Fwd in its rows are filled, and the cells of GradA in columns that
 // are complete. Columns that two threads share wait until both are done.
 template <class T>
-void HostGroup<T>::change_values(sparse::Csr<float>& weights, const ChangePart& change) {
+void HostGroup<T>::change_values(sparse::Csr<float>& weights, const layer::ChangePart& change) {
   const std::int64_t threads = setting_.executor->threads();
   HostProduct<T>* const fwd = std::get_if<0>(&fwd_);
   HostProduct<T>* const grad_a = setting_.problem.grad_a ? std::get_if<0>(&grad_a_) : nullptr;

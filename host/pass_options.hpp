@@ -27,11 +27,4 @@ inline void activate(Activation activation, std::span<float> values) {
 using layer::Accumulate;
 using layer::PassOptions;
 
-// Another name of the options of Fwd.
-using ForwardOptions = PassOptions;
-
-// Another name of the options of GradA.
-template <class T>
-using GradAOptions = PassOptions;
-
 }  // namespace tessera::host

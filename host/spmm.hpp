@@ -12,7 +12,7 @@ namespace tessera::host {
 
 // The rest of a product, in this order: C = alpha * A * B + beta * C, then the bias, the activation
 // and the mask. With beta 0 the old C is not read. Bias, activation and mask are those of
-// ForwardOptions and GradAOptions. T is the type of the operands.
+// layer::PassOptions. T is the type of the operands.
 template <class T = float>
 struct SpmmOptions {
   float alpha = 1, beta = 0;

@@ -192,10 +192,10 @@ void HostWeights::set_values(std::span<const float> values, std::int64_t group) 
   const auto copy = [&](std::span<float> part, std::int64_t first) {
     std::copy_n(values.begin() + first, part.size(), part.begin());
   };
-  change_values(ChangePart(copy), group);
+  change_values(layer::ChangePart(copy), group);
 }
 
-void HostWeights::change_values(const ChangePart& change, std::int64_t group) {
+void HostWeights::change_values(const layer::ChangePart& change, std::int64_t group) {
   check_group(group);
   version_ = layer::new_number();
   sparse::Csr<float>& weights = given_[std::size_t(group)];

@@ -6,7 +6,8 @@
 
 #include "tessera/codelets/activation.hpp"
 #include "tessera/layer/view.hpp"
-#include "tessera/verify/run_options.hpp"
+#include "tessera/verify/progress.hpp"
+#include "tessera/verify/self_check.hpp"
 
 namespace tessera::layer {
 
@@ -61,14 +62,5 @@ struct PassOptions {
   // Is set by the layer in the second run of a repair, in which no fault is injected.
   bool is_repeated = false;
 };
-
-// Returns options with those of a run, which replace the first four fields.
-inline PassOptions of_run(const verify::RunOptions& run, PassOptions options = {}) {
-  options.stop = run.stop;
-  options.progress = run.progress;
-  options.self_check = run.self_check;
-  options.repair = run.repair;
-  return options;
-}
 
 }  // namespace tessera::layer

@@ -7,16 +7,17 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/device/ledger.hpp"
 #include "tessera/layer/pass_options.hpp"
-#include "tessera/verify/run_options.hpp"
+#include "tessera/verify/progress.hpp"
+#include "tessera/verify/self_check.hpp"
 
 namespace tessera::runtime {
 
 using verify::Progress;
 
-// Options of one pass on a modelled machine: those of verify::RunOptions, and those that need a
-// machine made of tiles. Only a fault may change a result.
+// Options of one pass on a modelled machine: the first four of layer::PassOptions, and those that
+// need a machine made of tiles. Only a fault may change a result.
 struct RunOptions {
-  // `stop`, `progress`, `self_check` and `repair` are those of verify::RunOptions.
+  // `stop`, `progress`, `self_check` and `repair` are those of layer::PassOptions.
   std::stop_token stop = {};
   std::function<void(const Progress&)> progress = {};
 

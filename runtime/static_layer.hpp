@@ -14,7 +14,6 @@
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/verify/run_options.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::runtime {

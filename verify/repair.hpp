@@ -11,8 +11,8 @@ namespace tessera::verify {
 // without `repair`. If the self-check of the pass fails, it is run once more, without the fault
 // that was injected into the first run. options.self_check then has the outcome of the second run,
 // and in first_failure the message of the first. A second failure reaches the caller. Options is
-// verify::RunOptions or has its fields; a field `fault` is emptied for the second run, and a field
-// `is_repeated` set.
+// layer::PassOptions or has its first fields; a field `fault` is emptied for the second run, and a
+// field `is_repeated` set.
 template <class Options, class Run>
 bool run_and_repair(const Options& options, Run&& run) {
   Options once = options;

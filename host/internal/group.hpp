@@ -11,11 +11,11 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/problem.hpp"
-#include "tessera/host/change_part.hpp"
 #include "tessera/host/internal/dense.hpp"
 #include "tessera/host/internal/gradient.hpp"
 #include "tessera/host/internal/packed.hpp"
 #include "tessera/host/internal/product.hpp"
+#include "tessera/layer/change_part.hpp"
 #include "tessera/sparse/change.hpp"
 
 namespace tessera::host::internal {
@@ -75,7 +75,7 @@ class HostGroup {
   // Changes the values of `weights`, whose pattern is the group's, part by part, and fills the
   // cells from each part (HostLayer::change_values). O(values) on all threads; allocates nothing.
   // If `change` throws, set_values must follow.
-  void change_values(sparse::Csr<float>& weights, const ChangePart& change);
+  void change_values(sparse::Csr<float>& weights, const layer::ChangePart& change);
 
   // The passes of HostLayer. They add their times to `times` and return false when the caller
   // stopped them. `weights` are the group's matrix.
@@ -120,7 +120,7 @@ class HostGroup {
   std::int64_t parts() const;
   Range part_rows(std::int64_t part) const;
   Range thread_rows(std::int64_t thread) const;
-  static void change_part(sparse::Csr<float>& weights, Range rows, const ChangePart& change);
+  static void change_part(sparse::Csr<float>& weights, Range rows, const layer::ChangePart& change);
 
   GroupSetting setting_;
   Forward fwd_;

@@ -50,7 +50,7 @@ class HostWeights {
   HostUpdate prepare(const sparse::PatternChange& change, std::int64_t group, Places places);
   void commit(HostUpdate&& update);
   void set_values(std::span<const float> values, std::int64_t group);
-  void change_values(const ChangePart& change, std::int64_t group);
+  void change_values(const layer::ChangePart& change, std::int64_t group);
   HostForecast forecast(Pass pass) const;
   HostCells cells(Pass pass) const;
 

@@ -40,7 +40,7 @@ void copy_to(const Matrix<T>& from, MatrixView<T> to) {
 
 // Writes the result of a layer without weights: a row's bias, or 0, and the activation of it.
 template <class T>
-void fill_rows(MatrixView<T> view, const host::ForwardOptions& after) {
+void fill_rows(MatrixView<T> view, const layer::PassOptions& after) {
   for (std::int64_t r = 0; r < view.rows; ++r) {
     float value = after.bias.empty() ? 0.0f : after.bias[std::size_t(r)];
     host::activate(after.activation, {&value, 1});
@@ -114,7 +114,7 @@ void Layer::require(Pass pass, const char* call) const {
 
 template <class T>
 void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                const host::ForwardOptions& after) {
+                const layer::PassOptions& after) {
   if (in.cols == 0) return;
   const auto call = [&](MatrixView<T> to) {
     if (!layer_) return fill_rows(to, after);
@@ -130,7 +130,7 @@ void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out,
 }
 
 py::object Layer::product(Pass pass, py::object in, const char* name, py::object out,
-                          const StampedValues& values, const host::ForwardOptions& after) {
+                          const StampedValues& values, const layer::PassOptions& after) {
   const bool is_forward = pass == Pass::Fwd;
   return with_type(settings_.data_type, [&]<class T>(T) {
     const Tensor from(in, name, settings_.data_type, Access::Read);

@@ -152,9 +152,9 @@ class Layer {
   template <class T>
   MatrixView<T> operand(const Tensor& tensor, const char* name, std::int64_t features) const;
   pybind11::object product(Pass pass, pybind11::object in, const char* name, pybind11::object out,
-                           const StampedValues& values, const host::ForwardOptions& after = {});
+                           const StampedValues& values, const layer::PassOptions& after = {});
   template <class T>
-  void run(Pass pass, MatrixView<const T> in, MatrixView<T> out, const host::ForwardOptions& after);
+  void run(Pass pass, MatrixView<const T> in, MatrixView<T> out, const layer::PassOptions& after);
   pybind11::object new_result(pybind11::handle like, std::int64_t features, std::int64_t batch,
                               bool is_vector) const;
   pybind11::object new_gradients(pybind11::handle like, std::int64_t count) const;

@@ -108,7 +108,7 @@ void Layer::train_forward(const TrainForward& step) {
   const MatrixView<float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
   const MatrixView<const float> x{memory_at(step.x.address), cols(), step.batch, step.x.col_stride,
                                   step.x.row_stride};
-  host::ForwardOptions after;
+  layer::PassOptions after;
   if (step.bias != 0) after.bias = {memory_at(step.bias), std::size_t(rows())};
   if (step.relu) after.activation = host::Activation::Relu;
   const Turn turn(mutex_);

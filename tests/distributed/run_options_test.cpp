@@ -1,7 +1,5 @@
 // Options of a run on ranks: checks that find faults and name the rank, stops and progress.
 
-#include "tessera/verify/run_options.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -18,6 +16,7 @@
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
+#include "tessera/verify/progress.hpp"
 
 namespace tessera::distributed {
 namespace {

@@ -43,8 +43,8 @@ void expect_same_bits(double density, std::int64_t z) {
   const auto s_turned = s_first.view().transposed();
   const auto biases = random_matrix<float>(1, kX, 8).elements();
   const std::vector<float> bias(biases.begin(), biases.end());
-  for (const ForwardOptions& after :
-       {ForwardOptions{}, ForwardOptions{.bias = bias, .activation = Activation::Relu}}) {
+  for (const PassOptions& after :
+       {PassOptions{}, PassOptions{.bias = bias, .activation = Activation::Relu}}) {
     layer.forward<float>(s.view(), q.view(), after);
     layer.forward<float>(s_turned, q_first.view().transposed(), after);
     layer.forward<float>(s_turned, q_mixed.view(), after);

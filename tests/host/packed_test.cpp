@@ -56,7 +56,7 @@ struct PackedLayer {
   explicit PackedLayer(const Size& size, int threads = 2, const HostOptions& options = {})
       : executor(make_executor(ExecutorKind::Threads, threads)),
         layer(problem_of<T>(size), tiny_caches(), *executor, options) {}
-  Matrix<T> forward(const Matrix<T>& s, const ForwardOptions& after = {}) {
+  Matrix<T> forward(const Matrix<T>& s, const PassOptions& after = {}) {
     Matrix<T> q(layer.weights().rows, s.cols());
     layer.forward<T>(s.view(), q.view(), after);
     return q;

@@ -111,7 +111,7 @@ using AllTypes = testing::Types<float, Half, BFloat16>;
 TYPED_TEST_SUITE(HostPassOptions, AllTypes);
 
 template <class T>
-void add_bias_and_activate(MatrixView<T> q, const ForwardOptions& after) {
+void add_bias_and_activate(MatrixView<T> q, const PassOptions& after) {
   for (std::int64_t x = 0; x < q.rows; ++x)
     for (std::int64_t z = 0; z < q.cols; ++z) {
       if (!after.bias.empty()) q(x, z) = T(float(q(x, z)) + after.bias[std::size_t(x)]);
@@ -127,11 +127,11 @@ TYPED_TEST(HostPassOptions, ForwardHasTheBitsOfASeparateLoop) {
   for (const OptionsCase& c : all_cases()) {
     SCOPED_TRACE(testing::Message() << c.z << " columns, block " << c.block.rows);
     OptionsRun<TypeParam> run(c);
-    for (const ForwardOptions& after : {ForwardOptions{},
-                                        {.bias = run.bias},
-                                        {.activation = Activation::Relu},
-                                        {.bias = run.bias, .activation = Activation::Relu},
-                                        {.bias = run.bias, .activation = Activation::Gelu}}) {
+    for (const PassOptions& after : {PassOptions{},
+                                     {.bias = run.bias},
+                                     {.activation = Activation::Relu},
+                                     {.bias = run.bias, .activation = Activation::Relu},
+                                     {.bias = run.bias, .activation = Activation::Gelu}}) {
       Operand<TypeParam> expected = run.q;
       run.layer.template forward<TypeParam>(run.s.view(), expected.view());
       add_bias_and_activate(expected.view(), after);
@@ -183,8 +183,8 @@ TYPED_TEST(HostPassOptions, AreAppliedAfterTheSelfCheck) {
       r->q_grad.view()(3, 0) = TypeParam(1.0f);
       r->s.view()(3, 0) = r->s.view()(4, 0) = TypeParam(1.0f);
     }
-    const ForwardOptions after{.bias = run.bias, .activation = Activation::Relu};
-    const GradAOptions<TypeParam> derivative{.where_positive = run.before.view()};
+    const PassOptions after{.bias = run.bias, .activation = Activation::Relu};
+    const PassOptions derivative{.where_positive = run.before.view()};
     run.layer.template forward<TypeParam>(run.s.view(), run.q.view(), after);
     run.layer.template grad_a<TypeParam>(run.q_grad.view(), run.s_grad.view(), derivative);
     run.layer.template grad_w<TypeParam>(run.q_grad.view(), run.s.view(), run.gradients,

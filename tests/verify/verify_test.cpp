@@ -13,7 +13,6 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/verify/repair.hpp"
-#include "tessera/verify/run_options.hpp"
 
 namespace tessera::verify {
 namespace {
@@ -90,6 +89,12 @@ TEST(Verify, NotANumberIsWrong) {
   product.out(0, 0) = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(product.verify().wrong, 1);
 }
+
+// The options of a pass that run_and_repair() reads.
+struct RunOptions {
+  Checksums* self_check = nullptr;
+  bool repair = false;
+};
 
 TEST(Repair, RunsAPassOnceMoreAndKeepsTheReason) {
   Checksums checksums;

@@ -1,9 +1,0 @@
-#pragma once
-
-#include "tessera/layer/change_part.hpp"
-
-namespace tessera::host {
-
-using layer::ChangePart;
-
-}  // namespace tessera::host
