@@ -71,6 +71,7 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   std::vector<GroupPart> parts;
   std::vector<Range> outputs, inputs, values;  // in the operands and gradients of the rank
   std::vector<float> sums, of_leaf;            // gradients to add to others
+  std::int64_t version = 0;                    // another one after each change
 
   layer::LayerFacts facts() const override;
   std::optional<partitioner::Misfit> set_weights(
@@ -80,7 +81,9 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   void commit(layer::PreparedUpdate::State& update) override;
   void set_values(std::span<const float> values_of_group, std::int64_t group) override;
   void change_values(const layer::ChangePart& change, std::int64_t group) override {
-    at("change_values", group).change_values(change);
+    GridPart& part = at("change_values", group);
+    version = layer::new_number();
+    part.change_values(change);
   }
   const sparse::Csr<float>& weights_of(std::int64_t group) const override {
     return at("weights", group).weights();
@@ -173,6 +176,7 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
     }
     groups = std::move(next);
     parts = std::move(of_next);
+    version = layer::new_number();
     place_groups();
   }
 
@@ -392,7 +396,7 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
 
 // A change of a group's pattern, prepared by a layer.
 struct RankLayer::State::PreparedRank : layer::PreparedUpdate::State {
-  const RankLayer::State* owner = nullptr;
+  std::int64_t version = 0;  // of the weights that it was prepared for
   std::int64_t group = 0;
   GridPart::Prepared part;
 };
@@ -401,7 +405,7 @@ std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
   auto prepared = std::make_unique<PreparedRank>();
   prepared->part = at("update_weights", group).prepare(change);
-  prepared->owner = this;
+  prepared->version = version;
   prepared->group = group;
   if (const auto& own = prepared->part.rows.update)
     prepared->change.assign(own->placed().begin(), own->placed().end());
@@ -410,8 +414,11 @@ std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
 
 void RankLayer::State::commit(layer::PreparedUpdate::State& update) {
   auto* const prepared = dynamic_cast<PreparedRank*>(&update);
-  if (prepared == nullptr || prepared->owner != this)
-    refuse("commit: the update was prepared by another layer");
+  if (prepared == nullptr || prepared->version != version)
+    refuse(
+        "commit: this change was prepared for another layer, or the layer has changed since; call "
+        "prepare_update of this layer again");
+  version = layer::new_number();
   at("commit", prepared->group).commit(prepared->part);
   place_groups();
 }
@@ -421,6 +428,7 @@ void RankLayer::State::set_values(std::span<const float> values_of_group, std::i
   if (std::ssize(values_of_group) != part.values())
     refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}",
                        values_of_group.size(), ranks->rank(), part.values(), group));
+  version = layer::new_number();
   part.set_values(values_of_group);
 }
 

@@ -89,7 +89,7 @@ TEST(DataType, RefusesOtherNamesAndListsTheLegalOnes) {
       ADD_FAILURE() << name;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
-      EXPECT_THAT(e.what(), testing::HasSubstr("use float, half or bfloat16"));
+      EXPECT_THAT(e.what(), testing::HasSubstr("it is float, half or bfloat16"));
     }
   }
 }

@@ -160,7 +160,7 @@ TYPED_TEST(AnyLayer, RunsAPassByItsOperands) {
   EXPECT_EQ(layer.facts().values, std::ssize(r.gradients));
 }
 
-// What a layer does not do is refused: an option that is ignored would be a wrong result.
+// A layer refuses what it does not do: an option that is ignored would be a wrong result.
 TYPED_TEST(AnyLayer, RefusesOptionsThatItDoesNotTake) {
   using T = typename TypeParam::T;
   struct OfNobody : layer::TargetOptions {
