@@ -38,7 +38,7 @@ MatMulTimes measure_matmul(const MatMulProblem& problem, int repeats) {
   product.set_sparse(operand);
   const Problem of_layer = layer_of(problem);
   host::HostLayer layer(of_layer, cpu, *executor);
-  layer.set_weights(sparse::matmul_weights(problem, {&operand, 1}));
+  layer.set_weights(sparse::checked(sparse::matmul_weights(problem, {&operand, 1})));
   const Matrix<float> s = random_matrix<float>(of_layer.size.y, of_layer.size.z, 2);
   Matrix<float> q(of_layer.size.x, of_layer.size.z);
   const std::vector<double> t =

@@ -72,6 +72,7 @@ class CheckTrial::Typed final : public CheckTrial::Any {
     for (float& v : weights_.values) v = float(T(float(2 * random.unit() - 1)));
     if (const auto misfit = layer_->set_weights(weights_))
       throw Error(ErrorCode::Internal, misfit->message);
+    gradient_ = weights_;
     bits = 8 * layer_->high_water().value;
     for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
       run(pass, {});
@@ -85,8 +86,8 @@ class CheckTrial::Typed final : public CheckTrial::Any {
       return layer_->template forward<T>(s, q_.view(), runtime::as_pass(options), ledger_);
     if (pass == Pass::GradA)
       return layer_->template grad_a<T>(q_grad, s_grad_.view(), runtime::as_pass(options), ledger_);
-    return layer_->template grad_w<T>(q_grad, s, std::span(&gradient_, 1),
-                                      runtime::as_pass(options), ledger_);
+    return layer_->template grad_w<T>(q_grad, s, gradient_.values, runtime::as_pass(options),
+                                      ledger_);
   }
 
   verify::Verdict verdict(Pass pass) const override {
