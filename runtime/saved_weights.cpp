@@ -164,6 +164,7 @@ partitioner::SavedWeights FullyConnected::saved_weights() const {
 
 void FullyConnected::restore_weights(const partitioner::SavedWeights& saved) {
   const auto call = state().caller.enter("restore_weights");
+  state().prepared = 0;
   state().buckets_layer("restore_weights").restore_weights(saved);
 }
 

@@ -141,6 +141,26 @@ TYPED_TEST(AnyLayer, ChangesValuesInPlaceOrNotAtAll) {
   EXPECT_EQ(this->run(), before);
 }
 
+TEST(PreparedUpdate, IsRefusedByALayerOfAnotherKind) {
+  const auto executor = make_executor(1);
+  const Problem problem = problem_of(DataType::Float, {1, 16, 16, 8}, {1, 1});
+  auto tiles = OnTiles::make(problem, *executor);
+  auto here = OnHost::make(problem, *executor);
+  const auto weights = random_weights(problem, 0.3, 3);
+  ASSERT_FALSE(tiles.set_weights(weights[0]));
+  for (const bool has_weights : {false, true}) {
+    if (has_weights) {
+      ASSERT_FALSE(here.set_weights(weights[0]));
+    }
+    layer::PreparedUpdate of_tiles = tiles.prepare_update({});
+    EXPECT_EQ(code_of([&] { here.commit(std::move(of_tiles)); }), ErrorCode::InvalidArgument);
+  }
+  layer::PreparedUpdate of_host = here.prepare_update({}), stale = tiles.prepare_update({});
+  EXPECT_EQ(code_of([&] { tiles.commit(std::move(of_host)); }), ErrorCode::InvalidArgument);
+  tiles.restore_weights(tiles.saved_weights());
+  EXPECT_EQ(code_of([&] { tiles.commit(std::move(stale)); }), ErrorCode::InvalidArgument);
+}
+
 // Code that does not know the target runs a pass by its operands.
 TYPED_TEST(AnyLayer, RunsAPassByItsOperands) {
   using T = typename TypeParam::T;
