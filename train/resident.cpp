@@ -154,6 +154,8 @@ std::string to_text(const ResidentEpoch& e) {
 }
 
 std::string to_text(const ResidentReport& r) {
+  if (r.step == Cycles())
+    return fmt::format("\nresident on {} (modelled): no step ran\n", printable(r.machine.name));
   const auto epoch = [&](Cycles step) { return step.value * r.steps_per_epoch; };
   const std::string apart =
       r.layer_by_layer_fits
