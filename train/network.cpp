@@ -255,10 +255,33 @@ NetworkState Network<L, T>::first_state(const Optimiser& optimiser) const {
   return state;
 }
 
+namespace {
+
+// A step that is refused changes nothing, so all lists are compared before the first of them.
+template <class States>
+void check_lengths(const NetworkState& state, const States& layers) {
+  const auto has = [](const ValueState<float>& of, std::size_t length) {
+    return std::ranges::all_of(of.arrays,
+                               [&](const auto& array) { return array.size() == length; });
+  };
+  bool fits = state.weights.size() == layers.size() && state.biases.size() == layers.size();
+  for (std::size_t i = 0; fits && i < layers.size(); ++i)
+    fits = has(state.weights[i], layers[i].gradients.size()) &&
+           has(state.biases[i], layers[i].bias.size());
+  if (!fits)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "the state of the optimiser belongs to another network; begin with first_state() of "
+        "this one");
+}
+
+}  // namespace
+
 template <class L, class T>
   requires TrainableLayer<L, T>
 void Network<L, T>::update(const Optimiser& optimiser, NetworkState& state,
                            const WorkTimer& timer) {
+  check_lengths(state, states_);
   const Optimiser of_bias = codelets::without_decay(optimiser);
   for (std::int64_t i = 0; i < layers(); ++i) {
     const auto at = std::size_t(i);
@@ -294,6 +317,7 @@ template <class L, class T>
 float Network<L, T>::run(const runtime::NetworkBatch& batch, NetworkState& state,
                          const WorkTimer& timer) {
   check_batch(spec_, batch);
+  if (spec_.loss) check_lengths(state, states_);
   copy_rounded(batch.inputs, inputs_.front());
   forward(timer);
   if (!spec_.loss) return 0;

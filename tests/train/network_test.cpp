@@ -14,6 +14,7 @@
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/tests/runtime/network_twin.hpp"
+#include "tessera/tests/support/message_of.hpp"
 #include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
@@ -217,6 +218,29 @@ TEST(OnLayersOfThisComputer, RefusesWhatDoesNotBelongToIt) {
 }
 
 // A step that is refused leaves the parameters of the one before.
+TEST(OnLayersOfThisComputer, RefusesTheStateOfAnotherNetworkAndChangesNothing) {
+  const auto executor = make_executor(1);
+  const planner::NetworkSpec spec{.layers = {{.outputs = 12, .inputs = 20, .density = 0.5},
+                                             {.outputs = 6, .inputs = 12, .density = 0.5}},
+                                  .batch = 8,
+                                  .loss = codelets::Loss::SoftmaxCrossEntropy,
+                                  .optimiser = {.rule = codelets::Adam{}}};
+  const runtime::Twin twin(spec);
+  NetworkRun<host::HostLayer> run(twin, *executor);
+  run.step(twin);
+  const std::vector<float> before = run.network.weights(0).values;
+  NetworkState none, longer = run.state, other = run.state;
+  longer.weights.push_back(longer.weights[0]);
+  other.weights[1].arrays[0].pop_back();
+  for (NetworkState* const state : {&none, &longer, &other}) {
+    EXPECT_NE(test::refusal([&] { run.network.run(twin.batch(), *state); }).find("first_state()"),
+              std::string::npos);
+    EXPECT_NE(test::refusal([&] { run.network.update(spec.optimiser, *state); }).find("another"),
+              std::string::npos);
+  }
+  EXPECT_EQ(run.network.weights(0).values, before);
+}
+
 TEST(OnLayersOfThisComputer, EndsWithStepAndLayerWhenTheLossIsNotFinite) {
   const auto executor = make_executor(1);
   runtime::NetworkSpec spec{.layers = {{29, 37, {1, 1}, 0.3, true, {codelets::Activation::Relu}},
