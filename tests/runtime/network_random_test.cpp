@@ -13,6 +13,7 @@
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/runtime/network.hpp"
 #include "tessera/tests/runtime/network_twin.hpp"
+#include "tessera/tests/runtime/random_network.hpp"
 
 // Small networks drawn at random, against plain loops in double precision. Every tile has memory of
 // its own, whose bytes are NaN until somebody writes them: a sum that takes in padding shows.
@@ -24,59 +25,6 @@ using codelets::ActivationRule;
 using codelets::Loss;
 
 constexpr std::uint64_t kSeed = 41;
-
-struct Case {
-  NetworkSpec spec;
-  device::Machine machine = device::machine_preset("gc200");
-  device::ExchangeMode mode = device::ExchangeMode::Isolate;
-};
-
-NetworkLayer draw_layer(Random& random, std::int64_t inputs) {
-  const ActivationRule rules[] = {
-      {}, {Activation::Relu}, {Activation::Relu, 0.5f}, {Activation::Gelu}};
-  const BlockShape blocks[] = {{1, 1}, {4, 4}, {8, 8}, {1, 1}, {2, 5}};
-  NetworkLayer layer{.outputs = 1 + random.below(40),
-                     .inputs = inputs,
-                     .block = blocks[random.below(5)],
-                     .density = 0.1 + 0.6 * random.unit(),
-                     .bias = random.below(4) != 0,
-                     .activation = rules[random.below(4)]};
-  if (random.below(4) == 0) {
-    layer.dense = true;
-    layer.density = 1;
-    layer.block = {1, 1};
-  }
-  return layer;
-}
-
-// Draws a network of one to three layers. Losses and optimisers come in turn.
-Case draw(Random& random, int i) {
-  const std::int64_t tiles[] = {1, 2, 3, 8, 16, 37};
-  Case drawn;
-  drawn.spec.batch = 1 + random.below(40);
-  drawn.spec.loss = i % 2 == 0 ? Loss::SoftmaxCrossEntropy : Loss::MeanSquaredError;
-  drawn.spec.optimiser.rule = codelets::Sgd{0.1, i % 4 < 2 ? 0 : 0.9};
-  drawn.machine.tiles = tiles[random.below(6)];
-  drawn.mode = i % 8 == 7 ? device::ExchangeMode::Share : device::ExchangeMode::Isolate;
-  std::int64_t inputs = 1 + random.below(40);
-  const std::int64_t layers = 1 + random.below(3);
-  for (std::int64_t l = 0; l < layers; ++l) {
-    drawn.spec.layers.push_back(draw_layer(random, inputs));
-    inputs = drawn.spec.layers.back().outputs;
-  }
-  if (layers > 1 && random.below(4) == 0) drawn.spec.layers.front().recompute = true;
-  return drawn;
-}
-
-std::string text_of(const Case& drawn, int i) {
-  std::string text = "network " + std::to_string(i) + ", batch " +
-                     std::to_string(drawn.spec.batch) + ", " + std::to_string(drawn.machine.tiles) +
-                     " tiles";
-  for (const NetworkLayer& layer : drawn.spec.layers)
-    text += ", " + std::to_string(layer.outputs) + " x " + std::to_string(layer.inputs) + " " +
-            std::string(to_string(layer.activation.kind));
-  return text;
-}
 
 double worst_weight(const Network& network, const Twin& twin, std::size_t l) {
   const sparse::Csr<float> weights = network.weights(std::int64_t(l));
@@ -99,7 +47,7 @@ double worst_bias(const Network& network, const Twin& twin, std::size_t l) {
   return worst;
 }
 
-void train(Case drawn, double of_loss, double of_parameters) {
+void train(RandomNetwork drawn, double of_loss, double of_parameters) {
   const auto executor = make_executor(1);
   Network network(drawn.spec, planner::plan_network(drawn.spec, drawn.machine).plans, drawn.machine,
                   drawn.mode, *executor);
@@ -119,7 +67,7 @@ void train(Case drawn, double of_loss, double of_parameters) {
 TEST(RandomNetworks, TrainAsPlainLoopsInDoublePrecisionDo) {
   Random random(kSeed);
   for (int i = 0; i < 400; ++i) {
-    const Case drawn = draw(random, i);
+    const RandomNetwork drawn = draw_network(random, i);
     SCOPED_TRACE(text_of(drawn, i));
     train(drawn, 1e-4, 1e-4);
     if (testing::Test::HasFatalFailure()) return;
@@ -129,7 +77,7 @@ TEST(RandomNetworks, TrainAsPlainLoopsInDoublePrecisionDo) {
 TEST(RandomNetworks, TrainInHalfWithinItsRounding) {
   Random random(kSeed + 1);
   for (int i = 0; i < 100; ++i) {
-    Case drawn = draw(random, i);
+    RandomNetwork drawn = draw_network(random, i);
     drawn.spec.data_type = DataType::Half;
     SCOPED_TRACE(text_of(drawn, i));
     train(drawn, 0.02, 0.02);
@@ -143,10 +91,10 @@ TEST(RandomNetworks, TrainALastLayerWithGeluAndBiasOnEveryNumberOfTiles) {
   for (const std::int64_t tiles : {1, 2, 5, 16})
     for (const std::int64_t batch : {1, 16, 17, 23})
       for (const Loss loss : {Loss::SoftmaxCrossEntropy, Loss::MeanSquaredError}) {
-        Case one{.spec = {.layers = {{14, 23, {1, 1}, 0.3, true, {Activation::Gelu}}},
-                          .batch = batch,
-                          .loss = loss,
-                          .optimiser = {.rule = codelets::Sgd{0.1}}}};
+        RandomNetwork one{.spec = {.layers = {{14, 23, {1, 1}, 0.3, true, {Activation::Gelu}}},
+                                   .batch = batch,
+                                   .loss = loss,
+                                   .optimiser = {.rule = codelets::Sgd{0.1}}}};
         one.machine.tiles = tiles;
         SCOPED_TRACE(text_of(one, 0));
         train(one, 1e-4, 1e-4);
