@@ -36,7 +36,7 @@ struct TileReport {
   friend bool operator==(const TileReport&, const TileReport&) = default;
 };
 
-// Adds up, over all steps, the figures that RunOptions::tiles kept. `ledger` is of the same run;
+// Adds up, over all steps, the figures that TileOptions::tiles kept. `ledger` is of the same run;
 // `memory` and `program` are those of the layer. Throws Error{Internal} if the two ledgers have
 // different numbers of steps. O(steps * tiles).
 TileReport tile_report(const device::Ledger& ledger, const device::TileLedger& kept,

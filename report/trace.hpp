@@ -29,7 +29,7 @@ struct TracedRun {
   std::string name;
   const device::Machine& machine;
   const device::Ledger& ledger;
-  const device::TileLedger& tiles;  // RunOptions::tiles of the same run; empty: no tracks of tiles
+  const device::TileLedger& tiles;  // TileOptions::tiles of the same run; empty: no tracks of tiles
   const device::MemoryUse& memory;  // of the same program
 };
 

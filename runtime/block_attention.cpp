@@ -119,8 +119,9 @@ struct BlockAttention::State {
       values->resize(std::size_t(layer.values()));
   }
 
-  void check(const RunOptions& options) const {
-    if (options.fault || options.tiles != nullptr)
+  void check(const PassOptions& options) const {
+    const TileOptions own = tile_options(options);
+    if (own.fault || own.tiles != nullptr)
       throw Error(ErrorCode::InvalidArgument,
                   "attention: a fault and figures of tiles belong to one program; give them to the "
                   "layer or the softmax");
@@ -164,33 +165,33 @@ BlockAttention::BlockAttention(BlockAttention&&) noexcept = default;
 
 template <class T>
 bool BlockAttention::forward(MatrixView<const T> q, MatrixView<const T> k, MatrixView<const T> v,
-                             MatrixView<T> o, const RunOptions& options, AttentionCost& cost) {
+                             MatrixView<T> o, const PassOptions& options, AttentionCost& cost) {
   State& s = *state_;
   const auto call = s.caller.enter("attention forward");
   s.check(options);
   s.has_run = false;
   cost = {};
-  const bool finished = s.step(cost, "scores, Q * K^T at the mask", s.layer.program(Pass::GradW),
-                               [&](device::Ledger& ledger) {
-                                 return s.layer.grad_w<T>(q, k, std::span<float>(s.p_values),
-                                                          as_pass(options), ledger);
-                               }) &&
-                        s.step(cost, "softmax", s.softmax->program(), [&](device::Ledger& ledger) {
-                          return s.softmax->softmax(s.p_values, s.p_values, options, ledger);
-                        });
+  const bool finished =
+      s.step(cost, "scores, Q * K^T at the mask", s.layer.program(Pass::GradW),
+             [&](device::Ledger& ledger) {
+               return s.layer.grad_w<T>(q, k, std::span<float>(s.p_values), options, ledger);
+             }) &&
+      s.step(cost, "softmax", s.softmax->program(), [&](device::Ledger& ledger) {
+        return s.softmax->softmax(s.p_values, s.p_values, options, ledger);
+      });
   if (!finished) return false;
   s.set_values(s.p_values);
-  s.has_run = s.step(
-      cost, "output, P * V", s.layer.program(Pass::Fwd),
-      [&](device::Ledger& ledger) { return s.layer.forward<T>(v, o, as_pass(options), ledger); });
+  s.has_run =
+      s.step(cost, "output, P * V", s.layer.program(Pass::Fwd),
+             [&](device::Ledger& ledger) { return s.layer.forward<T>(v, o, options, ledger); });
   return s.has_run;
 }
 
 template <class T>
 bool BlockAttention::backward(MatrixView<const T> q, MatrixView<const T> k, MatrixView<const T> v,
                               MatrixView<const T> o_grad, MatrixView<T> q_grad,
-                              MatrixView<T> k_grad, MatrixView<T> v_grad, const RunOptions& options,
-                              AttentionCost& cost) {
+                              MatrixView<T> k_grad, MatrixView<T> v_grad,
+                              const PassOptions& options, AttentionCost& cost) {
   State& s = *state_;
   const auto call = s.caller.enter("attention backward");
   s.check(options);
@@ -200,12 +201,12 @@ bool BlockAttention::backward(MatrixView<const T> q, MatrixView<const T> k, Matr
   const Program& grad_a = s.layer.program(Pass::GradA);
   s.set_values(s.p_values);
   bool finished = s.step(cost, "gradient of V, P^T * dO", grad_a, [&](device::Ledger& ledger) {
-    return s.layer.grad_a<T>(o_grad, v_grad, as_pass(options), ledger);
+    return s.layer.grad_a<T>(o_grad, v_grad, options, ledger);
   });
   finished = finished && s.step(cost, "gradient of P, at the mask", s.layer.program(Pass::GradW),
                                 [&](device::Ledger& ledger) {
                                   return s.layer.grad_w<T>(o_grad, v, std::span<float>(s.gradient),
-                                                           as_pass(options), ledger);
+                                                           options, ledger);
                                 });
   finished = finished && s.step(cost, "gradient of the softmax", s.softmax->gradient_program(),
                                 [&](device::Ledger& ledger) {
@@ -216,10 +217,10 @@ bool BlockAttention::backward(MatrixView<const T> q, MatrixView<const T> k, Matr
   s.set_values(s.gradient);
   return s.step(cost, "gradient of Q, dS * K", s.layer.program(Pass::Fwd),
                 [&](device::Ledger& ledger) {
-                  return s.layer.forward<T>(k, q_grad, as_pass(options), ledger);
+                  return s.layer.forward<T>(k, q_grad, options, ledger);
                 }) &&
          s.step(cost, "gradient of K, dS^T * Q", grad_a, [&](device::Ledger& ledger) {
-           return s.layer.grad_a<T>(q, k_grad, as_pass(options), ledger);
+           return s.layer.grad_a<T>(q, k_grad, options, ledger);
          });
 }
 
@@ -227,7 +228,7 @@ template <class T>
 AttentionCost BlockAttention::forward(MatrixView<const T> q, MatrixView<const T> k,
                                       MatrixView<const T> v, MatrixView<T> o) {
   AttentionCost cost;
-  static_cast<void>(forward<T>(q, k, v, o, RunOptions(), cost));  // it cannot be stopped
+  static_cast<void>(forward<T>(q, k, v, o, PassOptions(), cost));  // it cannot be stopped
   return cost;
 }
 
@@ -237,7 +238,7 @@ AttentionCost BlockAttention::backward(MatrixView<const T> q, MatrixView<const T
                                        MatrixView<T> q_grad, MatrixView<T> k_grad,
                                        MatrixView<T> v_grad) {
   AttentionCost cost;
-  static_cast<void>(backward<T>(q, k, v, o_grad, q_grad, k_grad, v_grad, RunOptions(), cost));
+  static_cast<void>(backward<T>(q, k, v, o_grad, q_grad, k_grad, v_grad, PassOptions(), cost));
   return cost;
 }
 
@@ -261,14 +262,14 @@ Bytes BlockAttention::high_water() const {
   template AttentionCost BlockAttention::forward(MatrixView<const T>, MatrixView<const T>,      \
                                                  MatrixView<const T>, MatrixView<T>);           \
   template bool BlockAttention::forward(MatrixView<const T>, MatrixView<const T>,               \
-                                        MatrixView<const T>, MatrixView<T>, const RunOptions&,  \
+                                        MatrixView<const T>, MatrixView<T>, const PassOptions&, \
                                         AttentionCost&);                                        \
   template AttentionCost BlockAttention::backward(MatrixView<const T>, MatrixView<const T>,     \
                                                   MatrixView<const T>, MatrixView<const T>,     \
                                                   MatrixView<T>, MatrixView<T>, MatrixView<T>); \
   template bool BlockAttention::backward(                                                       \
       MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, MatrixView<const T>,       \
-      MatrixView<T>, MatrixView<T>, MatrixView<T>, const RunOptions&, AttentionCost&);
+      MatrixView<T>, MatrixView<T>, MatrixView<T>, const PassOptions&, AttentionCost&);
 TESSERA_ATTENTION(float)
 TESSERA_ATTENTION(Half)
 TESSERA_ATTENTION(BFloat16)

@@ -14,7 +14,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/block_softmax.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime {
@@ -83,12 +83,12 @@ class BlockAttention {
   // softmax take these.
   template <class T>
   [[nodiscard]] bool forward(MatrixView<const T> q, MatrixView<const T> k, MatrixView<const T> v,
-                             MatrixView<T> o, const RunOptions& options, AttentionCost& cost);
+                             MatrixView<T> o, const PassOptions& options, AttentionCost& cost);
   template <class T>
   [[nodiscard]] bool backward(MatrixView<const T> q, MatrixView<const T> k, MatrixView<const T> v,
                               MatrixView<const T> o_grad, MatrixView<T> q_grad,
-                              MatrixView<T> k_grad, MatrixView<T> v_grad, const RunOptions& options,
-                              AttentionCost& cost);
+                              MatrixView<T> k_grad, MatrixView<T> v_grad,
+                              const PassOptions& options, AttentionCost& cost);
 
   // Return the planned cycles of a direction: those of the layer's passes, which depend on the
   // pattern, and of the softmax, which are exact.

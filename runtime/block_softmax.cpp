@@ -105,12 +105,12 @@ struct BlockSoftmax::State {
 
   template <std::size_t kInputs>
   bool run(RowPass& pass, const std::array<std::span<const float>, kInputs>& inputs,
-           std::span<float> out, const RunOptions& options, device::Ledger& ledger) {
+           std::span<float> out, const PassOptions& options, device::Ledger& ledger) {
     for (const std::span<const float> input : inputs) check(input, "an input");
     check(out, "the output");
     if (options.repair)
       return verify::run_and_repair(
-          options, [&](const RunOptions& once) { return run(pass, inputs, out, once, ledger); });
+          options, [&](const PassOptions& once) { return run(pass, inputs, out, once, ledger); });
     const auto call = caller.enter("softmax");
     return pass.run(inputs, out, options, ledger);
   }
@@ -130,12 +130,12 @@ BlockSoftmax::~BlockSoftmax() = default;
 BlockSoftmax::BlockSoftmax(BlockSoftmax&&) noexcept = default;
 
 bool BlockSoftmax::softmax(std::span<const float> scores, std::span<float> out,
-                           const RunOptions& options, device::Ledger& ledger) {
+                           const PassOptions& options, device::Ledger& ledger) {
   return state_->run(state_->softmax, std::array{scores}, out, options, ledger);
 }
 
 bool BlockSoftmax::gradient(std::span<const float> softmax, std::span<const float> softmax_gradient,
-                            std::span<float> out, const RunOptions& options,
+                            std::span<float> out, const PassOptions& options,
                             device::Ledger& ledger) {
   return state_->run(state_->gradient, std::array{softmax, softmax_gradient}, out, options, ledger);
 }

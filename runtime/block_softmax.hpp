@@ -12,7 +12,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime {
@@ -84,10 +84,10 @@ class BlockSoftmax {
   // was. With a self-check, all results are computed again by the reference kernel and compared bit
   // for bit; a difference is Error{CheckFailed} that names the value.
   [[nodiscard]] bool softmax(std::span<const float> scores, std::span<float> out,
-                             const RunOptions& options, device::Ledger& ledger);
+                             const PassOptions& options, device::Ledger& ledger);
   [[nodiscard]] bool gradient(std::span<const float> softmax,
                               std::span<const float> softmax_gradient, std::span<float> out,
-                              const RunOptions& options, device::Ledger& ledger);
+                              const PassOptions& options, device::Ledger& ledger);
 
   const Program& program() const;
   const Program& gradient_program() const;

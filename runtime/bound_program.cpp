@@ -34,7 +34,7 @@ void note_access(const std::vector<Node>& nodes, std::vector<std::vector<Access>
 
 struct BoundProgram::Walk {
   device::Engine& engine;
-  const RunOptions& options;
+  const PassOptions& options;
   int stage = -1;
   std::int64_t begun = 0;
 };
@@ -167,17 +167,19 @@ bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) {
   return true;
 }
 
-bool BoundProgram::run(device::Engine& engine, const RunOptions& options) {
+bool BoundProgram::run(device::Engine& engine, const PassOptions& options) {
   damage_ = {};
   ran_.clear();
-  if (options.struck != nullptr) options.struck->reset();
-  if (options.fault) engine.inject(*options.fault, options.struck);
+  refuse_layer_options(program_.name, options);
+  const TileOptions own = tile_options(options);
+  if (own.struck != nullptr) own.struck->reset();
+  if (own.fault) engine.inject(*own.fault, own.struck);
   engine.begin_program();
   if (options.self_check != nullptr) {
     *options.self_check = {};
     engine.watch_memory();
   }
-  engine.keep_tiles(options.tiles);
+  engine.keep_tiles(own.tiles);
   Walk state{engine, options};
   if (!walk(program_.nodes, state)) return false;
   damage_ = engine.end_watch();

@@ -69,11 +69,11 @@ struct DenseGradW::State {
   void check_operands(MatrixView<const T> q_grad, MatrixView<const T> s,
                       std::string_view name) const;
   void set_taken(const Csr<float>& taken);
-  void check_memory(const RunOptions& options) const;
-  bool run(RunSeries& series, const RunOptions& options, LargestGradients& found);
-  bool read_lists(RunSeries& series, const RunOptions& options, LargestGradients& found);
+  void check_memory(const PassOptions& options) const;
+  bool run(RunSeries& series, const PassOptions& options, LargestGradients& found);
+  bool read_lists(RunSeries& series, const PassOptions& options, LargestGradients& found);
   bool is_complete(std::int64_t k);
-  bool choose(std::int64_t k, std::string_view name, const RunOptions& options,
+  bool choose(std::int64_t k, std::string_view name, const PassOptions& options,
               LargestGradients& found);
 
   planner::DenseGradWPlan plan;
@@ -155,7 +155,7 @@ void DenseGradW::State::set_taken(const Csr<float>& taken) {
 }
 
 // Throws Error{CheckFailed} if the memory of a tile changed between two steps of the last run.
-void DenseGradW::State::check_memory(const RunOptions& options) const {
+void DenseGradW::State::check_memory(const PassOptions& options) const {
   if (options.self_check == nullptr || pass.bound.damage().slots == 0) return;
   const verify::MemoryDamage damage = internal::memory_damage({pass.bound.damage()});
   options.self_check->damaged = damage.slots;
@@ -166,8 +166,9 @@ void DenseGradW::State::check_memory(const RunOptions& options) const {
                           damage.first));
 }
 
-bool DenseGradW::State::run(RunSeries& series, const RunOptions& options, LargestGradients& found) {
-  const bool finished = series.run([&](const RunOptions& own_options, device::Ledger& ledger) {
+bool DenseGradW::State::run(RunSeries& series, const PassOptions& options,
+                            LargestGradients& found) {
+  const bool finished = series.run([&](const PassOptions& own_options, device::Ledger& ledger) {
     const bool all = pass.bound.run(pass.engine, own_options);
     ledger = pass.engine.ledger();
     return all;
@@ -184,7 +185,7 @@ bool DenseGradW::State::run(RunSeries& series, const RunOptions& options, Larges
 
 // Appends the lists to the candidates. A list that is not full is the last of its tile; the place
 // after which a full one goes on is its worst.
-bool DenseGradW::State::read_lists(RunSeries& series, const RunOptions& options,
+bool DenseGradW::State::read_lists(RunSeries& series, const PassOptions& options,
                                    LargestGradients& found) {
   if (!run(series, options, found)) return false;
   DensePass::State::Selection& s = selection();
@@ -220,7 +221,7 @@ bool DenseGradW::State::is_complete(std::int64_t k) {
   return complete;
 }
 
-bool DenseGradW::State::choose(std::int64_t k, std::string_view name, const RunOptions& options,
+bool DenseGradW::State::choose(std::int64_t k, std::string_view name, const PassOptions& options,
                                LargestGradients& found) {
   selection().requests.assign(pass.all.size(), {});
   candidates.clear();
@@ -257,10 +258,10 @@ const Program& DenseGradW::program() const { return state_->pass.bound.program()
 template <class T>
 bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::BlockScore score,
                          MatrixView<const T> q_grad, MatrixView<const T> s,
-                         const RunOptions& options, LargestGradients& found,
+                         const PassOptions& options, LargestGradients& found,
                          std::string_view name) {
   if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
+    return verify::run_and_repair(options, [&](const PassOptions& once) {
       return largest<T>(taken, k, score, q_grad, s, once, found, name);
     });
   State& state = *state_;
@@ -281,7 +282,7 @@ LargestGradients DenseGradW::largest(const Csr<float>& taken, std::int64_t k,
                                      codelets::BlockScore score, MatrixView<const T> q_grad,
                                      MatrixView<const T> s, std::string_view name) {
   LargestGradients found;
-  static_cast<void>(largest<T>(taken, k, score, q_grad, s, RunOptions(), found, name));
+  static_cast<void>(largest<T>(taken, k, score, q_grad, s, PassOptions(), found, name));
   return found;
 }
 
@@ -293,12 +294,12 @@ DenseGradW search_for(const Problem& problem, std::int64_t k, const device::Mach
   return {*made.plan, machine, mode, executor};
 }
 
-#define TESSERA_LARGEST(T)                                                                       \
-  template LargestGradients DenseGradW::largest(const Csr<float>&, std::int64_t,                 \
-                                                codelets::BlockScore, MatrixView<const T>,       \
-                                                MatrixView<const T>, std::string_view);          \
-  template bool DenseGradW::largest(const Csr<float>&, std::int64_t, codelets::BlockScore,       \
-                                    MatrixView<const T>, MatrixView<const T>, const RunOptions&, \
+#define TESSERA_LARGEST(T)                                                                        \
+  template LargestGradients DenseGradW::largest(const Csr<float>&, std::int64_t,                  \
+                                                codelets::BlockScore, MatrixView<const T>,        \
+                                                MatrixView<const T>, std::string_view);           \
+  template bool DenseGradW::largest(const Csr<float>&, std::int64_t, codelets::BlockScore,        \
+                                    MatrixView<const T>, MatrixView<const T>, const PassOptions&, \
                                     LargestGradients&, std::string_view);
 TESSERA_LARGEST(float)
 TESSERA_LARGEST(Half)

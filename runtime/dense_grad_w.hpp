@@ -11,7 +11,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/dense_grad_w.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -61,7 +61,7 @@ class DenseGradW {
   template <class T>
   [[nodiscard]] bool largest(const sparse::Csr<float>& taken, std::int64_t k,
                              codelets::BlockScore score, MatrixView<const T> q_grad,
-                             MatrixView<const T> s, const RunOptions& options,
+                             MatrixView<const T> s, const PassOptions& options,
                              LargestGradients& found, std::string_view name = "weights");
 
  private:

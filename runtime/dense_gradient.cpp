@@ -57,7 +57,7 @@ device::ByteRows DenseGradient::left_of(MatrixView<const T> q_grad, Range rows) 
 
 template <class T>
 bool DenseGradient::run(MatrixView<const T> q_grad, MatrixView<const T> s, MatrixView<T> gradient,
-                        const RunOptions& options, device::Ledger& ledger) {
+                        const PassOptions& options, device::Ledger& ledger) {
   const Dims& size = problem_.size;
   const auto element = static_cast<std::int64_t>(sizeof(T));
   right_.resize(std::size_t(size.g * size.y * size.z) * sizeof(T));
@@ -72,7 +72,7 @@ bool DenseGradient::run(MatrixView<const T> q_grad, MatrixView<const T> s, Matri
   for (std::int64_t first = 0; first < size.x; first += rows_) {
     const Range rows{first, std::min(first + rows_, size.x)};
     const device::ByteRows left = left_of(q_grad, rows);
-    if (!series.run([&](const RunOptions& own, device::Ledger& of_run) {
+    if (!series.run([&](const PassOptions& own, device::Ledger& of_run) {
           return pass_->run({left, right, out}, own, of_run);
         }))
       return false;
@@ -91,7 +91,7 @@ bool DenseGradient::run(MatrixView<const T> q_grad, MatrixView<const T> s, Matri
 template <class T>
 void DenseGradient::check(MatrixView<const T> q_grad, MatrixView<const T> s,
                           MatrixView<const T> gradient, const device::Damage& damage,
-                          const RunOptions& options) const {
+                          const PassOptions& options) const {
   const Dims& size = problem_.size;
   std::vector<sparse::Csr<float>> full(static_cast<std::size_t>(size.g));
   for (std::int64_t g = 0; g < size.g; ++g) {
@@ -114,7 +114,7 @@ void DenseGradient::check(MatrixView<const T> q_grad, MatrixView<const T> s,
 
 #define TESSERA_DENSE_GRADIENT(T)                                                           \
   template bool DenseGradient::run(MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
-                                   const RunOptions&, device::Ledger&);
+                                   const PassOptions&, device::Ledger&);
 TESSERA_DENSE_GRADIENT(float)
 TESSERA_DENSE_GRADIENT(Half)
 TESSERA_DENSE_GRADIENT(BFloat16)

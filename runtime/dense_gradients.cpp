@@ -28,10 +28,10 @@ void FullyConnected::State::check_gradient_operands(const char* name, MatrixShap
 
 template <class T>
 bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                  MatrixView<T> gradient, const RunOptions& options,
+                                  MatrixView<T> gradient, const PassOptions& options,
                                   device::Ledger& ledger) {
   if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
+    return verify::run_and_repair(options, [&](const PassOptions& once) {
       return dense_grad_w<T>(q_grad, s, gradient, once, ledger);
     });
   const auto call = state().caller.enter("dense_grad_w");
@@ -80,7 +80,7 @@ DenseGradW& FullyConnected::State::search_for_places(std::int64_t k) {
 template <class T>
 bool FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
                                        MatrixView<const T> s, codelets::BlockScore score,
-                                       std::int64_t group, const RunOptions& options,
+                                       std::int64_t group, const PassOptions& options,
                                        LargestGradients& found) {
   const auto call = state().caller.enter("largest_gradients");
   state().check_call<T>("largest_gradients");
@@ -108,7 +108,7 @@ LargestGradients FullyConnected::largest_gradients(std::int64_t k, MatrixView<co
                                                    MatrixView<const T> s,
                                                    codelets::BlockScore score, std::int64_t group) {
   LargestGradients found;
-  static_cast<void>(largest_gradients<T>(k, q_grad, s, score, group, RunOptions(), found));
+  static_cast<void>(largest_gradients<T>(k, q_grad, s, score, group, PassOptions(), found));
   return found;
 }
 
@@ -116,12 +116,12 @@ LargestGradients FullyConnected::largest_gradients(std::int64_t k, MatrixView<co
   template device::Ledger FullyConnected::dense_grad_w(MatrixView<const T>, MatrixView<const T>,   \
                                                        MatrixView<T>);                             \
   template bool FullyConnected::dense_grad_w(MatrixView<const T>, MatrixView<const T>,             \
-                                             MatrixView<T>, const RunOptions&, device::Ledger&);   \
+                                             MatrixView<T>, const PassOptions&, device::Ledger&);  \
   template LargestGradients FullyConnected::largest_gradients(                                     \
       std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t); \
   template bool FullyConnected::largest_gradients(                                                 \
       std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t,  \
-      const RunOptions&, LargestGradients&);
+      const PassOptions&, LargestGradients&);
 TESSERA_DENSE_GRADIENTS(float)
 TESSERA_DENSE_GRADIENTS(Half)
 TESSERA_DENSE_GRADIENTS(BFloat16)

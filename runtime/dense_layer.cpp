@@ -133,7 +133,7 @@ verify::Rounding DenseLayer::rounding(Pass pass) const {
 
 template <class T>
 bool DenseLayer::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                         const RunOptions& options, device::Ledger& ledger) {
+                         const PassOptions& options, device::Ledger& ledger) {
   dense_pass(pass);
   const bool forward = pass == Pass::Fwd;
   auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
@@ -165,7 +165,7 @@ device::ByteRows DenseLayer::transposed(MatrixView<const T> q_grad) {
 
 template <class T>
 bool DenseLayer::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                          std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                          std::span<sparse::Csr<float>> gradients, const PassOptions& options,
                           device::Ledger& ledger) {
   dense_pass(Pass::GradW);
   const Dims& size = problem_.size;
@@ -206,11 +206,11 @@ partitioner::SpillStats DenseLayer::spill() const {
   return stats;
 }
 
-#define TESSERA_DENSE_LAYER(T)                                                                   \
-  template bool DenseLayer::product(Pass, MatrixView<const T>, MatrixView<T>, const RunOptions&, \
-                                    device::Ledger&);                                            \
-  template bool DenseLayer::gradient(MatrixView<const T>, MatrixView<const T>,                   \
-                                     std::span<sparse::Csr<float>>, const RunOptions&,           \
+#define TESSERA_DENSE_LAYER(T)                                                                    \
+  template bool DenseLayer::product(Pass, MatrixView<const T>, MatrixView<T>, const PassOptions&, \
+                                    device::Ledger&);                                             \
+  template bool DenseLayer::gradient(MatrixView<const T>, MatrixView<const T>,                    \
+                                     std::span<sparse::Csr<float>>, const PassOptions&,           \
                                      device::Ledger&);
 TESSERA_DENSE_LAYER(float)
 TESSERA_DENSE_LAYER(Half)

@@ -269,7 +269,7 @@ device::MemoryUse DensePass::memory_of(const planner::DensePlan& plan, Pass pass
   return own.bound.memory(own.engine);
 }
 
-bool DensePass::run(const DenseArrays& arrays, const RunOptions& options, device::Ledger& ledger) {
+bool DensePass::run(const DenseArrays& arrays, const PassOptions& options, device::Ledger& ledger) {
   State& state = own_->state;
   const planner::PassProduct& product = state.plan.product;
   const auto [rows, inner, columns] = product.size;

@@ -5,7 +5,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime {
 
@@ -43,7 +43,7 @@ class DensePass {
   // Runs the pass. Returns false if options.stop ended it. With options.self_check the memory of
   // the tiles is watched; the results are not checked here. Throws Error{InvalidArgument} if an
   // array does not have the size of the plan.
-  bool run(const DenseArrays& arrays, const RunOptions& options, device::Ledger& ledger);
+  bool run(const DenseArrays& arrays, const PassOptions& options, device::Ledger& ledger);
 
   struct State;  // internal/dense_state.hpp
 

@@ -91,18 +91,18 @@ struct Embedding::State {
 
   template <class T>
   bool look_up(std::span<const std::int64_t> ids, MatrixView<T> out, std::int64_t group,
-               const RunOptions& options, device::Ledger& ledger);
+               const PassOptions& options, device::Ledger& ledger);
   template <class T>
   bool add(std::span<const std::int64_t> ids, MatrixView<const T> slices, float scale,
-           std::int64_t group, const RunOptions& options, device::Ledger& ledger);
+           std::int64_t group, const PassOptions& options, device::Ledger& ledger);
 
   // Compare results with those of this computer. Throw Error{CheckFailed} for another one.
   template <class T>
   void check_rows(std::span<const std::int64_t> ids, MatrixView<T> out, std::int64_t group,
-                  const RunOptions& options) const;
+                  const PassOptions& options) const;
   template <class T>
   void check_values(const std::vector<T>& wanted, std::span<const T> values, std::int64_t group,
-                    const RunOptions& options) const;
+                    const PassOptions& options) const;
   void note_damage(const device::Damage& damage, verify::Checksums& sums) const;
 
   // Returns the encoded matrix of a group; `words` keeps the words that steer propagation.
@@ -211,7 +211,7 @@ void Embedding::State::note_damage(const device::Damage& damage, verify::Checksu
 
 template <class T>
 void Embedding::State::check_rows(std::span<const std::int64_t> ids, MatrixView<T> out,
-                                  std::int64_t group, const RunOptions& options) const {
+                                  std::int64_t group, const PassOptions& options) const {
   const sparse::Csr<float>& weights = layer.weights(group);
   std::vector<T> wanted(static_cast<std::size_t>(problem.size.y));
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -234,7 +234,7 @@ void Embedding::State::check_rows(std::span<const std::int64_t> ids, MatrixView<
 
 template <class T>
 void Embedding::State::check_values(const std::vector<T>& wanted, std::span<const T> values,
-                                    std::int64_t group, const RunOptions& options) const {
+                                    std::int64_t group, const PassOptions& options) const {
   const std::vector<std::int64_t> positions = layer.value_positions(group);
   for (std::size_t i = 0; i < wanted.size(); ++i, ++options.self_check->compared) {
     const T got = values[std::size_t(positions[i])];
@@ -250,7 +250,7 @@ void Embedding::State::check_values(const std::vector<T>& wanted, std::span<cons
 
 template <class T>
 bool Embedding::State::look_up(std::span<const std::int64_t> ids, MatrixView<T> out,
-                               std::int64_t group, const RunOptions& options,
+                               std::int64_t group, const PassOptions& options,
                                device::Ledger& ledger) {
   check<T>(ids, out.rows, out.cols, "embedding_slice");
   std::vector<std::uint32_t> words;
@@ -261,7 +261,7 @@ bool Embedding::State::look_up(std::span<const std::int64_t> ids, MatrixView<T> 
   verify::Checksums sums{.exact = true};
   internal::RunSeries series(options, ledger);
   for (const EmbeddingRun& run : runs_of(ids)) {
-    const bool finished = series.run([&](const RunOptions& own, device::Ledger& of_run) {
+    const bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
       return slice.run(encoded, run.lists, reinterpret_cast<std::byte*>(columns.data()), own,
                        of_run);
     });
@@ -302,7 +302,7 @@ void add_on_host(const EmbeddingRun& run, std::span<const std::int64_t> ids,
 
 template <class T>
 bool Embedding::State::add(std::span<const std::int64_t> ids, MatrixView<const T> slices,
-                           float scale, std::int64_t group, const RunOptions& options,
+                           float scale, std::int64_t group, const PassOptions& options,
                            device::Ledger& ledger) {
   check<T>(ids, slices.rows, slices.cols, "embedding_update_add");
   if (!std::isfinite(scale))
@@ -331,7 +331,7 @@ bool Embedding::State::add(std::span<const std::int64_t> ids, MatrixView<const T
       copy_row(slices, std::int64_t(run.ids[i]), given, std::int64_t(i));
     codelets::transpose(rows.data(), count, sizes.ids, count, columns.data(), sizes.ids);
     encoded.values = reinterpret_cast<const std::byte*>(values.data());
-    const bool finished = series.run([&](const RunOptions& own, device::Ledger& of_run) {
+    const bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
       return update.run(encoded, run.lists, reinterpret_cast<const std::byte*>(columns.data()),
                         scale, reinterpret_cast<std::byte*>(updated.data()), own, of_run);
     });
@@ -362,10 +362,10 @@ Embedding::Embedding(Embedding&&) noexcept = default;
 
 template <class T>
 bool Embedding::embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
-                                const RunOptions& options, device::Ledger& ledger,
+                                const PassOptions& options, device::Ledger& ledger,
                                 std::int64_t group) {
   if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
+    return verify::run_and_repair(options, [&](const PassOptions& once) {
       return embedding_slice<T>(ids, out, once, ledger, group);
     });
   return state_->look_up<T>(ids, out, group, options, ledger);
@@ -381,10 +381,10 @@ device::Ledger Embedding::embedding_slice(std::span<const std::int64_t> ids, Mat
 
 template <class T>
 bool Embedding::embedding_update_add(std::span<const std::int64_t> ids, MatrixView<const T> slices,
-                                     float scale, const RunOptions& options, device::Ledger& ledger,
-                                     std::int64_t group) {
+                                     float scale, const PassOptions& options,
+                                     device::Ledger& ledger, std::int64_t group) {
   if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
+    return verify::run_and_repair(options, [&](const PassOptions& once) {
       return embedding_update_add<T>(ids, slices, scale, once, ledger, group);
     });
   return state_->add<T>(ids, slices, scale, group, options, ledger);
@@ -408,11 +408,11 @@ Bytes Embedding::high_water() const {
   template device::Ledger Embedding::embedding_slice(std::span<const std::int64_t>, MatrixView<T>, \
                                                      std::int64_t);                                \
   template bool Embedding::embedding_slice(std::span<const std::int64_t>, MatrixView<T>,           \
-                                           const RunOptions&, device::Ledger&, std::int64_t);      \
+                                           const PassOptions&, device::Ledger&, std::int64_t);     \
   template device::Ledger Embedding::embedding_update_add(                                         \
       std::span<const std::int64_t>, MatrixView<const T>, float, std::int64_t);                    \
   template bool Embedding::embedding_update_add(std::span<const std::int64_t>,                     \
-                                                MatrixView<const T>, float, const RunOptions&,     \
+                                                MatrixView<const T>, float, const PassOptions&,    \
                                                 device::Ledger&, std::int64_t);
 TESSERA_EMBEDDING(float)
 TESSERA_EMBEDDING(Half)

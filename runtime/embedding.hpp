@@ -10,7 +10,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime {
 
@@ -68,7 +68,7 @@ class Embedding {
   // with the weights that the layer keeps; another one is Error{CheckFailed}, which names it.
   template <class T>
   [[nodiscard]] bool embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
-                                     const RunOptions& options, device::Ledger& ledger,
+                                     const PassOptions& options, device::Ledger& ledger,
                                      std::int64_t group = 0);
 
   // Changes the weights on the machine and those that the layer keeps, which are then the rounded
@@ -83,7 +83,7 @@ class Embedding {
   template <class T>
   [[nodiscard]] bool embedding_update_add(std::span<const std::int64_t> ids,
                                           MatrixView<const T> slices, float scale,
-                                          const RunOptions& options, device::Ledger& ledger,
+                                          const PassOptions& options, device::Ledger& ledger,
                                           std::int64_t group = 0);
 
   // Returns the sizes for which the programs were built.

@@ -317,7 +317,7 @@ void EmbeddingSlice::collect() const {
 }
 
 bool EmbeddingSlice::run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
-                         const RunOptions& options, device::Ledger& ledger) {
+                         const PassOptions& options, device::Ledger& ledger) {
   image = of_layer;
   lists = &of_run;
   out_ = out;

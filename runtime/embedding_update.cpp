@@ -399,7 +399,7 @@ void EmbeddingUpdate::collect() const {
 
 bool EmbeddingUpdate::run(const BucketImage& of_layer, const EmbeddingLists& of_run,
                           const std::byte* slices, float scale, std::byte* values,
-                          const RunOptions& options, device::Ledger& ledger) {
+                          const PassOptions& options, device::Ledger& ledger) {
   image = of_layer;
   lists = &of_run;
   slices_in_ = slices;

@@ -152,7 +152,7 @@ verify::Rounding FullyConnected::State::rounding(Pass pass) const {
 }
 
 bool FullyConnected::State::compute(Pass pass, const layer::Operands& operands,
-                                    const layer::PassOptions& options, device::Ledger& ledger) {
+                                    const PassOptions& options, device::Ledger& ledger) {
   return internal::run_on_tiles(*this, pass, operands, options, ledger);
 }
 

@@ -14,7 +14,7 @@
 #include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -48,7 +48,7 @@ struct LargestGradients;  // dense_grad_w.hpp
 //
 // The cost of a pass is modelled cycles and counted bytes, which are those of GradA's own layout,
 // too: the steps that bring the values there run before those of the pass. options.target may be
-// TileOptions (run_options.hpp). In Share mode a pass that overwrites the ledger of the last one
+// TileOptions (tile_options.hpp). In Share mode a pass that overwrites the ledger of the last one
 // allocates nothing, as long as weights and shapes stay the same. Gradients are rounded to the
 // layer's type and widened to float.
 class FullyConnected : public layer::LayerOf<device::Ledger> {
@@ -101,7 +101,7 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   // the other passes.
   template <class T>
   [[nodiscard]] bool dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                  MatrixView<T> gradient, const RunOptions& options,
+                                  MatrixView<T> gradient, const PassOptions& options,
                                   device::Ledger& ledger);
 
   // Returns the number of serial splits of x in which dense_grad_w runs. Plans and builds its
@@ -127,7 +127,7 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   template <class T>
   [[nodiscard]] bool largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
                                        MatrixView<const T> s, codelets::BlockScore score,
-                                       std::int64_t group, const RunOptions& options,
+                                       std::int64_t group, const PassOptions& options,
                                        LargestGradients& found);
 
   // Returns the program of a pass. If GradA has a separate layout, its program is the Fwd of

@@ -304,7 +304,7 @@ device::MemoryUse GradWPass::memory_of(const PassSpec& spec, GradWExchange excha
   return own.bound.memory(own.engine);
 }
 
-bool GradWPass::run(const BucketImage& image, const Operands& operands, const RunOptions& options,
+bool GradWPass::run(const BucketImage& image, const Operands& operands, const PassOptions& options,
                     device::Ledger& ledger) {
   Base& pass = *own_->pass;
   TESSERA_ASSERT(image.fits(pass.spec));

@@ -4,7 +4,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime {
 
@@ -51,7 +51,7 @@ class GradWPass {
 
   // Computes the gradients. Returns false if options.stop ended the run. `ledger` is overwritten
   // with the steps that ran.
-  bool run(const BucketImage& image, const Operands& operands, const RunOptions& options,
+  bool run(const BucketImage& image, const Operands& operands, const PassOptions& options,
            device::Ledger& ledger);
 
   // Returns the memory that changed during the last run, if it had a self_check and finished.

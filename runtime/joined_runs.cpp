@@ -4,38 +4,51 @@
 #include <iterator>
 
 namespace tessera::runtime::internal {
+namespace {
 
-RunOptions options_before(const RunOptions& options, std::int64_t steps, std::int64_t& begun,
-                          device::TileLedger& tiles) {
-  RunOptions own{.stop = options.stop, .self_check = options.self_check};
+// Counts the step of a fault from `steps` steps later on; there is none if it was in one of them.
+void pass_steps(TileOptions& options, std::int64_t steps) {
+  if (!options.fault) return;
+  options.fault->step -= steps;
+  if (options.fault->step >= 0) return;
+  options.fault.reset();
+  options.struck = nullptr;
+}
+
+}  // namespace
+
+TilePass options_before(const PassOptions& options, std::int64_t steps, std::int64_t& begun,
+                        device::TileLedger& tiles) {
+  const TileOptions given = tile_options(options);
+  TilePass own;
+  own.pass.stop = options.stop;
+  own.pass.self_check = options.self_check;
   begun = 0;
   if (options.progress)
-    own.progress = [&begun, &options](const Progress& at) {
+    own.pass.progress = [&begun, &options](const Progress& at) {
       begun = at.begun + 1;
       options.progress(at);
     };
-  if (options.tiles != nullptr) own.tiles = &tiles;
-  if (options.fault && options.fault->step < steps) {
-    own.fault = options.fault;
-    own.struck = options.struck;
+  if (given.tiles != nullptr) own.tiles.tiles = &tiles;
+  if (given.fault && given.fault->step < steps) {
+    own.tiles.fault = given.fault;
+    own.tiles.struck = given.struck;
   }
   return own;
 }
 
-RunOptions options_after(const RunOptions& options, std::int64_t steps, std::int64_t begun) {
-  RunOptions rest = options;
+TilePass options_after(const PassOptions& options, std::int64_t steps, std::int64_t begun) {
+  TilePass rest(options);
   if (options.progress)
-    rest.progress = [&options, begun](const Progress& at) {
+    rest.pass.progress = [&options, begun](const Progress& at) {
       options.progress({at.step, at.begun + begun});
     };
-  if (!options.fault) return rest;
-  if (options.fault->step >= steps) {
-    rest.fault->step -= steps;
-  } else {
-    rest.fault.reset();
-    rest.struck = nullptr;
-  }
+  pass_steps(rest.tiles, steps);
   return rest;
+}
+
+void empty_tiles(const PassOptions& options) {
+  if (device::TileLedger* const tiles = tile_options(options).tiles) *tiles = {};
 }
 
 void join_steps(const device::Ledger& first, const device::Ledger& second, device::Ledger& all) {
@@ -44,39 +57,36 @@ void join_steps(const device::Ledger& first, const device::Ledger& second, devic
             std::copy(first.steps.begin(), first.steps.end(), all.steps.begin()));
 }
 
-void join_tiles(const device::TileLedger& first, const RunOptions& options) {
-  if (options.tiles == nullptr) return;
-  auto& [steps, stages] = *options.tiles;
+void join_tiles(const device::TileLedger& first, const PassOptions& options) {
+  device::TileLedger* const all = tile_options(options).tiles;
+  if (all == nullptr) return;
+  auto& [steps, stages] = *all;
   steps.insert(steps.begin(), first.steps.begin(), first.steps.end());
   stages.insert(stages.begin(), first.steps.size(), -1);
 }
 
-RunSeries::RunSeries(const RunOptions& options, device::Ledger& ledger)
-    : options_(options), ledger_(ledger) {
+RunSeries::RunSeries(const PassOptions& options, device::Ledger& ledger)
+    : options_(options), ledger_(ledger), tiles_(tile_options(options).tiles) {
   ledger_.steps.clear();
-  if (options_.tiles != nullptr) *options_.tiles = {};
+  if (tiles_ != nullptr) *tiles_ = {};
 }
 
 void RunSeries::begin() {
   begun_before_ = begun_;
-  own_ = options_;
+  own_ = TilePass(options_);
   if (options_.progress)
-    own_.progress = [this](const Progress& at) {
+    own_.pass.progress = [this](const Progress& at) {
       begun_ = begun_before_ + at.begun + 1;
       options_.progress({at.step, begun_before_ + at.begun});
     };
-  if (options_.tiles != nullptr) own_.tiles = &own_tiles_;
-  if (!options_.fault) return;
-  own_.fault->step -= std::ssize(ledger_.steps);
-  if (own_.fault->step >= 0) return;
-  own_.fault.reset();
-  own_.struck = nullptr;
+  if (tiles_ != nullptr) own_.tiles.tiles = &own_tiles_;
+  pass_steps(own_.tiles, std::ssize(ledger_.steps));
 }
 
 void RunSeries::end() {
   ledger_.steps.insert(ledger_.steps.end(), own_ledger_.steps.begin(), own_ledger_.steps.end());
-  if (options_.tiles == nullptr) return;
-  auto& [steps, stages] = *options_.tiles;
+  if (tiles_ == nullptr) return;
+  auto& [steps, stages] = *tiles_;
   steps.insert(steps.end(), own_tiles_.steps.begin(), own_tiles_.steps.end());
   stages.insert(stages.end(), own_tiles_.stages.begin(), own_tiles_.stages.end());
 }

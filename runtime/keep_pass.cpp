@@ -101,7 +101,7 @@ Cycles KeepPass::keep(const device::Tile& tile) const {
   return codelets::keep_masked_cycles(share.slowest, engine_.machine().workers);
 }
 
-bool KeepPass::run(std::span<float> values, const RunOptions& options, device::Ledger& ledger) {
+bool KeepPass::run(std::span<float> values, const PassOptions& options, device::Ledger& ledger) {
   bool finished = false;
   with_type(type_, [&]<class T>(T) {
     staged_.assign(std::size_t(homes_.per_tile) * homes_.tiles.size() * sizeof(T), std::byte());

@@ -94,7 +94,7 @@ Padded<T> LayoutPasses::operand(const char* name, MatrixView<T> view, std::int64
 
 template <class T>
 bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                           const RunOptions& options, device::Ledger& ledger,
+                           const PassOptions& options, device::Ledger& ledger,
                            const MovedValues* moved) {
   const bool forward = pass == Pass::Fwd;
   auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
@@ -115,7 +115,7 @@ bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
 
 template <class T>
 bool LayoutPasses::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                            std::span<sparse::Csr<float>> gradients, const PassOptions& options,
                             device::Ledger& ledger) {
   const std::int64_t groups = problem_.size.g;
   check_gradients(gradients, groups);
@@ -178,11 +178,11 @@ device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& pla
                              : SpmmPass::memory_of(spec, machine);
 }
 
-#define TESSERA_ONE_LAYOUT(T)                                                                      \
-  template bool LayoutPasses::product(Pass, MatrixView<const T>, MatrixView<T>, const RunOptions&, \
-                                      device::Ledger&, const MovedValues*);                        \
-  template bool LayoutPasses::gradient(MatrixView<const T>, MatrixView<const T>,                   \
-                                       std::span<sparse::Csr<float>>, const RunOptions&,           \
+#define TESSERA_ONE_LAYOUT(T)                                                                   \
+  template bool LayoutPasses::product(Pass, MatrixView<const T>, MatrixView<T>,                 \
+                                      const PassOptions&, device::Ledger&, const MovedValues*); \
+  template bool LayoutPasses::gradient(MatrixView<const T>, MatrixView<const T>,                \
+                                       std::span<sparse::Csr<float>>, const PassOptions&,       \
                                        device::Ledger&);
 TESSERA_ONE_LAYOUT(float)
 TESSERA_ONE_LAYOUT(Half)

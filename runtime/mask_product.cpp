@@ -83,7 +83,7 @@ struct MaskProduct::State {
   // Returns an operand in the order of the layer, transposed on the machine if it must be.
   template <class T>
   bool in_order(std::optional<TransposePass>& move, MatrixView<const T> given, Matrix<T>& turned,
-                MatrixView<const T>& view, const RunOptions& options, device::Ledger& ledger) {
+                MatrixView<const T>& view, const PassOptions& options, device::Ledger& ledger) {
     view = given;
     if (!move) return true;
     const Matrix<T> from = gapless(given);
@@ -100,7 +100,7 @@ struct MaskProduct::State {
   void check_turned(MatrixView<const T> given, MatrixView<const T> turned) const;
   template <class T>
   void check(MatrixView<const T> a, MatrixView<const T> b, std::span<float> values,
-             const RunOptions& options) const;
+             const PassOptions& options) const;
 
   MaskProductProblem problem;
   Problem of_layer;
@@ -132,7 +132,7 @@ void MaskProduct::State::check_turned(MatrixView<const T> given, MatrixView<cons
 
 template <class T>
 void MaskProduct::State::check(MatrixView<const T> a, MatrixView<const T> b,
-                               std::span<float> values, const RunOptions& options) const {
+                               std::span<float> values, const PassOptions& options) const {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorCode::InvalidArgument, "product at a mask: " + what);
   };
@@ -148,7 +148,8 @@ void MaskProduct::State::check(MatrixView<const T> a, MatrixView<const T> b,
   const MaskProductProblem& p = problem;
   check_shape("a", a, p.transpose_lhs ? p.k : p.m, p.transpose_lhs ? p.m : p.k);
   check_shape("b", b, p.transpose_rhs ? p.n : p.k, p.transpose_rhs ? p.k : p.n);
-  if (options.fault || options.tiles != nullptr)
+  const TileOptions own = tile_options(options);
+  if (own.fault || own.tiles != nullptr)
     refuse("a fault and figures of tiles belong to one program; give them to the layer");
   check_no_overlap("product at a mask", footprint("values", values),
                    std::array{footprint("a", a), footprint("b", b)});
@@ -186,10 +187,10 @@ std::optional<partitioner::Misfit> MaskProduct::set_mask(const sparse::Csr<float
 
 template <class T>
 bool MaskProduct::multiply(MatrixView<const T> a, MatrixView<const T> b, std::span<float> values,
-                           const RunOptions& options, device::Ledger& ledger) {
+                           const PassOptions& options, device::Ledger& ledger) {
   if (options.repair)
     return verify::run_and_repair(
-        options, [&](const RunOptions& once) { return multiply<T>(a, b, values, once, ledger); });
+        options, [&](const PassOptions& once) { return multiply<T>(a, b, values, once, ledger); });
   State& s = *state_;
   const auto call = s.caller.enter("product at a mask");
   s.check<T>(a, b, values, options);
@@ -199,11 +200,11 @@ bool MaskProduct::multiply(MatrixView<const T> a, MatrixView<const T> b, std::sp
   device::Ledger own;
   if (!s.in_order<T>(s.move_a, a, turned_a, left, options, ledger) ||
       !s.in_order<T>(s.move_b, b, turned_b, right, options, ledger) ||
-      !s.layer.grad_w<T>(left, right, values, as_pass(options), own))
+      !s.layer.grad_w<T>(left, right, values, options, own))
     return false;
   ledger.steps.insert(ledger.steps.end(), own.steps.begin(), own.steps.end());
   if (!s.keep) return true;
-  RunOptions of_keep = options;
+  PassOptions of_keep = options;
   of_keep.self_check = nullptr;  // its outcome is that of GradW; the zeros are compared here
   if (!s.keep->run(values, of_keep, own)) return false;
   ledger.steps.insert(ledger.steps.end(), own.steps.begin(), own.steps.end());
@@ -230,7 +231,7 @@ const FullyConnected& MaskProduct::layer() const { return state_->layer; }
   template device::Ledger MaskProduct::multiply(MatrixView<const T>, MatrixView<const T>,         \
                                                 std::span<float>);                                \
   template bool MaskProduct::multiply(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
-                                      const RunOptions&, device::Ledger&);
+                                      const PassOptions&, device::Ledger&);
 TESSERA_MASK_PRODUCT(float)
 TESSERA_MASK_PRODUCT(Half)
 TESSERA_MASK_PRODUCT(BFloat16)

@@ -13,7 +13,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime {
@@ -73,7 +73,7 @@ class MaskProduct {
   // for a fault and for figures of tiles, which the layer takes.
   template <class T>
   [[nodiscard]] bool multiply(MatrixView<const T> a, MatrixView<const T> b, std::span<float> values,
-                              const RunOptions& options, device::Ledger& ledger);
+                              const PassOptions& options, device::Ledger& ledger);
 
   // Returns the number of values of all groups.
   std::int64_t values() const;

@@ -81,13 +81,13 @@ struct MatMul::State {
   }
 
   template <class T>
-  bool run(Pass pass, MatrixView<const T> dense, MatrixView<T> result, const RunOptions& options,
+  bool run(Pass pass, MatrixView<const T> dense, MatrixView<T> result, const PassOptions& options,
            device::Ledger& ledger);
   template <class T>
   bool run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
-                 const RunOptions& options, device::Ledger& ledger);
+                 const PassOptions& options, device::Ledger& ledger);
   template <class T>
-  bool run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+  bool run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
                  device::Ledger& ledger);
 
   planner::MatMulPlan plan;
@@ -101,22 +101,22 @@ struct MatMul::State {
 
 template <class T>
 bool MatMul::State::run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                              const RunOptions& options, device::Ledger& ledger) {
-  return pass == Pass::Fwd ? layer.forward<T>(in, out, as_pass(options), ledger)
-                           : layer.grad_a<T>(in, out, as_pass(options), ledger);
+                              const PassOptions& options, device::Ledger& ledger) {
+  return pass == Pass::Fwd ? layer.forward<T>(in, out, options, ledger)
+                           : layer.grad_a<T>(in, out, options, ledger);
 }
 
 // Moves the dense operand and runs the pass. The caller's options are those of both.
 template <class T>
 bool MatMul::State::run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
-                              const RunOptions& options, device::Ledger& ledger) {
+                              const PassOptions& options, device::Ledger& ledger) {
   const std::int64_t groups = plan.problem.groups;
   TransposePass& transposition = pass == Pass::Fwd ? *move : *move_of_transposed;
   const Matrix<T> given = with_rows(dense);
   Matrix<T> turned(groups * dense.cols, dense.rows / groups);
   std::int64_t begun = 0;
   of_pass.steps.clear();
-  if (options.tiles != nullptr) *options.tiles = {};
+  internal::empty_tiles(options);
   bool finished = transposition.run(
       byte_rows(given.view()), byte_rows(turned.view()),
       internal::options_before(options, TransposePass::kSteps, begun, move_tiles), of_move);
@@ -141,7 +141,7 @@ bool MatMul::State::run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T
 
 template <class T>
 bool MatMul::State::run(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
-                        const RunOptions& options, device::Ledger& ledger) {
+                        const PassOptions& options, device::Ledger& ledger) {
   const auto call = caller.enter("multiply");
   const MatMulProblem& problem = plan.problem;
   const bool transposed = pass == Pass::GradA;
@@ -207,19 +207,19 @@ void MatMul::set_values(std::span<const float> values, std::int64_t group) {
 }
 
 template <class T>
-bool MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result, const RunOptions& options,
+bool MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result, const PassOptions& options,
                       device::Ledger& ledger) {
   if (options.repair)
     return verify::run_and_repair(
-        options, [&](const RunOptions& once) { return multiply<T>(dense, result, once, ledger); });
+        options, [&](const PassOptions& once) { return multiply<T>(dense, result, once, ledger); });
   return state_->run<T>(Pass::Fwd, dense, result, options, ledger);
 }
 
 template <class T>
 bool MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result,
-                                 const RunOptions& options, device::Ledger& ledger) {
+                                 const PassOptions& options, device::Ledger& ledger) {
   if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
+    return verify::run_and_repair(options, [&](const PassOptions& once) {
       return multiply_transposed<T>(dense, result, once, ledger);
     });
   return state_->run<T>(Pass::GradA, dense, result, options, ledger);
@@ -253,13 +253,13 @@ Bytes MatMul::high_water() const {
   return most;
 }
 
-#define TESSERA_MATMUL_RUNS(T)                                                                     \
-  template device::Ledger MatMul::multiply(MatrixView<const T>, MatrixView<T>);                    \
-  template device::Ledger MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>);         \
-  template bool MatMul::multiply(MatrixView<const T>, MatrixView<T>, const RunOptions&,            \
-                                 device::Ledger&);                                                 \
-  template bool MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>, const RunOptions&, \
-                                            device::Ledger&);
+#define TESSERA_MATMUL_RUNS(T)                                                             \
+  template device::Ledger MatMul::multiply(MatrixView<const T>, MatrixView<T>);            \
+  template device::Ledger MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>); \
+  template bool MatMul::multiply(MatrixView<const T>, MatrixView<T>, const PassOptions&,   \
+                                 device::Ledger&);                                         \
+  template bool MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>,            \
+                                            const PassOptions&, device::Ledger&);
 TESSERA_MATMUL_RUNS(float)
 TESSERA_MATMUL_RUNS(Half)
 TESSERA_MATMUL_RUNS(BFloat16)

@@ -11,7 +11,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/matmul.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime {
@@ -64,7 +64,7 @@ class MatMul {
   // undefined. With a self-check, a transposed operand is compared with its source, bit for bit.
   template <class T>
   [[nodiscard]] bool multiply(MatrixView<const T> dense, MatrixView<T> result,
-                              const RunOptions& options, device::Ledger& ledger);
+                              const PassOptions& options, device::Ledger& ledger);
 
   // Writes the product with the transpose of the sparse operand. Needs a problem with
   // also_transposed.
@@ -73,7 +73,7 @@ class MatMul {
 
   template <class T>
   [[nodiscard]] bool multiply_transposed(MatrixView<const T> dense, MatrixView<T> result,
-                                         const RunOptions& options, device::Ledger& ledger);
+                                         const PassOptions& options, device::Ledger& ledger);
 
   const planner::MatMulPlan& plan() const;
 

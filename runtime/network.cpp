@@ -112,7 +112,7 @@ std::span<const float> Network::bias(std::int64_t layer) const {
   return state_->at(layer).parameters.bias;
 }
 
-bool Network::run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost) {
+bool Network::run(const NetworkBatch& batch, const PassOptions& options, NetworkCost& cost) {
   check_batch(state_->spec, batch);
   state_->check_weights();
   return state_->run(batch, options, cost);

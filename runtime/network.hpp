@@ -15,7 +15,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime {
@@ -129,7 +129,7 @@ class Network {
   // those of before. Throws Error{InvalidArgument} for a batch that does not belong to the network,
   // before every layer has weights, for self_check, repair and fault, which are for single layers,
   // and if the loss is not finite: the message names step and layer with the largest value.
-  bool run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost);
+  bool run(const NetworkBatch& batch, const PassOptions& options, NetworkCost& cost);
   NetworkCost run(const NetworkBatch& batch);
 
   // Returns the loss of the last run.

@@ -296,8 +296,9 @@ void Network::State::collect_outputs() {
 
 namespace {
 
-void check_options(const RunOptions& options) {
-  if (options.self_check != nullptr || options.repair || options.fault || options.struck != nullptr)
+void check_options(const PassOptions& options) {
+  const TileOptions own = tile_options(options);
+  if (options.self_check != nullptr || options.repair || own.fault || own.struck != nullptr)
     throw Error(ErrorCode::InvalidArgument,
                 "network: self-checks, repair and faults are for single layers; run a layer alone "
                 "(FullyConnected)");
@@ -318,7 +319,7 @@ void Network::State::check_loss(const NetworkBatch& batch) const {
               internal::largest_results(spec, plain, batch.inputs));
 }
 
-bool Network::State::run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost) {
+bool Network::State::run(const NetworkBatch& batch, const PassOptions& options, NetworkCost& cost) {
   check_options(options);
   const auto call = caller_.enter("run");
   batch_ = &batch;

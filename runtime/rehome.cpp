@@ -283,7 +283,7 @@ void RehomePass::set_pattern(std::int64_t group, std::span<const std::int64_t> f
   own_->state.tables.set_pattern(group, from, to);
 }
 
-bool RehomePass::run(const std::byte* from, const RunOptions& options, device::Ledger& ledger) {
+bool RehomePass::run(const std::byte* from, const PassOptions& options, device::Ledger& ledger) {
   own_->state.from = from;
   const bool finished = own_->bound.run(own_->engine, options);
   ledger = own_->engine.ledger();

@@ -335,7 +335,7 @@ void RowPass::write_results(std::span<float> out) const {
 // Computes all results again by the reference kernel. Throws Error{CheckFailed} for another one.
 template <class T>
 void RowPass::check(std::span<const std::span<const float>> inputs, std::span<const float> results,
-                    const RunOptions& options) const {
+                    const PassOptions& options) const {
   std::vector<std::int32_t> row_begin(dealt_.row_begin.begin(), dealt_.row_begin.end());
   std::vector<std::uint32_t> kept;
   if (!dealt_.kept.empty()) kept.resize(dealt_.kept.size() / 32 + 1);
@@ -370,7 +370,7 @@ void RowPass::check(std::span<const std::span<const float>> inputs, std::span<co
 }
 
 bool RowPass::run(std::span<const std::span<const float>> inputs, std::span<float> out,
-                  const RunOptions& options, device::Ledger& ledger) {
+                  const PassOptions& options, device::Ledger& ledger) {
   bool finished = false;
   with_type(type_, [&]<class T>(T) {
     read_inputs<T>(inputs);

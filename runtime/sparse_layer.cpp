@@ -79,7 +79,7 @@ void SparseLayer::set_values(std::span<const float> values, std::int64_t group) 
 
 template <class T>
 bool SparseLayer::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                          const RunOptions& options, device::Ledger& ledger) {
+                          const PassOptions& options, device::Ledger& ledger) {
   if (pass == Pass::Fwd || !transposed_) return forward_.product<T>(pass, in, out, options, ledger);
   check_operand("q_grad", in, &Dims::x);
   check_operand("s_grad", out, &Dims::y);
@@ -88,7 +88,7 @@ bool SparseLayer::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
 
 template <class T>
 bool SparseLayer::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                           std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                           std::span<sparse::Csr<float>> gradients, const PassOptions& options,
                            device::Ledger& ledger) {
   if (runs(Pass::GradW).first == &forward_)
     return forward_.gradient<T>(q_grad, s, gradients, options, ledger);
@@ -134,11 +134,11 @@ partitioner::Travel SparseLayer::travel() const {
   return forward_.weights().image().travel();
 }
 
-#define TESSERA_SPARSE_LAYER(T)                                                                   \
-  template bool SparseLayer::product(Pass, MatrixView<const T>, MatrixView<T>, const RunOptions&, \
-                                     device::Ledger&);                                            \
-  template bool SparseLayer::gradient(MatrixView<const T>, MatrixView<const T>,                   \
-                                      std::span<sparse::Csr<float>>, const RunOptions&,           \
+#define TESSERA_SPARSE_LAYER(T)                                                                    \
+  template bool SparseLayer::product(Pass, MatrixView<const T>, MatrixView<T>, const PassOptions&, \
+                                     device::Ledger&);                                             \
+  template bool SparseLayer::gradient(MatrixView<const T>, MatrixView<const T>,                    \
+                                      std::span<sparse::Csr<float>>, const PassOptions&,           \
                                       device::Ledger&);
 TESSERA_SPARSE_LAYER(float)
 TESSERA_SPARSE_LAYER(Half)

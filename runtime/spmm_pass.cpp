@@ -300,7 +300,7 @@ device::MemoryUse SpmmPass::memory_of(const PassSpec& spec, const device::Machin
 }
 
 bool SpmmPass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
-                   const RunOptions& options, device::Ledger& ledger) {
+                   const PassOptions& options, device::Ledger& ledger) {
   State& state = own_->state;
   TESSERA_ASSERT(image.fits(state.spec));
   state.image = image;

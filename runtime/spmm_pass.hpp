@@ -4,7 +4,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime {
 
@@ -43,7 +43,7 @@ class SpmmPass {
   // type, have the padded sizes of the grid and are contiguous along z. Returns false if
   // options.stop ended the run. `ledger` is overwritten with the steps that ran.
   bool run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
-           const RunOptions& options, device::Ledger& ledger);
+           const PassOptions& options, device::Ledger& ledger);
 
   // Returns the memory that changed during the last run, if it had a self_check and finished.
   const device::Damage& damage() const;

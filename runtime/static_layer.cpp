@@ -96,11 +96,11 @@ struct StaticLayer::State : layer::BackendOf<device::Ledger> {
   internal::CheckFacts check_facts(Pass pass) const;
 
   template <class T>
-  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
                device::Ledger& ledger);
   template <class T>
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
                 device::Ledger& ledger);
 
   Problem problem;
@@ -132,7 +132,7 @@ struct StaticLayer::State : layer::BackendOf<device::Ledger> {
   bool takes(const layer::TargetOptions& options) const override {
     return dynamic_cast<const TileOptions*>(&options) != nullptr;
   }
-  bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+  bool compute(Pass pass, const layer::Operands& operands, const PassOptions& options,
                device::Ledger& ledger) override {
     return internal::run_on_tiles(*this, pass, operands, options, ledger);
   }
@@ -225,7 +225,7 @@ internal::CheckFacts StaticLayer::State::check_facts(Pass of) const {
 
 template <class T>
 bool StaticLayer::State::product(Pass of, MatrixView<const T> in, MatrixView<T> out,
-                                 const RunOptions& options, device::Ledger& ledger) {
+                                 const PassOptions& options, device::Ledger& ledger) {
   const bool forward = of == Pass::Fwd;
   auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
   auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
@@ -245,7 +245,7 @@ bool StaticLayer::State::product(Pass of, MatrixView<const T> in, MatrixView<T> 
 
 template <class T>
 bool StaticLayer::State::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                  std::span<sparse::Csr<float>> results, const RunOptions& options,
+                                  std::span<sparse::Csr<float>> results, const PassOptions& options,
                                   device::Ledger& ledger) {
   internal::check_gradients(results, problem.size.g);
   auto q_in = operand("q_grad", q_grad, &Dims::x), s_in = operand("s", s, &Dims::y);

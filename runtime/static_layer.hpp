@@ -11,7 +11,7 @@
 #include "tessera/layer/layer.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/verify.hpp"

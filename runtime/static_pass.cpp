@@ -233,7 +233,7 @@ void StaticPass::collect() {
     is_gradient() ? collect_gradients(share) : collect_rows(share);
 }
 
-bool StaticPass::run(const StaticArrays& arrays, const RunOptions& options,
+bool StaticPass::run(const StaticArrays& arrays, const PassOptions& options,
                      device::Ledger& ledger) {
   arrays_ = arrays;
   const bool finished = bound_.run(engine_, options);

@@ -161,7 +161,7 @@ TransposePass::TransposePass(const planner::TransposePlan& plan, Bytes resident,
 TransposePass::~TransposePass() = default;
 TransposePass::TransposePass(TransposePass&&) noexcept = default;
 
-bool TransposePass::run(ByteRows from, ByteRows to, const RunOptions& options,
+bool TransposePass::run(ByteRows from, ByteRows to, const PassOptions& options,
                         device::Ledger& ledger) {
   state_->from = from;
   state_->to = to;

@@ -97,7 +97,7 @@ void TransposedLayout::make_tables(const LayerWeights& first) {
   has_tables_ = true;
 }
 
-bool TransposedLayout::bring_values(const LayerWeights& first, const RunOptions& options) {
+bool TransposedLayout::bring_values(const LayerWeights& first, const PassOptions& options) {
   make_tables(first);
   return rehome_.run(first.image().values,
                      options_before(options, rehome_.steps(), begun_, way_tiles_), way_);
@@ -105,12 +105,12 @@ bool TransposedLayout::bring_values(const LayerWeights& first, const RunOptions&
 
 template <class T>
 bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_grad,
-                              MatrixView<T> s_grad, const RunOptions& options,
+                              MatrixView<T> s_grad, const PassOptions& options,
                               device::Ledger& ledger) {
   own_.steps.clear();
-  if (options.tiles != nullptr) *options.tiles = {};
+  empty_tiles(options);
   bool finished = bring_values(first, options);
-  const RunOptions rest = options_after(options, rehome_.steps(), begun_);
+  const TilePass rest = options_after(options, rehome_.steps(), begun_);
   const MovedValues moved{rehome_.values(), rehome_.damage()};
   finished = finished && layout_.product<T>(Pass::Fwd, q_grad, s_grad, rest, own_, &moved);
   join_steps(way_, own_, ledger);
@@ -121,7 +121,7 @@ bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_g
 template <class T>
 bool TransposedLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
                               MatrixView<const T> s, std::span<sparse::Csr<float>> gradients,
-                              const RunOptions& options, device::Ledger& ledger) {
+                              const PassOptions& options, device::Ledger& ledger) {
   turned_.resize(gradients.size());
   // transpose(dR) = S * transpose(dQ), so this layout computes its gradient with operands swapped.
   return with_results(
@@ -137,10 +137,10 @@ bool TransposedLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_g
 
 #define TESSERA_OTHER_LAYOUT(T)                                                                   \
   template bool TransposedLayout::grad_a(const LayerWeights&, MatrixView<const T>, MatrixView<T>, \
-                                         const RunOptions&, device::Ledger&);                     \
+                                         const PassOptions&, device::Ledger&);                    \
   template bool TransposedLayout::grad_w(const LayerWeights&, MatrixView<const T>,                \
                                          MatrixView<const T>, std::span<sparse::Csr<float>>,      \
-                                         const RunOptions&, device::Ledger&);
+                                         const PassOptions&, device::Ledger&);
 TESSERA_OTHER_LAYOUT(float)
 TESSERA_OTHER_LAYOUT(Half)
 TESSERA_OTHER_LAYOUT(BFloat16)

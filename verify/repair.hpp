@@ -11,8 +11,7 @@ namespace tessera::verify {
 // without `repair`. If the self-check of the pass fails, it is run once more, without the fault
 // that was injected into the first run. options.self_check then has the outcome of the second run,
 // and in first_failure the message of the first. A second failure reaches the caller. Options is
-// layer::PassOptions or has its first fields; a field `fault` is emptied for the second run, and a
-// field `is_repeated` set.
+// layer::PassOptions or has its first fields; a field `is_repeated` is set for the second run.
 template <class Options, class Run>
 bool run_and_repair(const Options& options, Run&& run) {
   Options once = options;
@@ -23,10 +22,6 @@ bool run_and_repair(const Options& options, Run&& run) {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::CheckFailed) throw;
     failure = error.what();
-  }
-  if constexpr (requires { once.fault; }) {
-    once.fault.reset();
-    once.struck = nullptr;
   }
   if constexpr (requires { once.is_repeated; }) once.is_repeated = true;
   const bool finished = run(once);

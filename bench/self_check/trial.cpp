@@ -45,7 +45,7 @@ Tally& Tally::operator+=(const Tally& other) {
 class CheckTrial::Any {
  public:
   virtual ~Any() = default;
-  virtual bool run(Pass pass, const runtime::RunOptions& options) = 0;
+  virtual bool run(Pass pass, const runtime::PassOptions& options) = 0;
   virtual verify::Verdict verdict(Pass pass) const = 0;
 
   device::Machine machine;
@@ -80,14 +80,12 @@ class CheckTrial::Typed final : public CheckTrial::Any {
     }
   }
 
-  bool run(Pass pass, const runtime::RunOptions& options) override {
+  bool run(Pass pass, const runtime::PassOptions& options) override {
     const auto s = std::as_const(s_).view(), q_grad = std::as_const(q_grad_).view();
-    if (pass == Pass::Fwd)
-      return layer_->template forward<T>(s, q_.view(), runtime::as_pass(options), ledger_);
+    if (pass == Pass::Fwd) return layer_->template forward<T>(s, q_.view(), options, ledger_);
     if (pass == Pass::GradA)
-      return layer_->template grad_a<T>(q_grad, s_grad_.view(), runtime::as_pass(options), ledger_);
-    return layer_->template grad_w<T>(q_grad, s, gradient_.values, runtime::as_pass(options),
-                                      ledger_);
+      return layer_->template grad_a<T>(q_grad, s_grad_.view(), options, ledger_);
+    return layer_->template grad_w<T>(q_grad, s, gradient_.values, options, ledger_);
   }
 
   verify::Verdict verdict(Pass pass) const override {

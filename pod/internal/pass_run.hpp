@@ -135,12 +135,11 @@ class PassRun {
       for (const std::size_t d : devices_) results[d] = result_matrix(axes_of(pass_).out, d);
       const bool finished = run_devices(
           part,
-          [&](std::size_t d, runtime::FullyConnected& layer, const runtime::RunOptions& with,
+          [&](std::size_t d, runtime::FullyConnected& layer, const layer::PassOptions& with,
               device::Ledger& cost) {
             const MatrixView<const T> operand = std::as_const((*operands)[d]).view();
-            return pass_ == Pass::Fwd
-                       ? layer.forward<T>(operand, results[d].view(), runtime::as_pass(with), cost)
-                       : layer.grad_a<T>(operand, results[d].view(), runtime::as_pass(with), cost);
+            return pass_ == Pass::Fwd ? layer.forward<T>(operand, results[d].view(), with, cost)
+                                      : layer.grad_a<T>(operand, results[d].view(), with, cost);
           },
           [&](std::size_t d) { return std::as_writable_bytes(std::span(results[d].elements())); });
       if (!finished || !sum_results(results, out, part)) return false;
@@ -157,12 +156,11 @@ class PassRun {
       if (!q_parts) return false;
       const bool finished = run_devices(
           part,
-          [&](std::size_t d, runtime::FullyConnected& layer, const runtime::RunOptions& with,
+          [&](std::size_t d, runtime::FullyConnected& layer, const layer::PassOptions& with,
               device::Ledger& cost) {
             std::vector<float> own(std::size_t(layer.values()));
             const bool done = layer.grad_w<T>(std::as_const((*q_parts)[d]).view(),
-                                              std::as_const((*s_parts)[d]).view(), own,
-                                              runtime::as_pass(with), cost);
+                                              std::as_const((*s_parts)[d]).view(), own, with, cost);
             if (part == 0) sums[d].assign(own.size(), 0.0F);
             std::ranges::transform(sums[d], own, sums[d].begin(),
                                    [](float a, float b) { return a + b; });
@@ -299,7 +297,7 @@ class PassRun {
         std::span(devices_).subspan(std::size_t(own.begin), std::size_t(own.size()));
     state_.devices.for_each(own_devices, [&](std::size_t d, runtime::FullyConnected& layer) {
       DeviceOutcome& outcome = outcomes[d];
-      const runtime::RunOptions with = device_options(d, part, outcome.checks);
+      const runtime::TilePass with = device_options(d, part, outcome.checks);
       device::Ledger cost;
       try {
         outcome.stopped = !run(d, layer, with, cost);
@@ -333,15 +331,16 @@ class PassRun {
       if (!is_own(i)) outcomes[devices_[i]] = unpack(lists[i], results_of(devices_[i]));
   }
 
-  runtime::RunOptions device_options(std::size_t d, std::int64_t part,
-                                     verify::Checksums& check) const {
-    runtime::RunOptions with{.stop = options_.stop};
-    if (options_.self_check != nullptr) with.self_check = &check;
-    with.repair = options_.repair;
+  runtime::TilePass device_options(std::size_t d, std::int64_t part,
+                                   verify::Checksums& check) const {
+    runtime::TilePass with;
+    with.pass.stop = options_.stop;
+    if (options_.self_check != nullptr) with.pass.self_check = &check;
+    with.pass.repair = options_.repair;
     const bool struck = target_.fault && target_.fault->device == state_.places()[d].device;
     if (struck && part == 0) {
-      with.fault = target_.fault->fault;
-      with.struck = target_.struck;
+      with.tiles.fault = target_.fault->fault;
+      with.tiles.struck = target_.struck;
     }
     return with;
   }

@@ -8,7 +8,7 @@
 
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -84,7 +84,7 @@ class BoundProgram {
 
   // Walks the tree on `engine`. Returns false if options.stop ended the run. Allocates nothing
   // itself.
-  bool run(device::Engine& engine, const RunOptions& options);
+  bool run(device::Engine& engine, const PassOptions& options);
 
   // Returns the node of each step in the ledger of the last run.
   const std::vector<int>& ran() const { return ran_; }

@@ -11,7 +11,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/runtime/dense_pass.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -27,7 +27,7 @@ class DenseGradient {
   // The operands have been checked.
   template <class T>
   bool run(MatrixView<const T> q_grad, MatrixView<const T> s, MatrixView<T> gradient,
-           const RunOptions& options, device::Ledger& ledger);
+           const PassOptions& options, device::Ledger& ledger);
 
   std::int64_t splits() const;
 
@@ -36,7 +36,7 @@ class DenseGradient {
   device::ByteRows left_of(MatrixView<const T> q_grad, Range rows);
   template <class T>
   void check(MatrixView<const T> q_grad, MatrixView<const T> s, MatrixView<const T> gradient,
-             const device::Damage& damage, const RunOptions& options) const;
+             const device::Damage& damage, const PassOptions& options) const;
 
   Problem problem_;
   std::int64_t rows_ = 1;  // of a split

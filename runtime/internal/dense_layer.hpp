@@ -44,13 +44,13 @@ class DenseLayer {
 
   // Runs Fwd or GradA.
   template <class T>
-  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
                device::Ledger& ledger);
 
   // Runs GradW.
   template <class T>
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
                 device::Ledger& ledger);
 
   const Program& program(Pass pass) const { return dense_pass(pass).program(); }

@@ -102,7 +102,7 @@ class EmbeddingSlice : private EmbeddingPass {
   EmbeddingSlice(const PassSpec& spec, const EmbeddingSizes& sizes, const device::Machine& machine,
                  device::ExchangeMode mode, Executor& executor);
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
-           const RunOptions& options, device::Ledger& ledger);
+           const PassOptions& options, device::Ledger& ledger);
   const device::Damage& damage() const { return bound.damage(); }
   Bytes high_water() const { return engine.high_water(); }
 
@@ -139,7 +139,7 @@ class EmbeddingUpdate : private EmbeddingPass {
   EmbeddingUpdate(const PassSpec& spec, const EmbeddingSizes& sizes, const device::Machine& machine,
                   device::ExchangeMode mode, Executor& executor);
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, const std::byte* slices,
-           float scale, std::byte* values, const RunOptions& options, device::Ledger& ledger);
+           float scale, std::byte* values, const PassOptions& options, device::Ledger& ledger);
   const device::Damage& damage() const { return bound.damage(); }
   Bytes high_water() const { return engine.high_water(); }
 

@@ -118,14 +118,14 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
   std::int64_t values() const;
 
   template <class T>
-  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
                device::Ledger& ledger) {
     return with_layer(
         [&](auto& any) { return any.template product<T>(pass, in, out, options, ledger); });
   }
   template <class T>
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
                 device::Ledger& ledger) {
     return with_layer(
         [&](auto& any) { return any.template gradient<T>(q_grad, s, gradients, options, ledger); });
@@ -153,7 +153,7 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
   bool takes(const layer::TargetOptions& options) const override {
     return dynamic_cast<const TileOptions*>(&options) != nullptr;
   }
-  bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+  bool compute(Pass pass, const layer::Operands& operands, const PassOptions& options,
                device::Ledger& ledger) override;
   double seconds(const device::Ledger& ledger) const override {
     return double(ledger.total().value) / machine.clock_hz;

@@ -21,7 +21,7 @@ class KeepPass {
            Executor& executor);
 
   // Changes values in the order of the masks.
-  bool run(std::span<float> values, const RunOptions& options, device::Ledger& ledger);
+  bool run(std::span<float> values, const PassOptions& options, device::Ledger& ledger);
 
  private:
   struct Share {

@@ -9,7 +9,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/layer/backend.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime::internal {
@@ -21,8 +21,7 @@ namespace tessera::runtime::internal {
 //   gradient<T>(q_grad, s, gradients, options, ledger), which writes a matrix for each group
 template <class State>
 bool run_on_tiles(State& state, Pass pass, const layer::Operands& operands,
-                  const layer::PassOptions& given, device::Ledger& ledger) {
-  const RunOptions options = on_tiles(given);
+                  const PassOptions& options, device::Ledger& ledger) {
   return with_type(state.problem.data_type, [&]<class T>(T) {
     if (pass != Pass::GradW)
       return state.template product<T>(pass, operands.in.as<T>(), operands.out.as<T>(), options,

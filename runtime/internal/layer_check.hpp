@@ -9,7 +9,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/self_check.hpp"
@@ -33,7 +33,7 @@ Bytes resident_bytes(const planner::Plan& plan, DataType type, const device::Mac
 // there are results: after a finished pass, and before an exception of results that failed their
 // check reaches the caller.
 template <class Run, class HandOver>
-bool with_results(const RunOptions& options, Run&& run, HandOver&& hand_over) {
+bool with_results(const PassOptions& options, Run&& run, HandOver&& hand_over) {
   try {
     if (!run()) return false;
   } catch (const Error& error) {

@@ -60,16 +60,16 @@ class LayoutPasses {
   const LayerWeights& weights() const { return weights_; }
   bool has(Pass pass) const;
 
-  // Runs Fwd or GradA, as the functions of FullyConnected that take RunOptions do. If `moved` is
+  // Runs Fwd or GradA, as the functions of FullyConnected that take PassOptions do. If `moved` is
   // not null, its values are used instead of those of weights().
   template <class T>
-  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
                device::Ledger& ledger, const MovedValues* moved = nullptr);
 
   // Runs GradW.
   template <class T>
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
                 device::Ledger& ledger);
 
   // Throw Error{InvalidArgument} for a pass that the layer was planned without.

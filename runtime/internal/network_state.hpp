@@ -30,7 +30,7 @@ struct Network::State {
 
   // Throws Error{InvalidArgument} unless every layer has weights.
   void check_weights() const;
-  bool run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost);
+  bool run(const NetworkBatch& batch, const PassOptions& options, NetworkCost& cost);
 
   // Begins a call that changes the network. Throws Error{InvalidArgument} if one is running.
   [[nodiscard]] OneCaller::Call enter(std::string_view function) { return caller_.enter(function); }

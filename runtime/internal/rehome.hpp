@@ -6,7 +6,7 @@
 #include "tessera/base/movable_state.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -43,7 +43,7 @@ class RehomePass {
   // Moves the values `from` of the first layout, [groups][buckets][values_per_bucket]. After the
   // call values() has those of the second layout. Returns false if options.stop ended the run.
   // `ledger` is overwritten with the steps that ran, steps() of them in a full run.
-  bool run(const std::byte* from, const RunOptions& options, device::Ledger& ledger);
+  bool run(const std::byte* from, const PassOptions& options, device::Ledger& ledger);
   const std::byte* values() const;
 
   // Returns the memory that changed during the last run, if it had a self_check and finished.

@@ -40,7 +40,7 @@ class RowPass {
 
   // Runs on values in the order of the masks.
   bool run(std::span<const std::span<const float>> inputs, std::span<float> out,
-           const RunOptions& options, device::Ledger& ledger);
+           const PassOptions& options, device::Ledger& ledger);
 
   const Program& program() const { return bound_.program(); }
   Bytes high_water() const { return engine_.high_water(); }
@@ -77,7 +77,7 @@ class RowPass {
   void write_results(std::span<float> out) const;
   template <class T>
   void check(std::span<const std::span<const float>> inputs, std::span<const float> results,
-             const RunOptions& options) const;
+             const PassOptions& options) const;
 
   Kind kind_;
   const DealtRows& dealt_;

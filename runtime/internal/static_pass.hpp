@@ -11,7 +11,7 @@
 #include "tessera/runtime/internal/static_sums.hpp"
 #include "tessera/runtime/internal/static_work.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -49,7 +49,7 @@ class StaticPass {
   std::int64_t depth() const;
 
   // Runs the pass. Returns false if options.stop ended it.
-  bool run(const StaticArrays& arrays, const RunOptions& options, device::Ledger& ledger);
+  bool run(const StaticArrays& arrays, const PassOptions& options, device::Ledger& ledger);
 
  private:
   // An operand in its even spread, and the rows of it that the tiles use.

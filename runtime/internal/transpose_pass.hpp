@@ -4,7 +4,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/matmul.hpp"
 #include "tessera/runtime/program.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -26,7 +26,7 @@ class TransposePass {
 
   // Writes to [groups * cols][rows] from [groups * rows][cols]; both have contiguous rows. Returns
   // false if options.stop ended the run. `ledger` is overwritten.
-  bool run(device::ByteRows from, device::ByteRows to, const RunOptions& options,
+  bool run(device::ByteRows from, device::ByteRows to, const PassOptions& options,
            device::Ledger& ledger);
 
   // Returns the steps of a full run.

@@ -56,12 +56,12 @@ class TransposedLayout {
   // come; the steps that move them run before those of the pass.
   template <class T>
   bool grad_a(const LayerWeights& first, MatrixView<const T> q_grad, MatrixView<T> s_grad,
-              const RunOptions& options, device::Ledger& ledger);
+              const PassOptions& options, device::Ledger& ledger);
 
   // GradW of FullyConnected. It needs no values, so only the steps of the pass run.
   template <class T>
   bool grad_w(const LayerWeights& first, MatrixView<const T> q_grad, MatrixView<const T> s,
-              std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+              std::span<sparse::Csr<float>> gradients, const PassOptions& options,
               device::Ledger& ledger);
 
  private:
@@ -72,7 +72,7 @@ class TransposedLayout {
 
   // Makes the tables by which values move between the layouts, if a pattern has changed.
   void make_tables(const LayerWeights& first);
-  bool bring_values(const LayerWeights& first, const RunOptions& options);
+  bool bring_values(const LayerWeights& first, const PassOptions& options);
 
   LayoutPasses layout_;
   RehomePass rehome_;
@@ -81,7 +81,7 @@ class TransposedLayout {
   // for those encoded last; after encode_update() only of the group that changes.
   std::vector<std::vector<std::int64_t>> places_, next_places_;
   std::vector<float> turned_values_;  // scratch of set_values, in the order of transpose(R)
-  std::int64_t begun_ = 0;            // calls of RunOptions::progress while values moved
+  std::int64_t begun_ = 0;            // calls of PassOptions::progress while values moved
   device::Ledger way_, own_;          // of moving the values, and of the pass alone
   device::TileLedger way_tiles_;
   std::vector<sparse::Csr<float>> turned_;  // gradients of transpose(R)

@@ -236,8 +236,10 @@ TEST(BlockSoftmax, RefusesWhatIsNotOfItsMasksAndNoticesFaults) {
     for (std::int64_t bit = 0; bit < 9000; bit += 301) {
       verify::Checksums sums;
       device::Ledger ledger;
-      runtime::RunOptions options{.self_check = &sums, .repair = true};
-      options.fault = device::Fault{TileId(1), step, bit};
+      runtime::TilePass options;
+      options.pass.self_check = &sums;
+      options.pass.repair = true;
+      options.tiles.fault = device::Fault{TileId(1), step, bit};
       ASSERT_TRUE(softmax.softmax(scores, out, options, ledger));
       EXPECT_EQ(out, wanted) << step << " " << bit;
       if (!sums.first_failure.empty()) ++repaired;
@@ -400,8 +402,8 @@ TEST(BlockAttention, StopsAndRefusesWhatItCannotDo) {
   runtime::AttentionCost cost;
   EXPECT_FALSE(attention.forward<float>(q.view(), q.view(), q.view(), o.view(),
                                         {.stop = stop.get_token()}, cost));
-  runtime::RunOptions options;
-  options.fault = device::Fault{};
+  runtime::TilePass options;
+  options.tiles.fault = device::Fault{};
   EXPECT_THROW(static_cast<void>(
                    attention.forward<float>(q.view(), q.view(), q.view(), o.view(), options, cost)),
                Error);

@@ -210,7 +210,7 @@ TEST(LargestGradients, NoticeAFaultAndFindThePlacesInASecondRun) {
   runtime::FullyConnected layer(growth.problem, planner::plan_or_throw(growth.problem, machine),
                                 machine, device::ExchangeMode::Isolate, *executor);
   ASSERT_FALSE(layer.set_weights(sparse::checked(growth.weights)));
-  const auto search = [&](const runtime::RunOptions& options, runtime::LargestGradients& found) {
+  const auto search = [&](const runtime::PassOptions& options, runtime::LargestGradients& found) {
     return layer.largest_gradients<float>(10, growth.q_grad.view(), growth.s.view(),
                                           BlockScore::Sum, 0, options, found);
   };
@@ -222,10 +222,11 @@ TEST(LargestGradients, NoticeAFaultAndFindThePlacesInASecondRun) {
   for (std::int64_t bit = 0; bit < 4000; bit += 37) {
     verify::Checksums sums;
     std::optional<device::Struck> struck;
-    runtime::RunOptions options{.self_check = &sums};
-    options.fault = device::Fault{TileId(1), last, bit};
-    options.struck = &struck;
-    options.repair = true;
+    runtime::TilePass options;
+    options.pass.self_check = &sums;
+    options.tiles.fault = device::Fault{TileId(1), last, bit};
+    options.tiles.struck = &struck;
+    options.pass.repair = true;
     ASSERT_TRUE(search(options, found));
     EXPECT_EQ(found.places, wanted);
     if (!sums.first_failure.empty()) ++noticed;

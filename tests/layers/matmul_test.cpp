@@ -367,10 +367,11 @@ TEST(MatMul, AFaultInTheTranspositionIsFoundAndRepaired) {
     verify::Checksums checksums;
     std::optional<device::Struck> struck;
     device::Ledger ledger;
-    const runtime::RunOptions options{.self_check = &checksums,
-                                      .repair = true,
-                                      .fault = device::Fault{TileId(0), 2, bit},
-                                      .struck = &struck};
+    runtime::TilePass options;
+    options.pass.self_check = &checksums;
+    options.pass.repair = true;
+    options.tiles.fault = device::Fault{TileId(0), 2, bit};
+    options.tiles.struck = &struck;
     ASSERT_TRUE(product.multiply<float>(dense.view(), result.view(), options, ledger));
     EXPECT_TRUE(result == clean);
     found += !checksums.first_failure.empty();

@@ -30,8 +30,7 @@ struct SpilledRun {
     EXPECT_FALSE(layer.set_weights(c.weights, {.force_spills = true}));
     const runtime::Operands<float> in(c);
     Matrix<float> q(c.weights.rows, c.batch);
-    EXPECT_TRUE(
-        layer.forward<float>(in.s.view(), q.view(), runtime::as_pass({.tiles = &kept}), ledger));
+    EXPECT_TRUE(layer.forward<float>(in.s.view(), q.view(), runtime::keeping(kept), ledger));
     report = tile_report(ledger, kept, layer.memory(Pass::Fwd), layer.program(Pass::Fwd));
   }
 };

@@ -30,8 +30,7 @@ struct TracedCase {
     EXPECT_FALSE(layer.set_weights(c.weights, {.force_spills = true}));
     const runtime::Operands<float> in(c);
     Matrix<float> q(64, 8);
-    EXPECT_TRUE(
-        layer.forward<float>(in.s.view(), q.view(), runtime::as_pass({.tiles = &tiles}), ledger));
+    EXPECT_TRUE(layer.forward<float>(in.s.view(), q.view(), runtime::keeping(tiles), ledger));
     memory = layer.memory(Pass::Fwd);
   }
   Json trace(const TraceLimits& limits = {}) const { return Json::parse(text(limits)); }

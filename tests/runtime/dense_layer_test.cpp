@@ -74,15 +74,15 @@ struct Passes {
 };
 
 template <class T>
-Passes<T> run(const DenseLayerCase& c, FullyConnected& layer, const RunOptions& options = {}) {
+Passes<T> run(const DenseLayerCase& c, FullyConnected& layer, const PassOptions& options = {}) {
   const auto [g, x, y, z] = c.problem.size;
   const auto s = small_numbers<T>(g * y, z, 2), q_grad = small_numbers<T>(g * x, z, 3);
   Passes<T> p{Matrix<T>(g * x, z), Matrix<T>(g * y, z),
               std::vector<float>(std::size_t(layer.values())), std::vector<device::Ledger>(3)};
-  EXPECT_TRUE(layer.forward<T>(s.view(), p.q.view(), as_pass(options), p.ledgers[0]));
-  EXPECT_TRUE(layer.grad_a<T>(q_grad.view(), p.s_grad.view(), as_pass(options), p.ledgers[1]));
-  EXPECT_TRUE(layer.grad_w<T>(q_grad.view(), s.view(), std::span(p.gradients), as_pass(options),
-                              p.ledgers[2]));
+  EXPECT_TRUE(layer.forward<T>(s.view(), p.q.view(), options, p.ledgers[0]));
+  EXPECT_TRUE(layer.grad_a<T>(q_grad.view(), p.s_grad.view(), options, p.ledgers[1]));
+  EXPECT_TRUE(
+      layer.grad_w<T>(q_grad.view(), s.view(), std::span(p.gradients), options, p.ledgers[2]));
   return p;
 }
 
@@ -204,9 +204,10 @@ TEST(DenseLayer, ChecksItsResultsAndFindsFaultsOfMemory) {
   for (std::int64_t step = 0; step < 4; ++step)
     for (std::int64_t byte = 3; byte < 2000; byte += 200) {
       std::optional<device::Struck> place;
-      RunOptions options{.self_check = &checksums};
-      options.fault = device::Fault{.tile = TileId(1), .step = step, .bit = 8 * byte + 6};
-      options.struck = &place;
+      TilePass options;
+      options.pass.self_check = &checksums;
+      options.tiles.fault = device::Fault{.tile = TileId(1), .step = step, .bit = 8 * byte + 6};
+      options.tiles.struck = &place;
       try {
         run<float>(c, layer, options);
       } catch (const Error& error) {

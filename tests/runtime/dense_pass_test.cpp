@@ -54,7 +54,7 @@ struct DenseCase {
                                      : small_numbers<T>(g * inner, columns, random);
   }
 
-  Matrix<T> run(device::ExchangeMode mode, int threads = 1, const RunOptions& options = {}) {
+  Matrix<T> run(device::ExchangeMode mode, int threads = 1, const PassOptions& options = {}) {
     const auto executor = make_executor(threads);
     DensePass pass(plan, product.pass, machine, mode, *executor);
     Matrix<T> out(plan.groups * product.size.rows, product.size.columns);

@@ -273,15 +273,17 @@ TEST(Embedding, NoticesFaultsAndRepairsThem) {
   int repaired = 0;
   const auto run_with_fault = [&](std::int64_t step, std::int64_t bit, const auto& run) {
     verify::Checksums sums;
-    RunOptions options{.self_check = &sums, .repair = true};
-    options.fault = device::Fault{TileId(1), step, bit};
+    TilePass options;
+    options.pass.self_check = &sums;
+    options.pass.repair = true;
+    options.tiles.fault = device::Fault{TileId(1), step, bit};
     device::Ledger ledger;
     ASSERT_TRUE(run(options, ledger));
     if (!sums.first_failure.empty()) ++repaired;
   };
   for (std::int64_t step = 0; step < std::ssize(clean.steps); ++step)
     for (std::int64_t bit = step; bit < 6000; bit += 97) {
-      run_with_fault(step, bit, [&](const RunOptions& options, device::Ledger& ledger) {
+      run_with_fault(step, bit, [&](const PassOptions& options, device::Ledger& ledger) {
         return embedding.embedding_slice<float>(ids, out.view(), options, ledger);
       });
       EXPECT_EQ(as_float(out), as_float(wanted)) << step << " " << bit;
@@ -292,7 +294,7 @@ TEST(Embedding, NoticesFaultsAndRepairsThem) {
   const Matrix<float> nothing(12, 16);
   for (std::int64_t step = 0; step < 6; ++step)
     for (std::int64_t bit = step; bit < 6000; bit += 97) {
-      run_with_fault(step, bit, [&](const RunOptions& options, device::Ledger& ledger) {
+      run_with_fault(step, bit, [&](const PassOptions& options, device::Ledger& ledger) {
         return embedding.embedding_update_add<float>(ids, nothing.view(), 1.0f, options, ledger);
       });
       EXPECT_EQ(table.weights().values, before) << step << " " << bit;

@@ -144,6 +144,13 @@ struct How {
   int threads = 2;
 };
 
+// Options of a pass that keeps the figures of tiles.
+inline TilePass keeping(device::TileLedger& tiles) {
+  TilePass options;
+  options.tiles.tiles = &tiles;
+  return options;
+}
+
 template <class T>
 std::vector<float> as_float(const Matrix<T>& matrix) {
   std::vector<float> result;

@@ -476,8 +476,9 @@ TEST(Network, KeepsItsParametersIfARunIsStopped) {
   const Twin twin(spec);
   twin.give(network);
   std::stop_source stop;
-  RunOptions options{.stop = stop.get_token()};
-  options.progress = [&](const Progress& progress) {
+  TilePass options;
+  options.pass.stop = stop.get_token();
+  options.pass.progress = [&](const Progress& progress) {
     if (progress.step == "update") stop.request_stop();
   };
   NetworkCost cost;

@@ -182,9 +182,11 @@ TEST(Rehome, LetsTheSelfCheckSeeAFaultInItsSteps) {
   verify::Checksums checksums;
   std::optional<device::Struck> struck;
   const auto run = [&](std::int64_t step) {
-    RunOptions options{.self_check = &checksums, .struck = &struck};
-    options.fault = device::Fault{TileId(0), step, 14};  // the highest bit of an exponent
-    return layer.grad_a<Half>(q_grad.view(), s_grad.view(), as_pass(options), ledger);
+    TilePass options;
+    options.pass.self_check = &checksums;
+    options.tiles.struck = &struck;
+    options.tiles.fault = device::Fault{TileId(0), step, 14};  // the highest bit of an exponent
+    return layer.grad_a<Half>(q_grad.view(), s_grad.view(), options, ledger);
   };
   EXPECT_THROW(static_cast<void>(run(0)), Error);
   ASSERT_TRUE(struck);

@@ -1,9 +1,8 @@
-#include "tessera/runtime/run_options.hpp"
-
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
 namespace tessera::runtime {

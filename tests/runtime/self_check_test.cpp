@@ -58,8 +58,12 @@ class Trial {
     std::optional<device::Struck> struck;
     device::Ledger ledger;
     std::optional<std::vector<float>> results;
+    TilePass options;
+    options.pass.self_check = &checksums;
+    options.tiles.fault = fault;
+    options.tiles.struck = &struck;
     try {
-      results = run(pass, {.self_check = &checksums, .fault = fault, .struck = &struck}, ledger);
+      results = run(pass, options, ledger);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::CheckFailed) throw;
     }
@@ -70,16 +74,16 @@ class Trial {
   }
 
  private:
-  std::vector<float> run(Pass pass, const runtime::RunOptions& options, device::Ledger& ledger) {
+  std::vector<float> run(Pass pass, const runtime::PassOptions& options, device::Ledger& ledger) {
     const auto s = std::as_const(s_).view(), q_grad = std::as_const(q_grad_).view();
     Matrix<float> q(q_grad_.rows(), c_.batch), s_grad(s_.rows(), c_.batch);
     std::vector<float> gradients(c_.weights.values.size());
     bool finished = false;
-    if (pass == Pass::Fwd) finished = layer_->forward<float>(s, q.view(), as_pass(options), ledger);
+    if (pass == Pass::Fwd) finished = layer_->forward<float>(s, q.view(), options, ledger);
     if (pass == Pass::GradA)
-      finished = layer_->grad_a<float>(q_grad, s_grad.view(), as_pass(options), ledger);
+      finished = layer_->grad_a<float>(q_grad, s_grad.view(), options, ledger);
     if (pass == Pass::GradW)
-      finished = layer_->grad_w<float>(q_grad, s, gradients, as_pass(options), ledger);
+      finished = layer_->grad_w<float>(q_grad, s, gradients, options, ledger);
     EXPECT_TRUE(finished);
     if (pass == Pass::GradW) return gradients;
     const auto& elements = pass == Pass::Fwd ? q.elements() : s_grad.elements();
@@ -184,8 +188,9 @@ TEST(Fault, StrikesOnlyInTheRunItIsMeantForAndOnlyInIsolateMode) {
   const Matrix<float> s(c.weights.cols, c.batch);
   Matrix<float> q(c.weights.rows, c.batch);
   device::Ledger ledger;
-  EXPECT_THROW(static_cast<void>(shared.forward<float>(
-                   s.view(), q.view(), as_pass({.fault = device::Fault{}}), ledger)),
+  TilePass with_fault;
+  with_fault.tiles.fault = device::Fault{};
+  EXPECT_THROW(static_cast<void>(shared.forward<float>(s.view(), q.view(), with_fault, ledger)),
                Error);
 }
 
@@ -241,9 +246,11 @@ TEST(SelfCheck, RepairsAPassByRunningItAgainWithoutTheFault) {
   ASSERT_TRUE(layer.forward<float>(in.s.view(), clean.view(), {}, ledger));
   int repaired = 0;
   for (std::int64_t bit = 30; bit < layer.high_water().value * 8; bit += 61) {
-    RunOptions options{.self_check = &checksums, .repair = true};
-    options.fault = device::Fault{TileId(1), 2, bit};
-    ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), as_pass(options), ledger));
+    TilePass options;
+    options.pass.self_check = &checksums;
+    options.pass.repair = true;
+    options.tiles.fault = device::Fault{TileId(1), 2, bit};
+    ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), options, ledger));
     if (checksums.first_failure.empty()) continue;
     ++repaired;
     EXPECT_NE(checksums.first_failure.find("self-check"), std::string::npos);
@@ -265,11 +272,12 @@ TEST(SelfCheck, HandsOverGradientsThatAreWrong) {
     std::vector<float> gradients(c.weights.values.size(), 12345.0f);
     verify::Checksums checksums;
     device::Ledger ledger;
-    RunOptions options{.self_check = &checksums};
-    options.fault = device::Fault{TileId(1), 2, bit};
+    TilePass options;
+    options.pass.self_check = &checksums;
+    options.tiles.fault = device::Fault{TileId(1), 2, bit};
     try {
       static_cast<void>(layer.grad_w<float>(in.q_grad.view(), in.s.view(), std::span(gradients),
-                                            as_pass(options), ledger));
+                                            options, ledger));
     } catch (const Error&) {
       if (checksums.compared == 0) continue;  // damaged words ended the pass
       ++wrong;
@@ -312,11 +320,11 @@ TEST(SelfCheck, FollowsNewValuesAndPatterns) {
     verify::Checksums checksums;
     device::Ledger ledger;
     const auto expect_agreement = [&](const char* change) {
-      const RunOptions options{.self_check = &checksums};
-      ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), as_pass(options), ledger)) << change;
+      TilePass options;
+      options.pass.self_check = &checksums;
+      ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), options, ledger)) << change;
       EXPECT_EQ(checksums.recomputed, 0) << change;
-      ASSERT_TRUE(layer.grad_a<float>(in.q_grad.view(), s_grad.view(), as_pass(options), ledger))
-          << change;
+      ASSERT_TRUE(layer.grad_a<float>(in.q_grad.view(), s_grad.view(), options, ledger)) << change;
       EXPECT_EQ(checksums.recomputed, 0) << change;
     };
     ASSERT_FALSE(layer.set_weights(c.weights, {.force_spills = true}));

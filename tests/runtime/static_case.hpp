@@ -117,17 +117,17 @@ Matrix<T> static_operand(std::int64_t rows, std::int64_t cols, Values values, st
 
 template <class T>
 StaticResults<T> run_all(const StaticCase& c, StaticLayer& layer, Values values = Values::Any,
-                         const RunOptions& options = {}) {
+                         const PassOptions& options = {}) {
   const auto [g, x, y, z] = c.problem.size;
   StaticResults<T> r{
       static_operand<T>(g * y, z, values, 2), static_operand<T>(g * x, z, values, 3),
       static_operand<T>(g * x, z, values, 4),  // overwritten
       static_operand<T>(g * y, z, values, 5), std::vector<sparse::Csr<float>>(std::size_t(g)),
       std::vector<device::Ledger>(3)};
-  EXPECT_TRUE(layer.forward<T>(r.s.view(), r.q.view(), as_pass(options), r.ledgers[0]));
-  EXPECT_TRUE(layer.grad_a<T>(r.q_grad.view(), r.s_grad.view(), as_pass(options), r.ledgers[1]));
+  EXPECT_TRUE(layer.forward<T>(r.s.view(), r.q.view(), options, r.ledgers[0]));
+  EXPECT_TRUE(layer.grad_a<T>(r.q_grad.view(), r.s_grad.view(), options, r.ledgers[1]));
   std::vector<float> all(std::size_t(layer.values()));
-  EXPECT_TRUE(layer.grad_w<T>(r.q_grad.view(), r.s.view(), all, as_pass(options), r.ledgers[2]));
+  EXPECT_TRUE(layer.grad_w<T>(r.q_grad.view(), r.s.view(), all, options, r.ledgers[2]));
   test::split_by_group(layer, all, r.gradients);
   return r;
 }

@@ -32,15 +32,15 @@ TEST(StaticOptions, ReportEveryStepAndStopBeforeTheNext) {
   Matrix<float> q(c.problem.size.x, 24);
   device::Ledger ledger;
   std::int64_t steps = 0;
-  RunOptions options{.progress = [&](const verify::Progress&) { ++steps; }};
-  EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), as_pass(options), ledger));
+  PassOptions options{.progress = [&](const verify::Progress&) { ++steps; }};
+  EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), options, ledger));
   EXPECT_GE(steps, std::ssize(ledger.steps));
   std::stop_source stop;
   std::int64_t begun = 0;
   options = {.stop = stop.get_token(), .progress = [&](const verify::Progress&) {
                if (++begun == 2) stop.request_stop();
              }};
-  EXPECT_FALSE(layer.forward<float>(s.view(), q.view(), as_pass(options), ledger));
+  EXPECT_FALSE(layer.forward<float>(s.view(), q.view(), options, ledger));
   EXPECT_EQ(begun, 2);
 }
 
@@ -52,7 +52,10 @@ TEST(StaticOptions, CheckThemselves) {
       StaticLayer layer = c.layer(*executor, mode);
       verify::Checksums sums;
       device::TileLedger tiles;
-      run_all<float>(c, layer, Values::Any, {.tiles = &tiles, .self_check = &sums});
+      TilePass options;
+      options.pass.self_check = &sums;
+      options.tiles.tiles = &tiles;
+      run_all<float>(c, layer, Values::Any, options);
       EXPECT_TRUE(sums.ok());
       EXPECT_GT(sums.compared, 0);
       EXPECT_EQ(sums.damaged, 0);
@@ -76,18 +79,19 @@ TEST(StaticOptions, NoticeFlippedBitsThatChangeResults) {
     for (int trial = 0; trial < 150; ++trial) {
       verify::Checksums sums;
       std::optional<device::Struck> place;
-      RunOptions options{.self_check = &sums};
-      options.fault = device::Fault{TileId(random.below(8)), random.below(5), random.below(40000)};
-      options.struck = &place;
+      TilePass options;
+      options.pass.self_check = &sums;
+      options.tiles.fault =
+          device::Fault{TileId(random.below(8)), random.below(5), random.below(40000)};
+      options.tiles.struck = &place;
       try {
         if (trial % 3 == 0)
-          static_cast<void>(layer.forward<float>(s.view(), q.view(), as_pass(options), ledger));
+          static_cast<void>(layer.forward<float>(s.view(), q.view(), options, ledger));
         else if (trial % 3 == 1)
-          static_cast<void>(
-              layer.grad_a<float>(q_grad.view(), s_grad.view(), as_pass(options), ledger));
+          static_cast<void>(layer.grad_a<float>(q_grad.view(), s_grad.view(), options, ledger));
         else
-          static_cast<void>(layer.grad_w<float>(q_grad.view(), s.view(), std::span(gradients),
-                                                as_pass(options), ledger));
+          static_cast<void>(
+              layer.grad_w<float>(q_grad.view(), s.view(), std::span(gradients), options, ledger));
         noticed += sums.damaged > 0;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::CheckFailed) << error.what();
@@ -111,9 +115,11 @@ TEST(StaticOptions, RepairAPassWithAFault) {
   std::int64_t repaired = 0;
   for (std::int64_t bit = 30; bit < 40000; bit += 32 * 61) {
     verify::Checksums sums;
-    RunOptions options{.self_check = &sums, .repair = true};
-    options.fault = device::Fault{TileId(0), 2, bit};
-    EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), as_pass(options), ledger));
+    TilePass options;
+    options.pass.self_check = &sums;
+    options.pass.repair = true;
+    options.tiles.fault = device::Fault{TileId(0), 2, bit};
+    EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), options, ledger));
     repaired += !sums.first_failure.empty();
     if (!sums.first_failure.empty()) {
       EXPECT_TRUE(std::ranges::equal(q.elements(), expected.elements()));

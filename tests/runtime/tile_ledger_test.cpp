@@ -24,12 +24,11 @@ Kept run_kept(const LayerCase& c, device::ExchangeMode mode, int threads) {
   Matrix<float> q(c.weights.rows, c.batch), s_grad(c.weights.cols, c.batch);
   std::vector<float> gradient(c.weights.values.size());
   Kept kept{std::vector<device::Ledger>(3), std::vector<device::TileLedger>(3)};
-  EXPECT_TRUE(layer.forward<float>(in.s.view(), q.view(), as_pass({.tiles = &kept.tiles[0]}),
-                                   kept.ledgers[0]));
-  EXPECT_TRUE(layer.grad_a<float>(in.q_grad.view(), s_grad.view(),
-                                  as_pass({.tiles = &kept.tiles[1]}), kept.ledgers[1]));
-  EXPECT_TRUE(layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradient,
-                                  as_pass({.tiles = &kept.tiles[2]}), kept.ledgers[2]));
+  EXPECT_TRUE(layer.forward<float>(in.s.view(), q.view(), keeping(kept.tiles[0]), kept.ledgers[0]));
+  EXPECT_TRUE(layer.grad_a<float>(in.q_grad.view(), s_grad.view(), keeping(kept.tiles[1]),
+                                  kept.ledgers[1]));
+  EXPECT_TRUE(layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradient, keeping(kept.tiles[2]),
+                                  kept.ledgers[2]));
   return kept;
 }
 

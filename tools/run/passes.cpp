@@ -69,9 +69,9 @@ class Passes {
 
   void fwd() {
     product(Pass::Fwd, matrices_, s_,
-            [this](MatrixView<const T> in, MatrixView<T> out, const runtime::RunOptions& options,
+            [this](MatrixView<const T> in, MatrixView<T> out, const layer::PassOptions& options,
                    device::Ledger& ledger) {
-              return layer_.template forward<T>(in, out, runtime::as_pass(options), ledger);
+              return layer_.template forward<T>(in, out, options, ledger);
             });
   }
 
@@ -79,9 +79,9 @@ class Passes {
     std::vector<sparse::CheckedCsr<float>> transposes;
     for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
     product(Pass::GradA, transposes, q_grad_,
-            [this](MatrixView<const T> in, MatrixView<T> out, const runtime::RunOptions& options,
+            [this](MatrixView<const T> in, MatrixView<T> out, const layer::PassOptions& options,
                    device::Ledger& ledger) {
-              return layer_.template grad_a<T>(in, out, runtime::as_pass(options), ledger);
+              return layer_.template grad_a<T>(in, out, options, ledger);
             });
   }
 
@@ -93,9 +93,8 @@ class Passes {
       const MatrixView<const T> q_grad = columns(q_grad_, part, part_q_grad),
                                 s = columns(s_, part, part_s);
       std::vector<float> values(std::size_t(stored_values(weights_)));
-      trusted(Pass::GradW, values, [&](const runtime::RunOptions& options) {
-        is_cut_ = !layer_.template grad_w<T>(q_grad, s, std::span(values),
-                                             runtime::as_pass(options), pass.ledger);
+      trusted(Pass::GradW, values, [&](const layer::PassOptions& options) {
+        is_cut_ = !layer_.template grad_w<T>(q_grad, s, std::span(values), options, pass.ledger);
       });
       if (is_cut_) return;
       const std::vector<sparse::Csr<float>> gradients =
@@ -149,15 +148,15 @@ class Passes {
       run({});
       clean = results;
     }
-    runtime::RunOptions options = trust.options();
-    options.stop = stop_.get_token();
-    options.progress = [&](const runtime::Progress& at) {
+    runtime::TilePass options = trust.options();
+    options.pass.stop = stop_.get_token();
+    options.pass.progress = [&](const runtime::Progress& at) {
       progress_.set(fmt::format("{}, {}", to_string(pass), at.step),
                     std::int64_t(report_.passes.size()),
                     std::int64_t(passes_wanted(report_.problem)));
       if (is_over()) stop_.request_stop();
     };
-    if (keeps_tiles_) options.tiles = &tiles_;
+    if (keeps_tiles_) options.tiles.tiles = &tiles_;
     run(options);
     const bool is_changed = trust.has_fault() && results != clean;
     for (std::string& note : trust.notes(is_changed)) notes_.push_back(std::move(note));
@@ -178,7 +177,7 @@ class Passes {
       if (!is_one_run()) part_out = Matrix<T>(out.rows(), width_);
       Matrix<T>& result = is_one_run() ? out : part_out;
       const MatrixView<const T> operand = columns(in, part, part_in);
-      trusted(pass, result.elements(), [&](const runtime::RunOptions& options) {
+      trusted(pass, result.elements(), [&](const layer::PassOptions& options) {
         is_cut_ = !run(operand, result.view(), options, ledger);
       });
       if (is_cut_) return;

@@ -46,8 +46,7 @@ class ProductLayer {
     const Matrix<T> dense = as_stored<T>(problem, s);
     const MatrixShape shape = result_shape(problem);
     Matrix<T> result(problem.groups * shape.rows, shape.cols);
-    const bool finished =
-        product_.multiply<T>(dense.view(), result.view(), runtime::on_tiles(options), ledger);
+    const bool finished = product_.multiply<T>(dense.view(), result.view(), options, ledger);
     take_result<T>(problem, std::as_const(result).view(), q);
     return finished;
   }

@@ -81,13 +81,13 @@ std::string fault_note(const std::optional<device::Struck>& struck, bool changed
                      struck->slot, changed ? "changed" : "did not change: harmless");
 }
 
-runtime::RunOptions Trust::options() {
-  runtime::RunOptions options;
-  if (arguments_.self_check != SelfCheck::None) options.self_check = &checksums_;
-  options.repair = arguments_.self_check == SelfCheck::Repair;
+runtime::TilePass Trust::options() {
+  runtime::TilePass options;
+  if (arguments_.self_check != SelfCheck::None) options.pass.self_check = &checksums_;
+  options.pass.repair = arguments_.self_check == SelfCheck::Repair;
   if (!has_fault()) return options;
-  options.fault = arguments_.fault->fault;
-  options.struck = &struck_;
+  options.tiles.fault = arguments_.fault->fault;
+  options.tiles.struck = &struck_;
   return options;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/base/pass.hpp"
-#include "tessera/runtime/run_options.hpp"
+#include "tessera/runtime/tile_options.hpp"
 #include "tessera/tools/run/arguments.hpp"
 #include "tessera/verify/self_check.hpp"
 
@@ -33,7 +33,7 @@ class Trust {
   Trust(const Arguments& arguments, Pass pass) : arguments_(arguments), pass_(pass) {}
 
   // Returns the options for a run of the pass. They point into this object.
-  runtime::RunOptions options();
+  runtime::TilePass options();
 
   // Returns the checksums of the run; no value if --self-check was not requested.
   std::optional<verify::Checksums> checksums() const;
