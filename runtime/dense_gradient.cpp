@@ -93,23 +93,28 @@ void DenseGradient::check(MatrixView<const T> q_grad, MatrixView<const T> s,
                           MatrixView<const T> gradient, const device::Damage& damage,
                           const PassOptions& options) const {
   const Dims& size = problem_.size;
-  std::vector<sparse::Csr<float>> full(static_cast<std::size_t>(size.g));
-  for (std::int64_t g = 0; g < size.g; ++g) {
-    sparse::Csr<float>& matrix = full[std::size_t(g)];
-    matrix.rows = size.x;
-    matrix.cols = size.y;
-    for (std::int64_t x = 0; x < size.x; ++x) {
-      for (std::int64_t y = 0; y < size.y; ++y) {
-        matrix.col.push_back(static_cast<std::int32_t>(y));
-        matrix.values.push_back(float(gradient(g * size.x + x, y)));
-      }
-      matrix.row_begin.push_back(matrix.blocks());
-    }
+  sparse::Csr<float> full;  // with the values of one group
+  full.rows = size.x;
+  full.cols = size.y;
+  full.values.resize(std::size_t(size.x * size.y));
+  for (std::int64_t x = 0; x < size.x; ++x) {
+    for (std::int64_t y = 0; y < size.y; ++y) full.col.push_back(static_cast<std::int32_t>(y));
+    full.row_begin.push_back(std::ssize(full.col));
   }
   const verify::Rounding rounding{problem_.data_type, DataType::Float,
                                   plan_->find(Pass::GradW)->parts.inner};
-  check_layer_gradient<T>(full, q_grad, s, {rounding, memory_damage({damage})},
-                          *options.self_check);
+  for (std::int64_t g = 0; g < size.g; ++g) {
+    for (std::int64_t i = 0; i < size.x * size.y; ++i)
+      full.values[std::size_t(i)] = float(gradient(g * size.x + i / size.y, i % size.y));
+    const auto of_group = [g](MatrixView<const T> all, std::int64_t rows) {
+      return all.sub({g * rows, (g + 1) * rows}, {0, all.cols});
+    };
+    verify::add_group(
+        Pass::GradW, g,
+        verify::check_gradient<T>(full, full.values, of_group(q_grad, size.x), of_group(s, size.y),
+                                  rounding, verify::GradientRows::Sample, memory_damage({damage})),
+        *options.self_check);
+  }
 }
 
 #define TESSERA_DENSE_GRADIENT(T)                                                           \

@@ -37,12 +37,11 @@ bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T
   const auto call = state().caller.enter("dense_grad_w");
   state().check_type<T>("dense_grad_w");
   state().check_gradient_operands("dense_grad_w", {q_grad.rows, q_grad.cols}, {s.rows, s.cols});
-  internal::check_operand("the gradient", gradient.rows, state().problem.size.z, state().problem,
-                          &Dims::x);
-  if (gradient.cols != state().problem.size.y)
+  const Dims& size = state().problem.size;
+  if (gradient.rows != size.g * size.x || gradient.cols != size.y)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("dense_grad_w: the gradient has {} columns; this layer has {} inputs",
-                            gradient.cols, state().problem.size.y));
+                fmt::format("dense_grad_w: the gradient is {} x {}; this layer needs {} x {}",
+                            gradient.rows, gradient.cols, size.g * size.x, size.y));
   check_no_overlap("dense_grad_w", footprint("gradient", gradient),
                    std::array{footprint("q_grad", q_grad), footprint("s", s)});
   return state().planned_dense_gradient().run<T>(q_grad, s, gradient, options, ledger);

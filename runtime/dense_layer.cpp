@@ -121,8 +121,7 @@ device::ByteRows DenseLayer::r_rows(std::vector<std::byte>& storage) const {
 }
 
 template <class T>
-Padded<T> DenseLayer::operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side) {
-  check_operand(name, view.rows, view.cols, problem_, side);
+Padded<T> DenseLayer::operand(MatrixView<T> view, std::int64_t Dims::* side) {
   return {view, problem_.size.g, problem_.size.*side, problem_.size.z,
           copies_[side == &Dims::x ? 0 : 1]};
 }
@@ -134,10 +133,9 @@ verify::Rounding DenseLayer::rounding(Pass pass) const {
 template <class T>
 bool DenseLayer::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
                          const PassOptions& options, device::Ledger& ledger) {
-  dense_pass(pass);
   const bool forward = pass == Pass::Fwd;
-  auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
-  auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
+  auto from = operand(in, forward ? &Dims::y : &Dims::x);
+  auto to = operand(out, forward ? &Dims::x : &Dims::y);
   from.read();
   DensePass& program = *passes_[std::size_t(pass)];
   if (!program.run({r_rows(r_), from.bytes(), to.bytes()}, options, ledger)) return false;
@@ -165,29 +163,27 @@ device::ByteRows DenseLayer::transposed(MatrixView<const T> q_grad) {
 
 template <class T>
 bool DenseLayer::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                          std::span<sparse::Csr<float>> gradients, const PassOptions& options,
+                          std::span<float> gradients, const PassOptions& options,
                           device::Ledger& ledger) {
-  dense_pass(Pass::GradW);
   const Dims& size = problem_.size;
-  check_gradients(gradients, size.g);
-  check_operand("q_grad", q_grad.rows, q_grad.cols, problem_, &Dims::x);
   const device::ByteRows q_in = transposed(q_grad);
-  auto s_in = operand("s", s, &Dims::y);
+  auto s_in = operand(s, &Dims::y);
   s_in.read();
   r_grad_.resize(r_.size());
   DensePass& program = *passes_[std::size_t(Pass::GradW)];
   if (!program.run({q_in, s_in.bytes(), r_rows(r_grad_)}, options, ledger)) return false;
+  float* to = gradients.data();
   for (std::int64_t g = 0; g < size.g; ++g) {
     const T* const r_grad = reinterpret_cast<const T*>(r_grad_.data()) + g * size.x * size.y;
-    sparse::Csr<float>& gradient = gradients[std::size_t(g)];
-    gradient = *given_[std::size_t(g)];
-    for_each_place(gradient, [&](std::int64_t row, std::int64_t column, std::int64_t i) {
+    const sparse::Csr<float>& pattern = *given_[std::size_t(g)];
+    for_each_place(pattern, [&](std::int64_t row, std::int64_t column, std::int64_t i) {
       const bool inside = row < size.x && column < size.y;
-      gradient.values[std::size_t(i)] = inside ? float(r_grad[row * size.y + column]) : 0.0f;
+      to[i] = inside ? float(r_grad[row * size.y + column]) : 0.0f;
     });
+    to += pattern.values.size();
   }
   if (options.self_check != nullptr)
-    check_layer_gradient<T>(gradients, q_grad, s,
+    check_layer_gradient<T>(to_check(), gradients, q_grad, s,
                             {rounding(Pass::GradW), memory_damage({program.damage()})},
                             *options.self_check);
   return true;
@@ -209,9 +205,8 @@ partitioner::SpillStats DenseLayer::spill() const {
 #define TESSERA_DENSE_LAYER(T)                                                                    \
   template bool DenseLayer::product(Pass, MatrixView<const T>, MatrixView<T>, const PassOptions&, \
                                     device::Ledger&);                                             \
-  template bool DenseLayer::gradient(MatrixView<const T>, MatrixView<const T>,                    \
-                                     std::span<sparse::Csr<float>>, const PassOptions&,           \
-                                     device::Ledger&);
+  template bool DenseLayer::gradient(MatrixView<const T>, MatrixView<const T>, std::span<float>,  \
+                                     const PassOptions&, device::Ledger&);
 TESSERA_DENSE_LAYER(float)
 TESSERA_DENSE_LAYER(Half)
 TESSERA_DENSE_LAYER(BFloat16)

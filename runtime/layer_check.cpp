@@ -49,23 +49,28 @@ void check_layer_product(Pass pass, const CheckedWeights& weights, MatrixView<co
 }
 
 template <class T>
-void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
-                          MatrixView<const T> s, const CheckFacts& facts, verify::Checksums& all) {
-  const std::int64_t groups = std::ssize(gradients);
-  for (std::int64_t g = 0; g < groups; ++g)
+void check_layer_gradient(const CheckedWeights& weights, std::span<const float> gradients,
+                          MatrixView<const T> q_grad, MatrixView<const T> s,
+                          const CheckFacts& facts, verify::Checksums& all) {
+  const std::int64_t groups = std::ssize(weights.groups);
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const sparse::Csr<float>& pattern = **weights.groups[std::size_t(g)];
+    const auto own = gradients.first(pattern.values.size());
+    gradients = gradients.subspan(own.size());
     verify::add_group(
         Pass::GradW, g,
-        verify::check_gradient<T>(gradients[std::size_t(g)], group_of(q_grad, groups, g),
-                                  group_of(s, groups, g), facts.rounding,
-                                  verify::GradientRows::Sample, facts.damage),
+        verify::check_gradient<T>(pattern, own, group_of(q_grad, groups, g), group_of(s, groups, g),
+                                  facts.rounding, verify::GradientRows::Sample, facts.damage),
         all);
+  }
 }
 
-#define TESSERA_LAYER_CHECK(T)                                                                   \
-  template void check_layer_product(Pass, const CheckedWeights&, MatrixView<const T>,            \
-                                    MatrixView<const T>, const CheckFacts&, verify::Checksums&); \
-  template void check_layer_gradient(std::span<const sparse::Csr<float>>, MatrixView<const T>,   \
-                                     MatrixView<const T>, const CheckFacts&, verify::Checksums&);
+#define TESSERA_LAYER_CHECK(T)                                                                    \
+  template void check_layer_product(Pass, const CheckedWeights&, MatrixView<const T>,             \
+                                    MatrixView<const T>, const CheckFacts&, verify::Checksums&);  \
+  template void check_layer_gradient(const CheckedWeights&, std::span<const float>,               \
+                                     MatrixView<const T>, MatrixView<const T>, const CheckFacts&, \
+                                     verify::Checksums&);
 TESSERA_LAYER_CHECK(float)
 TESSERA_LAYER_CHECK(Half)
 TESSERA_LAYER_CHECK(BFloat16)

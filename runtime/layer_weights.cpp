@@ -278,7 +278,7 @@ namespace {
 // Copies values in bucket order to their places in the encoded pattern and skips padding.
 template <class T>
 void spread(const partitioner::Buckets& buckets, std::span<const T> in_order,
-            std::vector<float>& values) {
+            std::span<float> values) {
   const auto area = std::size_t(buckets.grid.block.area());
   for (std::size_t slot = 0; slot < buckets.source.size(); ++slot) {
     const std::int32_t block = buckets.source[slot];
@@ -292,15 +292,14 @@ void spread(const partitioner::Buckets& buckets, std::span<const T> in_order,
 
 template <class T>
 void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
-                            sparse::Csr<float>& result) {
+                            std::span<float> result) {
   const auto g = std::size_t(group), count = std::size_t(values_per_group());
   const std::span<const T> of_group = in_order.subspan(g * count, count);
   const Matrix& matrix = kept_[g];
-  result = *matrix.given;
-  if (!matrix.in_grid) return spread(buckets_[g], of_group, result.values);
+  if (!matrix.in_grid) return spread(buckets_[g], of_group, result);
   in_pattern_.resize((*matrix.in_grid)->values.size());
   spread(buckets_[g], of_group, in_pattern_);
-  float* to = result.values.data();
+  float* to = result.data();
   for (const std::int64_t place : matrix.places)
     to = std::copy_n(in_pattern_.data() + place, matrix.run, to);
 }
@@ -354,8 +353,8 @@ std::int64_t LayerWeights::values_per_group() const {
   return grid_.buckets() * grid_.blocks * grid_.block.area();
 }
 
-template void LayerWeights::to_given(std::span<const float>, std::int64_t, sparse::Csr<float>&);
-template void LayerWeights::to_given(std::span<const Half>, std::int64_t, sparse::Csr<float>&);
-template void LayerWeights::to_given(std::span<const BFloat16>, std::int64_t, sparse::Csr<float>&);
+template void LayerWeights::to_given(std::span<const float>, std::int64_t, std::span<float>);
+template void LayerWeights::to_given(std::span<const Half>, std::int64_t, std::span<float>);
+template void LayerWeights::to_given(std::span<const BFloat16>, std::int64_t, std::span<float>);
 
 }  // namespace tessera::runtime::internal

@@ -42,22 +42,6 @@ void throw_no_pass(Pass pass) {
       fmt::format("{}: the plan of this layer does not include this pass", to_string(pass)));
 }
 
-void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
-                   std::int64_t Dims::* side) {
-  const std::int64_t wanted = problem.size.g * problem.size.*side;
-  if (rows != wanted || cols != problem.size.z)
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {} x {}; this layer needs {} x {}",
-                                                        name, rows, cols, wanted, problem.size.z));
-}
-
-void check_gradients(std::span<const sparse::Csr<float>> gradients, std::int64_t groups) {
-  if (std::ssize(gradients) != groups)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("{} gradients were requested; this layer has one for each of its {} groups",
-                    gradients.size(), groups));
-}
-
 LayoutPasses::LayoutPasses(const Problem& problem, const planner::Plan& plan,
                            const device::Machine& machine, device::ExchangeMode mode,
                            Executor& executor)
@@ -87,8 +71,7 @@ verify::Rounding LayoutPasses::rounding(Pass pass) const {
 }
 
 template <class T>
-Padded<T> LayoutPasses::operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side) {
-  check_operand(name, view.rows, view.cols, problem_, side);
+Padded<T> LayoutPasses::operand(MatrixView<T> view, std::int64_t Dims::* side) {
   return {view, problem_.size.g, grid_.size.*side, grid_.size.z, copies_[side == &Dims::x ? 0 : 1]};
 }
 
@@ -97,8 +80,8 @@ bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
                            const PassOptions& options, device::Ledger& ledger,
                            const MovedValues* moved) {
   const bool forward = pass == Pass::Fwd;
-  auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
-  auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
+  auto from = operand(in, forward ? &Dims::y : &Dims::x);
+  auto to = operand(out, forward ? &Dims::x : &Dims::y);
   from.read();
   SpmmPass& program = forward ? *fwd_ : *grad_a_;
   BucketImage image = weights_.image();
@@ -115,11 +98,10 @@ bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
 
 template <class T>
 bool LayoutPasses::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<sparse::Csr<float>> gradients, const PassOptions& options,
+                            std::span<float> gradients, const PassOptions& options,
                             device::Ledger& ledger) {
   const std::int64_t groups = problem_.size.g;
-  check_gradients(gradients, groups);
-  auto q_in = operand("q_grad", q_grad, &Dims::x), s_in = operand("s", s, &Dims::y);
+  auto q_in = operand(q_grad, &Dims::x), s_in = operand(s, &Dims::y);
   q_in.read();
   s_in.read();
   const BucketImage image = weights_.image();
@@ -129,10 +111,14 @@ bool LayoutPasses::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
   if (!grad_w_->run(image, {q_in.bytes(), s_in.bytes(), in_order_.data()}, options, ledger))
     return false;
   const std::span<const T> in_bucket_order(reinterpret_cast<const T*>(in_order_.data()), values);
-  for (std::int64_t g = 0; g < groups; ++g)
-    weights_.to_given<T>(in_bucket_order, g, gradients[std::size_t(g)]);
+  std::span<float> rest = gradients;
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const std::size_t count = weights_.given(g)->values.size();
+    weights_.to_given<T>(in_bucket_order, g, rest.first(count));
+    rest = rest.subspan(count);
+  }
   if (options.self_check != nullptr)
-    check_layer_gradient<T>(gradients, q_grad, s,
+    check_layer_gradient<T>(weights_.to_check(), gradients, q_grad, s,
                             {rounding(Pass::GradW), memory_damage({grad_w_->damage()})},
                             *options.self_check);
   return true;
@@ -178,12 +164,11 @@ device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& pla
                              : SpmmPass::memory_of(spec, machine);
 }
 
-#define TESSERA_ONE_LAYOUT(T)                                                                   \
-  template bool LayoutPasses::product(Pass, MatrixView<const T>, MatrixView<T>,                 \
-                                      const PassOptions&, device::Ledger&, const MovedValues*); \
-  template bool LayoutPasses::gradient(MatrixView<const T>, MatrixView<const T>,                \
-                                       std::span<sparse::Csr<float>>, const PassOptions&,       \
-                                       device::Ledger&);
+#define TESSERA_ONE_LAYOUT(T)                                                                      \
+  template bool LayoutPasses::product(Pass, MatrixView<const T>, MatrixView<T>,                    \
+                                      const PassOptions&, device::Ledger&, const MovedValues*);    \
+  template bool LayoutPasses::gradient(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
+                                       const PassOptions&, device::Ledger&);
 TESSERA_ONE_LAYOUT(float)
 TESSERA_ONE_LAYOUT(Half)
 TESSERA_ONE_LAYOUT(BFloat16)

@@ -276,11 +276,11 @@ void NetworkSparseLayer::set_parameters() {
 
 sparse::Csr<float> NetworkSparseLayer::current_weights() {
   const std::vector<std::byte>& values = updates_transposed() ? parameters.copy : parameters.values;
-  sparse::Csr<float> result;
+  sparse::Csr<float> result = *forward_.weights.given(0);
   with_type(problem.data_type, [&](auto zero) {
     using T = decltype(zero);
     forward_.weights.to_given<T>(
-        {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)}, 0, result);
+        {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)}, 0, result.values);
   });
   return result;
 }

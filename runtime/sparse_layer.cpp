@@ -81,20 +81,16 @@ template <class T>
 bool SparseLayer::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
                           const PassOptions& options, device::Ledger& ledger) {
   if (pass == Pass::Fwd || !transposed_) return forward_.product<T>(pass, in, out, options, ledger);
-  check_operand("q_grad", in, &Dims::x);
-  check_operand("s_grad", out, &Dims::y);
   return transposed_->grad_a<T>(forward_.weights(), in, out, options, ledger);
 }
 
 template <class T>
 bool SparseLayer::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                           std::span<sparse::Csr<float>> gradients, const PassOptions& options,
+                           std::span<float> gradients, const PassOptions& options,
                            device::Ledger& ledger) {
   if (runs(Pass::GradW).first == &forward_)
     return forward_.gradient<T>(q_grad, s, gradients, options, ledger);
-  check_operand("q_grad", q_grad, &Dims::x);
-  check_operand("s", s, &Dims::y);
-  return transposed_->grad_w<T>(forward_.weights(), q_grad, s, gradients, options, ledger);
+  return transposed_->grad_w<T>(q_grad, s, gradients, options, ledger);
 }
 
 const Program& SparseLayer::program(Pass pass) const {
@@ -137,9 +133,8 @@ partitioner::Travel SparseLayer::travel() const {
 #define TESSERA_SPARSE_LAYER(T)                                                                    \
   template bool SparseLayer::product(Pass, MatrixView<const T>, MatrixView<T>, const PassOptions&, \
                                      device::Ledger&);                                             \
-  template bool SparseLayer::gradient(MatrixView<const T>, MatrixView<const T>,                    \
-                                      std::span<sparse::Csr<float>>, const PassOptions&,           \
-                                      device::Ledger&);
+  template bool SparseLayer::gradient(MatrixView<const T>, MatrixView<const T>, std::span<float>,  \
+                                      const PassOptions&, device::Ledger&);
 TESSERA_SPARSE_LAYER(float)
 TESSERA_SPARSE_LAYER(Half)
 TESSERA_SPARSE_LAYER(BFloat16)

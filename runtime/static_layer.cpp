@@ -91,17 +91,17 @@ struct StaticLayer::State : layer::BackendOf<device::Ledger> {
   // Writes the values of a group to the tiles that store them.
   void store(std::int64_t group);
   template <class T>
-  internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side);
+  internal::Padded<T> operand(MatrixView<T> view, std::int64_t Dims::* side);
   verify::Rounding rounding(Pass pass) const override;
   internal::CheckFacts check_facts(Pass pass) const;
+  internal::CheckedWeights to_check();
 
   template <class T>
   bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
                device::Ledger& ledger);
   template <class T>
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
-                device::Ledger& ledger);
+  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+                const PassOptions& options, device::Ledger& ledger);
 
   Problem problem;
   Executor& executor;
@@ -113,7 +113,6 @@ struct StaticLayer::State : layer::BackendOf<device::Ledger> {
   std::vector<std::byte> stored;     // values in the layer's type, in the order of cut.homes
   std::vector<std::byte> gradients;  // in the layer's type, in the order of the patterns
   std::array<std::vector<std::byte>, 2> copies;  // padded operands, by side
-  std::vector<sparse::Csr<float>> gradients_by_group;
   double clock_hz;
 
   layer::LayerFacts facts() const override;
@@ -203,9 +202,7 @@ void StaticLayer::State::store(std::int64_t group) {
 }
 
 template <class T>
-internal::Padded<T> StaticLayer::State::operand(const char* name, MatrixView<T> view,
-                                                std::int64_t Dims::* side) {
-  internal::check_operand(name, view.rows, view.cols, problem, side);
+internal::Padded<T> StaticLayer::State::operand(MatrixView<T> view, std::int64_t Dims::* side) {
   return {view, problem.size.g, cut.sizes.size.*side, cut.sizes.size.z,
           copies[side == &Dims::x ? 0 : 1]};
 }
@@ -223,12 +220,18 @@ internal::CheckFacts StaticLayer::State::check_facts(Pass of) const {
   return {rounding(of), internal::memory_damage({pass(of).damage()})};
 }
 
+internal::CheckedWeights StaticLayer::State::to_check() {
+  internal::CheckedWeights all{{}, sums, executor};
+  for (const sparse::CheckedCsr<float>& matrix : weights) all.groups.push_back(&matrix);
+  return all;
+}
+
 template <class T>
 bool StaticLayer::State::product(Pass of, MatrixView<const T> in, MatrixView<T> out,
                                  const PassOptions& options, device::Ledger& ledger) {
   const bool forward = of == Pass::Fwd;
-  auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
-  auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
+  auto from = operand(in, forward ? &Dims::y : &Dims::x);
+  auto to = operand(out, forward ? &Dims::x : &Dims::y);
   from.read();
   internal::StaticArrays arrays;
   arrays.in = from.bytes();
@@ -237,18 +240,15 @@ bool StaticLayer::State::product(Pass of, MatrixView<const T> in, MatrixView<T> 
   if (!pass(of).run(arrays, options, ledger)) return false;
   to.write_back();
   if (options.self_check == nullptr) return true;
-  internal::CheckedWeights given{{}, sums, executor};
-  for (const sparse::CheckedCsr<float>& matrix : weights) given.groups.push_back(&matrix);
-  internal::check_layer_product<T>(of, given, in, out, check_facts(of), *options.self_check);
+  internal::check_layer_product<T>(of, to_check(), in, out, check_facts(of), *options.self_check);
   return true;
 }
 
 template <class T>
 bool StaticLayer::State::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                  std::span<sparse::Csr<float>> results, const PassOptions& options,
+                                  std::span<float> results, const PassOptions& options,
                                   device::Ledger& ledger) {
-  internal::check_gradients(results, problem.size.g);
-  auto q_in = operand("q_grad", q_grad, &Dims::x), s_in = operand("s", s, &Dims::y);
+  auto q_in = operand(q_grad, &Dims::x), s_in = operand(s, &Dims::y);
   q_in.read();
   s_in.read();
   gradients.resize(std::size_t(cut.first_value.back() * cut.sizes.bytes()));
@@ -257,14 +257,11 @@ bool StaticLayer::State::gradient(MatrixView<const T> q_grad, MatrixView<const T
   arrays.in_s = s_in.bytes();
   arrays.gradients = gradients.data();
   if (!pass(Pass::GradW).run(arrays, options, ledger)) return false;
-  for (std::size_t g = 0; g < results.size(); ++g) {
-    results[g] = *weights[g];
-    const T* const from = reinterpret_cast<const T*>(gradients.data()) + cut.first_value[g];
-    std::transform(from, from + results[g].values.size(), results[g].values.begin(),
-                   [](T value) { return float(value); });
-  }
+  std::transform(reinterpret_cast<const T*>(gradients.data()),
+                 reinterpret_cast<const T*>(gradients.data()) + results.size(), results.begin(),
+                 [](T value) { return float(value); });
   if (options.self_check != nullptr)
-    internal::check_layer_gradient<T>(results, q_grad, s, check_facts(Pass::GradW),
+    internal::check_layer_gradient<T>(to_check(), results, q_grad, s, check_facts(Pass::GradW),
                                       *options.self_check);
   return true;
 }

@@ -119,18 +119,19 @@ bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_g
 }
 
 template <class T>
-bool TransposedLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
-                              MatrixView<const T> s, std::span<sparse::Csr<float>> gradients,
-                              const PassOptions& options, device::Ledger& ledger) {
+bool TransposedLayout::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                              std::span<float> gradients, const PassOptions& options,
+                              device::Ledger& ledger) {
   turned_.resize(gradients.size());
   // transpose(dR) = S * transpose(dQ), so this layout computes its gradient with operands swapped.
   return with_results(
       options, [&] { return layout_.gradient<T>(s, q_grad, turned_, options, ledger); },
       [&] {
-        for (std::size_t g = 0; g < gradients.size(); ++g) {
-          gradients[g] = *first.given(std::int64_t(g));
-          for (std::size_t i = 0; i < places_[g].size(); ++i)
-            gradients[g].values[i] = turned_[g].values[std::size_t(places_[g][i])];
+        std::size_t first = 0;  // of a group
+        for (const std::vector<std::int64_t>& places : places_) {
+          for (std::size_t i = 0; i < places.size(); ++i)
+            gradients[first + i] = turned_[first + std::size_t(places[i])];
+          first += places.size();
         }
       });
 }
@@ -138,9 +139,8 @@ bool TransposedLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_g
 #define TESSERA_OTHER_LAYOUT(T)                                                                   \
   template bool TransposedLayout::grad_a(const LayerWeights&, MatrixView<const T>, MatrixView<T>, \
                                          const PassOptions&, device::Ledger&);                    \
-  template bool TransposedLayout::grad_w(const LayerWeights&, MatrixView<const T>,                \
-                                         MatrixView<const T>, std::span<sparse::Csr<float>>,      \
-                                         const PassOptions&, device::Ledger&);
+  template bool TransposedLayout::grad_w(MatrixView<const T>, MatrixView<const T>,                \
+                                         std::span<float>, const PassOptions&, device::Ledger&);
 TESSERA_OTHER_LAYOUT(float)
 TESSERA_OTHER_LAYOUT(Half)
 TESSERA_OTHER_LAYOUT(BFloat16)

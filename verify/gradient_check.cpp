@@ -66,14 +66,16 @@ class BlockSums {
 template <class T>
 class GradientCheck {
  public:
-  GradientCheck(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
-                MatrixView<const T> s, const Rounding& rounding, const MemoryDamage& damage)
-      : gradient_(gradient),
+  GradientCheck(const sparse::Csr<float>& pattern, std::span<const float> gradient,
+                MatrixView<const T> q_grad, MatrixView<const T> s, const Rounding& rounding,
+                const MemoryDamage& damage)
+      : pattern_(pattern),
+        gradient_(gradient),
         q_grad_(q_grad),
         s_(s),
         rounding_(rounding),
-        bits_(std::max(2, internal::weight_bits(s.rows * gradient.block.rows) - 2 * kBlockBits)),
-        doubts_(gradient.rows, s.rows, rounding, damage) {
+        bits_(std::max(2, internal::weight_bits(s.rows * pattern.block.rows) - 2 * kBlockBits)),
+        doubts_(pattern.rows, s.rows, rounding, damage) {
     const double largest =
         internal::largest_whole(q_grad) * std::max(1.0, internal::largest_whole(s));
     rounds_ = !(largest * double(s.cols) <= internal::exact_up_to(rounding));
@@ -83,9 +85,9 @@ class GradientCheck {
   void check_row(std::int64_t block_row) {
     WeightedSum expected, got;
     if (!multiplies_rows()) q_squares_ = of_q_->add_up(block_row, q_sums_.data());
-    for (std::int64_t b = gradient_.row_begin[std::size_t(block_row)];
-         b < gradient_.row_begin[std::size_t(block_row) + 1]; ++b) {
-      const double weight = internal::weight_of(gradient_.col[std::size_t(b)], bits_);
+    for (std::int64_t b = pattern_.row_begin[std::size_t(block_row)];
+         b < pattern_.row_begin[std::size_t(block_row) + 1]; ++b) {
+      const double weight = internal::weight_of(pattern_.col[std::size_t(b)], bits_);
       if (multiplies_rows())
         add_element(block_row, b, weight, expected, got);
       else
@@ -102,20 +104,19 @@ class GradientCheck {
  private:
   // True: the rows of the operands are multiplied as they are, without sums over blocks.
   bool multiplies_rows() const {
-    return gradient_.block.is_element() && q_grad_.rows_are_contiguous() &&
-           s_.rows_are_contiguous();
+    return pattern_.block.is_element() && q_grad_.rows_are_contiguous() && s_.rows_are_contiguous();
   }
   bool is_inside(std::int64_t row, std::int64_t col) const {
     return row < q_grad_.rows && col < s_.rows;
   }
 
   void sum_up_blocks() {
-    of_q_.emplace(q_grad_, gradient_.block.rows);
-    row_weights_ = internal::weights_of(gradient_.block.rows, kBlockBits);
-    col_weights_ = internal::weights_of(gradient_.block.cols, kBlockBits);
+    of_q_.emplace(q_grad_, pattern_.block.rows);
+    row_weights_ = internal::weights_of(pattern_.block.rows, kBlockBits);
+    col_weights_ = internal::weights_of(pattern_.block.cols, kBlockBits);
     q_sums_.resize(std::size_t(s_.cols));
-    of_s_.emplace(s_, gradient_.block.cols);
-    const auto rows = std::size_t(ceil_div(s_.rows, gradient_.block.cols));
+    of_s_.emplace(s_, pattern_.block.cols);
+    const auto rows = std::size_t(ceil_div(s_.rows, pattern_.block.cols));
     s_sums_.resize(rows);
     s_squares_.resize(rows);
   }
@@ -132,25 +133,25 @@ class GradientCheck {
 
   void add_element(std::int64_t row, std::int64_t b, double weight, WeightedSum& expected,
                    WeightedSum& got) const {
-    const std::int64_t col = gradient_.col[std::size_t(b)];
+    const std::int64_t col = pattern_.col[std::size_t(b)];
     if (!is_inside(row, col)) return;
     const internal::RowProduct product =
         internal::multiply_rows<T>(q_grad_.row(row), s_.row(col), s_.cols);
     expected.sum += weight * product.sum;
     expected.squares += weight * weight * product.squares;
-    const double value = weight * double(gradient_.values[std::size_t(b)]);
+    const double value = weight * double(gradient_[std::size_t(b)]);
     got.sum += value;
     got.squares += value * value;
   }
 
   void add_block(std::int64_t block_row, std::int64_t b, double weight, WeightedSum& expected,
                  WeightedSum& got) {
-    const BlockShape block = gradient_.block;
-    const std::int64_t col = gradient_.col[std::size_t(b)];
+    const BlockShape block = pattern_.block;
+    const std::int64_t col = pattern_.col[std::size_t(b)];
     expected.sum += weight * internal::dot(q_sums_.data(), sums_of_s(col), s_.cols);
     expected.squares +=
         weight * weight * q_squares_ * s_squares_[std::size_t(col)] / double(s_.cols);
-    const float* const values = gradient_.values.data() + b * block.area();
+    const float* const values = gradient_.data() + b * block.area();
     const std::int64_t rows = std::min(block.rows, q_grad_.rows - block_row * block.rows);
     const std::int64_t cols = std::min(block.cols, s_.rows - col * block.cols);
     PartialSums sums, squares;
@@ -166,16 +167,17 @@ class GradientCheck {
   }
 
   void recompute(std::int64_t block_row) {
-    const std::int64_t begin = block_row * gradient_.block.rows;
-    for (std::int64_t row = begin; row < begin + gradient_.block.rows; ++row)
-      internal::for_each_in_row(gradient_, row, [&](std::size_t value, std::int64_t col) {
+    const std::int64_t begin = block_row * pattern_.block.rows;
+    for (std::int64_t row = begin; row < begin + pattern_.block.rows; ++row)
+      internal::for_each_in_row(pattern_, row, [&](std::size_t value, std::int64_t col) {
         if (is_inside(row, col))
-          doubts_.recompute(gradient_.values[value],
-                            internal::compute_gradient<T>(q_grad_, row, s_, col), row, col);
+          doubts_.recompute(gradient_[value], internal::compute_gradient<T>(q_grad_, row, s_, col),
+                            row, col);
       });
   }
 
-  const sparse::Csr<float>& gradient_;
+  const sparse::Csr<float>& pattern_;
+  std::span<const float> gradient_;  // in the order of its values
   MatrixView<const T> q_grad_, s_;
   Rounding rounding_;
   int bits_;
@@ -204,21 +206,23 @@ std::int64_t row_step(BlockShape block, GradientRows compared) {
 }  // namespace
 
 template <class T>
-Checksums check_gradient(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
-                         MatrixView<const T> s, const Rounding& rounding, GradientRows compared,
+Checksums check_gradient(const sparse::Csr<float>& pattern, std::span<const float> gradient,
+                         MatrixView<const T> q_grad, MatrixView<const T> s,
+                         const Rounding& rounding, GradientRows compared,
                          const MemoryDamage& damage) {
   const DefaultFloatMode mode;
-  GradientCheck<T> check(gradient, q_grad, s, rounding, damage);
-  const std::int64_t step = damage.slots > 0 ? 1 : row_step(gradient.block, compared);
-  for (std::int64_t block_row = 0; block_row < gradient.block_rows(); block_row += step)
+  TESSERA_ASSERT(gradient.size() == pattern.values.size());
+  GradientCheck<T> check(pattern, gradient, q_grad, s, rounding, damage);
+  const std::int64_t step = damage.slots > 0 ? 1 : row_step(pattern.block, compared);
+  for (std::int64_t block_row = 0; block_row < pattern.block_rows(); block_row += step)
     check.check_row(block_row);
   return check.checksums();
 }
 
-#define TESSERA_CHECK_GRADIENT(T)                                                       \
-  template Checksums check_gradient(const sparse::Csr<float>&, MatrixView<const T>,     \
-                                    MatrixView<const T>, const Rounding&, GradientRows, \
-                                    const MemoryDamage&);
+#define TESSERA_CHECK_GRADIENT(T)                                                              \
+  template Checksums check_gradient(const sparse::Csr<float>&, std::span<const float>,         \
+                                    MatrixView<const T>, MatrixView<const T>, const Rounding&, \
+                                    GradientRows, const MemoryDamage&);
 TESSERA_CHECK_GRADIENT(float)
 TESSERA_CHECK_GRADIENT(Half)
 TESSERA_CHECK_GRADIENT(BFloat16)

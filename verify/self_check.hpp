@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "tessera/base/executor.hpp"
@@ -74,16 +75,17 @@ Checksums check_product(const sparse::Csr<float>& matrix, MatrixView<const T> in
 //           so that only an error in computing is left to find
 enum class GradientRows { All, Sample };
 
-// Checks that gradient(x, y) = sum over z of q_grad[x][z] * s[y][z] at every place of its pattern.
+// Checks that gradient(x, y) = sum over z of q_grad[x][z] * s[y][z] at every place of a pattern;
+// `gradient` has as many numbers as pattern.values, in their order.
 // The sums are those of a row of blocks: with weights u, v of the rows and columns of a block,
 //   sum over blocks of w * (sum over i, j of u[i] * v[j] * gradient(i, j))
 //     = sum over blocks of w * sum over z of (sum over i of u[i] * q_grad[i][z])
 //                                          * (sum over j of v[j] * s[j][z])
 // O(blocks * z + (rows + cols) * z), blocks of the compared rows. Thread-safe.
 template <class T>
-Checksums check_gradient(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
-                         MatrixView<const T> s, const Rounding& rounding,
-                         GradientRows compared = GradientRows::All,
+Checksums check_gradient(const sparse::Csr<float>& pattern, std::span<const float> gradient,
+                         MatrixView<const T> q_grad, MatrixView<const T> s,
+                         const Rounding& rounding, GradientRows compared = GradientRows::All,
                          const MemoryDamage& damage = {});
 
 // Returns the outcome as text: "ok: 272 checksums, all exact", "ok: 272 checksums, largest

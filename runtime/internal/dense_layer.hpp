@@ -49,9 +49,8 @@ class DenseLayer {
 
   // Runs GradW.
   template <class T>
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
-                device::Ledger& ledger);
+  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+                const PassOptions& options, device::Ledger& ledger);
 
   const Program& program(Pass pass) const { return dense_pass(pass).program(); }
   device::MemoryUse memory(Pass pass) const { return dense_pass(pass).memory(); }
@@ -73,9 +72,10 @@ class DenseLayer {
   void refill(std::int64_t group);
   device::ByteRows r_rows(std::vector<std::byte>& storage) const;
 
-  // Checks an operand and returns it with contiguous rows; `side` as in check_operand.
+  // Returns an operand, whose rows in each group are this side of the problem, with contiguous
+  // rows.
   template <class T>
-  Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side);
+  Padded<T> operand(MatrixView<T> view, std::int64_t Dims::* side);
   // Returns the operand of GradW that the program reads transposed, [groups * z][x].
   template <class T>
   device::ByteRows transposed(MatrixView<const T> q_grad);

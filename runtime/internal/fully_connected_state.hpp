@@ -63,9 +63,6 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
   device::ExchangeMode mode;
   Bytes buckets;  // of each tile: what a search leaves free
   Executor* executor;
-  // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
-  std::vector<sparse::Csr<float>> gradients_by_group = {};
-
   std::array<std::int64_t, 3> partial_sums;  // of a result, by Pass
   std::int64_t prepared = 0;  // number of the change that encode_update() prepared; 0: none
 
@@ -124,9 +121,8 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
         [&](auto& any) { return any.template product<T>(pass, in, out, options, ledger); });
   }
   template <class T>
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
-                device::Ledger& ledger) {
+  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+                const PassOptions& options, device::Ledger& ledger) {
     return with_layer(
         [&](auto& any) { return any.template gradient<T>(q_grad, s, gradients, options, ledger); });
   }

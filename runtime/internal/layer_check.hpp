@@ -62,7 +62,8 @@ void check_layer_product(Pass pass, const CheckedWeights& weights, MatrixView<co
 // Does the same with verify::check_gradient. The memory of the pass was watched, so sums of a
 // sample of rows are compared.
 template <class T>
-void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
-                          MatrixView<const T> s, const CheckFacts& facts, verify::Checksums& all);
+void check_layer_gradient(const CheckedWeights& weights, std::span<const float> gradients,
+                          MatrixView<const T> q_grad, MatrixView<const T> s,
+                          const CheckFacts& facts, verify::Checksums& all);
 
 }  // namespace tessera::runtime::internal

@@ -119,10 +119,10 @@ class LayerWeights {
   partitioner::SpillStats spill() const;
 
   // Takes values in bucket order, [groups][buckets][values_per_bucket], and writes those of a group
-  // to `result`, in the given pattern. T is the C++ type of the layer's data type. From the second
-  // call on it allocates nothing if `result` has enough capacity.
+  // to `result`, in the order of the given pattern. T is the C++ type of the layer's data type.
+  // Allocates nothing from the second call on.
   template <class T>
-  void to_given(std::span<const T> in_order, std::int64_t group, sparse::Csr<float>& result);
+  void to_given(std::span<const T> in_order, std::int64_t group, std::span<float> result);
 
  private:
   PatternBytes bytes_of_update(std::size_t group) const;

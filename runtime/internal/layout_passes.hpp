@@ -31,14 +31,6 @@ GradWExchange grad_w_exchange(const planner::Plan& plan);
 // Throws Error{InvalidArgument}: the layer was planned without this pass.
 [[noreturn]] void throw_no_pass(Pass pass);
 
-// Throws Error{InvalidArgument} unless the operand has the layer's shape; `side` is the size that
-// gives its rows in each group, x or y.
-void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
-                   std::int64_t Dims::* side);
-
-// Throws Error{InvalidArgument} unless there is a gradient for each group.
-void check_gradients(std::span<const sparse::Csr<float>> gradients, std::int64_t groups);
-
 // Values that a pass brought from another layout, in bucket order as BucketImage::values, and the
 // memory that changed on the way.
 struct MovedValues {
@@ -68,9 +60,8 @@ class LayoutPasses {
 
   // Runs GradW.
   template <class T>
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
-                device::Ledger& ledger);
+  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+                const PassOptions& options, device::Ledger& ledger);
 
   // Throw Error{InvalidArgument} for a pass that the layer was planned without.
   const Program& program(Pass pass) const;
@@ -91,9 +82,10 @@ class LayoutPasses {
   template <class Ask>
   auto of(Pass pass, Ask&& ask) const;
 
-  // Checks an operand and returns it in the size that programs read; `side` as in check_operand.
+  // Returns an operand, whose rows in each group are this side of the problem, in the size that
+  // programs read.
   template <class T>
-  Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side);
+  Padded<T> operand(MatrixView<T> view, std::int64_t Dims::* side);
   verify::Rounding rounding(Pass pass) const;
 
   Problem problem_;

@@ -49,9 +49,8 @@ class SparseLayer {
 
   // Runs GradW.
   template <class T>
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const PassOptions& options,
-                device::Ledger& ledger);
+  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+                const PassOptions& options, device::Ledger& ledger);
 
   const Program& program(Pass pass) const;
   device::MemoryUse memory(Pass pass) const;
@@ -69,11 +68,6 @@ class SparseLayer {
  private:
   // Returns the layout that runs a pass, and the pass of that layout which it is.
   std::pair<const LayoutPasses*, Pass> runs(Pass pass) const;
-
-  template <class T>
-  void check_operand(const char* name, MatrixView<T> view, std::int64_t Dims::* side) const {
-    internal::check_operand(name, view.rows, view.cols, problem_, side);
-  }
 
   Problem problem_;
   LayoutPasses forward_;

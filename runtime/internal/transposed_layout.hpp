@@ -60,9 +60,8 @@ class TransposedLayout {
 
   // GradW of FullyConnected. It needs no values, so only the steps of the pass run.
   template <class T>
-  bool grad_w(const LayerWeights& first, MatrixView<const T> q_grad, MatrixView<const T> s,
-              std::span<sparse::Csr<float>> gradients, const PassOptions& options,
-              device::Ledger& ledger);
+  bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+              const PassOptions& options, device::Ledger& ledger);
 
  private:
   Bytes sent(const PatternBytes& layout) const;
@@ -84,7 +83,7 @@ class TransposedLayout {
   std::int64_t begun_ = 0;            // calls of PassOptions::progress while values moved
   device::Ledger way_, own_;          // of moving the values, and of the pass alone
   device::TileLedger way_tiles_;
-  std::vector<sparse::Csr<float>> turned_;  // gradients of transpose(R)
+  std::vector<float> turned_;  // gradients in the order of transpose(R)
 };
 
 }  // namespace tessera::runtime::internal

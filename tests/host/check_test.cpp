@@ -72,7 +72,8 @@ struct CheckRun {
   verify::Checksums check(Pass pass) const {
     const verify::Rounding rounding = layer.rounding(pass);
     if (pass == Pass::GradW)
-      return verify::check_gradient<T>(gradient, q_grad.view(), s.view(), rounding);
+      return verify::check_gradient<T>(gradient, gradient.values, q_grad.view(), s.view(),
+                                       rounding);
     if (pass == Pass::Fwd) return verify::check_product<T>(weights, s.view(), q.view(), rounding);
     return verify::check_product<T>(sparse::transpose(weights), q_grad.view(), s_grad.view(),
                                     rounding);

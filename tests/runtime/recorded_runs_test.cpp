@@ -1,6 +1,6 @@
-// What runs on a modelled machine gave when the table was recorded: every step of their ledgers and
-// the bits of their results. A change of how programs are built must keep them. A change of what
-// they cost or compute is recorded anew:
+// Compares runs on modelled machines with a table: every step of their ledgers, and the bits of
+// their results. A change of how programs are built must keep them. A change of what they cost or
+// compute is recorded anew:
 //   TESSERA_RECORD=new.tsv build/release/tests/runtime/recorded_runs_tests
 #include <gtest/gtest.h>
 

@@ -299,7 +299,7 @@ TEST(SelfCheck, PassesARowOfGradientsThatHasNone) {
   gradient.values = {0.3f * 0.7f};
   const verify::Rounding rounding{DataType::Float, DataType::Float, 1};
   const auto check = [&] {
-    return verify::check_gradient<float>(gradient, std::as_const(q_grad).view(),
+    return verify::check_gradient<float>(gradient, gradient.values, std::as_const(q_grad).view(),
                                          std::as_const(s).view(), rounding);
   };
   EXPECT_TRUE(check().ok()) << to_string(check());

@@ -121,7 +121,7 @@ TEST(Options, AreReadByMoreThanTheirParsers) {
   for (const SourceFile& file : tree())
     for (const OptionField& field : option_fields(file)) owners.push_back(field.owner);
   for (const char* owner :
-       {"Options", "PlanConstraints", "EncodeOptions", "PassOptions", "TileOptions", "HostOptions"})
+       {"Options", "PlanConstraints", "EncodeOptions", "PassOptions", "HostOptions"})
     EXPECT_NE(std::find(owners.begin(), owners.end(), owner), owners.end()) << owner;
   expect_none(check_options_read(tree(), unread_option_fields()));
 }

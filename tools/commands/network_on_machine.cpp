@@ -79,11 +79,13 @@ NetworkRun run_network(const NetworkArguments& a) {
   const train::DrawnBatch batch(file.spec, train::batch_seed(a.seed));
   runtime::NetworkCost cost;
   device::TileLedger tiles;
+  runtime::TilePass options;
   std::vector<float> losses;
   for (std::int64_t step = 0; step < a.steps; ++step) {
     progress.set("running", step, a.steps);
     const bool keeps = !a.trace.empty() && step + 1 == a.steps;
-    if (!network.run(batch.view(), {.tiles = keeps ? &tiles : nullptr}, cost)) break;
+    options.tiles.tiles = keeps ? &tiles : nullptr;
+    if (!network.run(batch.view(), options, cost)) break;
     if (file.spec.loss) losses.push_back(network.loss());
   }
   progress.set("planning the dense network");

@@ -155,7 +155,8 @@ class HostPasses {
     if (is_kept_) keep_gradients(gradients, run_.files);
     const verify::Rounding rounding = layer_.rounding(report.pass);
     const auto check = [&](std::size_t g) {
-      return verify::check_gradient<T>(gradients[g], rows_of_group(q_grad, gradients[g].rows, g),
+      return verify::check_gradient<T>(gradients[g], gradients[g].values,
+                                       rows_of_group(q_grad, gradients[g].rows, g),
                                        rows_of_group(s, gradients[g].cols, g), rounding);
     };
     trust(
