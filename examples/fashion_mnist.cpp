@@ -16,8 +16,8 @@ using namespace tessera;
 
 void train_and_print(const train::DataSet& data, std::int64_t epochs) {
   const auto executor = make_executor();
-  train::Network<host::HostLayer> network({.sizes = {784, 1024, 10}, .density = 0.1},
-                                          train::host_layers(*executor), *executor);
+  train::Network network({.sizes = {784, 1024, 10}, .density = 0.1}, train::host_layers(*executor),
+                         *executor);
   const std::int64_t steps = epochs * (data.training.count() / network.spec().batch);
   train::Trainer trainer(network, data, train::usual_options(train::RigL{}, steps));
   for (std::int64_t i = 0; i < network.layers(); ++i)

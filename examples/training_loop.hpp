@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/train/layer.hpp"
+#include "tessera/layer/layer.hpp"
 #include "tessera/train/optim/values.hpp"
 
 namespace tessera::examples {
@@ -52,10 +52,10 @@ inline sparse::PatternChange rewire(const sparse::Csr<float>& weights, std::int6
 }
 
 // Trains a layer of one group to compute what random weights compute, with steps of an optimiser on
-// its values, and moves some weights to other places now and then. Works on any layer
-// (train/layer.hpp). Returns the loss before each step.
-template <train::Layer<float> L>
-std::vector<double> train_layer(L& layer, const sparse::Csr<float>& weights, Executor& executor) {
+// its values, and moves some weights to other places now and then. Works on any layer in float
+// (layer/layer.hpp). Returns the loss before each step.
+inline std::vector<double> train_layer(layer::Layer& layer, const sparse::Csr<float>& weights,
+                                       Executor& executor) {
   constexpr int kSteps = 24, kRewireEvery = 6;
   if (layer.set_weights(weights)) throw std::runtime_error("the weights do not fit");
   const Matrix<float> s = random_matrix<float>(weights.cols, layer.batch(), 1),
@@ -66,10 +66,11 @@ std::vector<double> train_layer(L& layer, const sparse::Csr<float>& weights, Exe
   std::vector<float> gradients, values;
   std::vector<double> losses;
   for (int step = 0; step < kSteps; ++step) {
-    layer.template forward<float>(s.view(), q.view());
+    layer.run(Pass::Fwd, {.in = s.view(), .out = q.view()});
     losses.push_back(loss_and_gradient(q, target));
     gradients.resize(std::size_t(layer.values()));
-    layer.template grad_w<float>(std::as_const(q).view(), s.view(), gradients);
+    layer.run(Pass::GradW,
+              {.in = std::as_const(q).view(), .in_s = s.view(), .gradients = gradients});
     values = layer.weights().values;
     train::step<float>(optimiser, values, gradients, state, executor);
     layer.set_values(values);

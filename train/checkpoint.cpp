@@ -11,7 +11,6 @@
 #include "tessera/io/archive.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/train/internal/option_text.hpp"
-#include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
 namespace {
@@ -99,8 +98,7 @@ void describe(io::Archive& archive, std::int64_t inputs, TrainReport& report) {
   std::ranges::copy(seconds, report.seconds.of.begin());
 }
 
-template <class L>
-void describe(io::Archive& archive, const Trainer<L>& trainer, SavedRun& run) {
+void describe(io::Archive& archive, const Trainer& trainer, SavedRun& run) {
   same(archive, "network", internal::text_of(trainer.network().options()));
   same(archive, "training", internal::text_of(trainer.options()));
   archive.whole("optimiser_steps", run.optimiser_steps, kCounts);
@@ -132,8 +130,7 @@ void check_layer(const io::Archive& archive, const SavedLayer& layer, std::size_
 bool is_share(double number) { return number >= 0 && number <= 1; }
 
 // Throws Error{BadInput} for figures that no run of these options can have at this step.
-template <class L>
-void check_figures(const io::Archive& archive, const Trainer<L>& trainer, const SavedRun& run) {
+void check_figures(const io::Archive& archive, const Trainer& trainer, const SavedRun& run) {
   const TrainReport& report = run.state.report;
   const TrainOptions& options = trainer.options();
   const auto require = [&](bool holds, std::string_view what, std::int64_t number) {
@@ -167,8 +164,7 @@ void check_figures(const io::Archive& archive, const Trainer<L>& trainer, const 
 }
 
 // Returns a run with the sizes of the network, to be read.
-template <class L>
-SavedRun sizes_of(const Trainer<L>& trainer) {
+SavedRun sizes_of(const Trainer& trainer) {
   SavedRun run;
   const auto states = std::size_t(states_of(trainer.options().optimiser));
   for (const Problem& problem : trainer.network().problems()) {
@@ -184,8 +180,7 @@ SavedRun sizes_of(const Trainer<L>& trainer) {
 
 }  // namespace
 
-template <class L>
-std::string checkpoint_of(const Trainer<L>& trainer) {
+std::string checkpoint_of(const Trainer& trainer) {
   const TrainState& state = trainer.state();
   SavedRun run{.layers = {}, .optimiser_steps = state.weights.front().steps, .state = {}};
   run.state.loss_sum = state.loss_sum;
@@ -200,8 +195,7 @@ std::string checkpoint_of(const Trainer<L>& trainer) {
   return archive.bytes();
 }
 
-template <class L>
-void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name) {
+void restore(Trainer& trainer, std::string_view bytes, std::string_view name) {
   const auto archive = io::Archive::of_bytes(bytes, name, kKind);
   SavedRun run = sizes_of(trainer);
   describe(*archive, trainer, run);
@@ -216,16 +210,11 @@ void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name)
     run.state.ever_active.emplace_back(m.block_rows(), m.block_cols(),
                                        std::move(layer.ever_active));
   }
-  Network<L>& network = trainer.network();
+  Network<>& network = trainer.network();
   network.replace(network.layers_with(weights));  // nothing below throws
   for (std::size_t i = 0; i < run.layers.size(); ++i)
     network.state(std::int64_t(i)).bias.swap(run.layers[i].bias);
   trainer.set_state(std::move(run.state));
 }
-
-template std::string checkpoint_of(const Trainer<host::HostLayer>&);
-template std::string checkpoint_of(const Trainer<MachineLayer>&);
-template void restore(Trainer<host::HostLayer>&, std::string_view, std::string_view);
-template void restore(Trainer<MachineLayer>&, std::string_view, std::string_view);
 
 }  // namespace tessera::train

@@ -1,23 +1,14 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/base/matrix.hpp"
-#include "tessera/base/pass.hpp"
-#include "tessera/base/problem.hpp"
 #include "tessera/base/units.hpp"
-#include "tessera/device/ledger.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/layer/pass_options.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/change.hpp"
@@ -45,60 +36,26 @@ struct SearchFigures {
   double seconds = 0;                   // measured, that this computer took to model them
 };
 
-// A layer of one group on a modelled machine, as a Network trains it: a TrainableLayer (layer.hpp).
-// The passes are those of runtime::FullyConnected. Those of a layer in half round the operands of a
-// pass and widen its results; gradients of outputs are first scaled by a power of two, so that the
-// largest is near 16, and results are scaled back: small gradients would else become 0. The values
-// that an optimiser changes stay floats. Rounding and changes of values are plain loops on this
-// computer, which the modelled cycles do not contain. One thread at a time uses an object.
+// Counts the bytes that rewires of a layer move to and from its modelled machine, and searches its
+// largest gradients there. One thread at a time uses an object.
 class MachineLayer {
  public:
-  // Makes the layer of a problem with one group in float or half, whose plan keeps R in buckets.
-  // The function is called for the first pattern, and once more for the first change of it: the
-  // layer of the old pattern then takes the next one. The executor runs the searches of
-  // search_on() and must outlive the object.
-  using Make = std::function<runtime::FullyConnected()>;
-  MachineLayer(Make make, Executor& executor)
-      : make_(std::move(make)), layer_(make_()), executor_(&executor) {}
+  // Takes the layer of a network, of one group, whose plan keeps R in buckets, and its machine. The
+  // executor runs the searches and must outlive the object.
+  MachineLayer(std::shared_ptr<const runtime::FullyConnected> layer, const device::Machine& machine,
+               Executor& executor)
+      : layer_(std::move(layer)), machine_(machine), executor_(&executor) {}
 
-  // The functions of runtime::FullyConnected with these names.
-  std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights) {
-    return layer_.set_weights(weights);
-  }
-  void set_values(std::span<const float> values) { layer_.set_values(values); }
-  const sparse::Csr<float>& weights(std::int64_t group = 0) const { return layer_.weights(group); }
-  Bytes pattern_bytes() const { return layer_.pattern_bytes(); }
+  // Keeps the words of the layer's buckets, with which count_update() compares those after a change
+  // of the pattern. O(words).
+  void keep_words() { words_ = layer_->buckets().meta; }
 
-  // A change of the pattern that is ready for commit(). Another prepare_update() takes its place.
-  class PreparedUpdate {
-   public:
-    std::span<const sparse::PlacedBlock> placed() const { return placed_; }
-
-   private:
-    friend class MachineLayer;
-    std::vector<sparse::PlacedBlock> placed_;  // none: nothing changes
-  };
-
-  // Encodes the changed weights beside those of now, which stay. Throws the errors of
-  // update_weights, and Error{NoSolution} if they do not fit the buckets.
-  PreparedUpdate prepare_update(const sparse::PatternChange& change);
-
-  // Makes the change and counts what it moves: buckets with the same words keep their values.
-  // Throws nothing.
-  void commit(PreparedUpdate&& update);
+  // Counts what a change has moved that the layer has just made: buckets with the same words keep
+  // their values. Throws nothing.
+  void count_update();
 
   // Returns what changes of the pattern have moved since the layer was made.
   const UpdateTraffic& update_traffic() const { return traffic_; }
-
-  // Returns the measured seconds in which the layer of a second pattern was made, which a run on a
-  // real machine does not spend.
-  double making_seconds() const { return making_seconds_; }
-
-  // Lets largest_gradients() search on a machine, for the layer of this problem.
-  void search_on(const Problem& problem, const device::Machine& machine) {
-    searched_ = {problem, machine};
-  }
-  bool searches_on_machine() const { return searched_.has_value(); }
 
   // Returns what the function of the same name in rewire/grow.hpp does, for one batch, by a search
   // on the machine. Throws Error{NoSolution}, which says why, if no plan of the search fits, and
@@ -108,51 +65,19 @@ class MachineLayer {
                                                  std::string_view name = "weights");
   const SearchFigures& search_figures() const { return search_; }
 
+  // Returns the bytes that the machine is sent for a new pattern.
+  Bytes pattern_bytes() const { return layer_->pattern_bytes(); }
+
   // Returns the values that a tile keeps, with padding: as many as an optimiser changes there.
-  std::int64_t values_per_tile() const { return layer_.buckets().values_per_bucket(); }
-
-  // Calls change(part, 0) with a copy of all values, and gives the layer the values that it leaves
-  // there. An exception of `change` reaches the caller, and the layer has its old values. Costs
-  // set_values and a copy; allocates nothing from the second call on.
-  template <class Change>
-  void change_values(Change&& change) {
-    const std::vector<float>& now = weights().values;
-    values_.assign(now.begin(), now.end());
-    change(std::span<float>(values_), std::int64_t{0});
-    layer_.set_values(values_);
-  }
-
-  // The passes. Options are those of runtime::FullyConnected.
-  template <class T>
-  void forward(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options = {});
-  template <class T>
-  void grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-              const layer::PassOptions& options = {});
-  template <class T>
-  void grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
-
-  // Returns the modelled steps of the last run of a pass; none before the first one.
-  const device::Ledger& last_run(Pass pass) const { return runs_[std::size_t(pass)]; }
+  std::int64_t values_per_tile() const { return layer_->buckets().values_per_bucket(); }
 
  private:
-  device::Ledger& run_of(Pass pass) { return runs_[std::size_t(pass)]; }
-  bool is_half() const;
-  void count_update();
-
-  Make make_;
-  runtime::FullyConnected layer_;
-  std::optional<runtime::FullyConnected> spare_;  // with the weights of a prepared update
-  double making_seconds_ = 0;
+  std::shared_ptr<const runtime::FullyConnected> layer_;
+  device::Machine machine_;
   Executor* executor_;
   UpdateTraffic traffic_;
-  struct Searched {
-    Problem problem;
-    device::Machine machine;
-  };
-  std::optional<Searched> searched_;
   SearchFigures search_;
-  std::array<device::Ledger, 3> runs_;
-  std::vector<float> values_;  // scratch of change_values
+  decltype(partitioner::Buckets::meta) words_;
 };
 
 }  // namespace tessera::train

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
@@ -15,19 +16,22 @@ namespace {
 
 using Json = json::Value;
 
-void add_layer(const Problem& problem, const MachineLayer& layer, std::int64_t number,
+void add_layer(const Problem& problem, const Network<>::LayerState& layer, std::int64_t number,
                MachineStep& step) {
+  // The seconds of a pass are its cycles by the clock; no number of cycles is too large for this.
+  const auto cycles_of = [&](Pass pass) {
+    return Cycles(std::llround(layer.seconds[std::size_t(pass)] * step.machine.clock_hz));
+  };
   const report::DenseBaseline dense = report::dense_baseline(problem, step.machine, {});
   if (dense.plan)
     step.comparison.dense_name = dense.name();
   else
     step.comparison.no_dense = fmt::format("layer {}: {}", number, dense.reason);
   for (const Pass pass : passes_of(problem)) {
-    StepPass& made =
-        step.passes.emplace_back(StepPass{number, pass, layer.last_run(pass).total(), {}});
+    StepPass& made = step.passes.emplace_back(StepPass{number, pass, cycles_of(pass), {}});
     if (dense.plan) made.dense = dense.plan->cost.find(pass)->cycles();
   }
-  step.pattern_bytes += layer.pattern_bytes();
+  step.pattern_bytes += layer.made.machine->pattern_bytes();
 }
 
 OptimiserStep optimiser_step(const Problem& problem, const MachineLayer& layer,
@@ -82,9 +86,8 @@ std::optional<double> MachineStep::dense_seconds() const {
   return double(sum.value) / machine.clock_hz;
 }
 
-std::optional<MachineStep> machine_step(const Trainer<MachineLayer>& trainer,
-                                        const ModelledMachine& on) {
-  const Network<MachineLayer>& network = trainer.network();
+std::optional<MachineStep> machine_step(const Trainer& trainer, const ModelledMachine& on) {
+  const Network<>& network = trainer.network();
   MachineStep step{.machine = on.machine(),
                    .link = on.link(),
                    .passes = {},
@@ -94,10 +97,10 @@ std::optional<MachineStep> machine_step(const Trainer<MachineLayer>& trainer,
                    .searches = {},
                    .comparison = {}};
   for (std::int64_t i = 0; i < network.layers(); ++i) {
-    const MachineLayer& layer = network.state(i).layer;
-    if (layer.last_run(Pass::GradW).steps.empty()) return std::nullopt;
+    const MachineLayer& layer = *network.state(i).made.machine;
+    if (network.state(i).seconds[std::size_t(Pass::GradW)] == 0) return std::nullopt;
     const Problem& problem = network.problems()[std::size_t(i)];
-    add_layer(problem, layer, i + 1, step);
+    add_layer(problem, network.state(i), i + 1, step);
     step.optimisers.push_back(
         optimiser_step(problem, layer, trainer.options().optimiser, i + 1, step.machine));
     const SearchFigures& all = layer.search_figures();

@@ -10,7 +10,6 @@
 #include "tessera/base/units.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/report/dense_verdict.hpp"
-#include "tessera/train/machine_layer.hpp"
 #include "tessera/train/network.hpp"
 #include "tessera/train/pattern_update.hpp"
 #include "tessera/train/trainer.hpp"
@@ -56,8 +55,7 @@ struct MachineStep {
 };
 
 // Returns the cost of the last step of a run; nothing if it has made none.
-std::optional<MachineStep> machine_step(const Trainer<MachineLayer>& trainer,
-                                        const ModelledMachine& on);
+std::optional<MachineStep> machine_step(const Trainer& trainer, const ModelledMachine& on);
 
 // Returns a table of the passes, the cost of a rewire and the verdict, as text and as JSON.
 std::string to_text(const MachineStep& step);

@@ -32,17 +32,11 @@ ModelledMachine::ModelledMachine(const std::string& name_or_path)
 const device::Machine& ModelledMachine::machine() const { return state_->machine; }
 const device::HostLink& ModelledMachine::link() const { return state_->link; }
 
-MakeLayer<MachineLayer> ModelledMachine::layers(Executor& executor) const {
+MakeLayer ModelledMachine::layers(Executor& executor) const {
   return [state = state_, &executor](const Problem& problem) {
-    const planner::Plan& plan = state->plan(problem);
-    MachineLayer layer(
-        [state, problem, plan, &executor] {
-          return runtime::FullyConnected(problem, plan, state->machine, device::ExchangeMode::Share,
-                                         executor);
-        },
-        executor);
-    layer.search_on(problem, state->machine);
-    return layer;
+    return machine_layer(
+        {problem, state->plan(problem), state->machine, device::ExchangeMode::Share, executor},
+        state->machine, executor);
   };
 }
 

@@ -7,7 +7,6 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/device/host_link.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/train/machine_layer.hpp"
 #include "tessera/train/network.hpp"
 
 namespace tessera::train {
@@ -24,7 +23,7 @@ class ModelledMachine {
 
   // Returns a function that makes the layers of a network. A problem is planned when it is met for
   // the first time. The executor must outlive the layers.
-  MakeLayer<MachineLayer> layers(Executor& executor) const;
+  MakeLayer layers(Executor& executor) const;
 
  private:
   struct State;

@@ -3,32 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/runtime/loss_check.hpp"
-#include "tessera/train/machine_layer.hpp"
+#include "tessera/train/internal/half_operands.hpp"
+#include "tessera/train/internal/row_loops.hpp"
 #include "tessera/train/rewire/neurons.hpp"
 
 namespace tessera::train {
 
+using internal::copy_rounded;
+using internal::for_each_row;
 using planner::NetworkWork;
 
 namespace {
 
-template <class L, class T>
-void check_data_type(DataType type) {
-  const bool is_machine = std::is_same_v<L, MachineLayer>;
+// The layers of a network in T compute in T, and those of modelled machines also in half.
+template <class T>
+void check_data_type(DataType type, bool is_machine) {
   if (type == data_type_of<T>() || (is_machine && type == DataType::Half)) return;
   throw Error(
       ErrorCode::InvalidArgument,
@@ -62,48 +63,13 @@ void check_weights(const planner::NetworkSpec& spec, std::span<const sparse::Csr
   }
 }
 
-// Returns whether the passes of a layer add the bias and apply the activation. Those of modelled
-// machines do not; in 16 bits the codelets' loops after a pass are faster, and a cap is theirs.
-template <class L, class T>
-bool is_in_pass(const codelets::ActivationRule& rule) {
+// Returns whether the passes of a layer apply an activation, and its derivative. In 16 bits the
+// codelets' loops after a pass are faster, and a cap is theirs.
+template <class T>
+bool is_in_pass(const codelets::ActivationRule& rule, const layer::Layer& layer) {
   const bool has_cap =
       rule.kind == codelets::Activation::Relu && rule.cap != std::numeric_limits<float>::infinity();
-  return std::is_same_v<L, host::HostLayer> && std::is_same_v<T, float> && !has_cap;
-}
-
-// Writes the sum of each row. A row of floats is added up in 16 sums side by side, which vectors
-// hold.
-template <class T>
-void sum_row(const T* row, std::int64_t cols, float& sum) {
-  if constexpr (std::is_same_v<T, float>) {
-    constexpr std::int64_t kLanes = 16;
-    std::array<float, kLanes> lanes{};
-    std::int64_t c = 0;
-    for (; c + kLanes <= cols; c += kLanes)
-      for (std::int64_t i = 0; i < kLanes; ++i) lanes[std::size_t(i)] += row[c + i];
-    for (; c < cols; ++c) lanes[std::size_t(c % kLanes)] += row[c];
-    sum = std::accumulate(lanes.begin(), lanes.end(), 0.0f);
-  } else {
-    codelets::sum_rows<T>({0, cols, cols}, row, &sum);
-  }
-}
-
-// Calls body(row) for all rows; threads get enough work to be woken for.
-template <class Body>
-void for_each_row(std::int64_t rows, std::int64_t cols, Executor& executor, Body&& body) {
-  constexpr std::int64_t kNumbersAtOnce = 1 << 14;
-  const std::int64_t piece =
-      std::max<std::int64_t>(1, kNumbersAtOnce / std::max(cols, std::int64_t(1)));
-  executor.for_each(ceil_div(rows, piece), [&](std::int64_t i) {
-    const std::int64_t end = std::min(rows, (i + 1) * piece);
-    for (std::int64_t row = i * piece; row < end; ++row) body(row);
-  });
-}
-
-template <class T>
-void copy_rounded(MatrixView<const float> from, Matrix<T>& to) {
-  for (std::int64_t row = 0; row < from.rows; ++row)
-    for (std::int64_t col = 0; col < from.cols; ++col) to(row, col) = T(from(row, col));
+  return std::is_same_v<T, float> && !has_cap && layer.facts().works_on_results;
 }
 
 template <class Work>
@@ -117,56 +83,58 @@ void timed(const WorkTimer& timer, NetworkWork work, std::int64_t layer, Work&& 
 
 }  // namespace
 
-MakeLayer<host::HostLayer> host_layers(Executor& executor, bool density_changes) {
+MakeLayer host_layers(Executor& executor, bool density_changes) {
   return [&executor, density_changes, cpu = host::read_host_cpu()](const Problem& problem) {
     const auto dense = density_changes        ? host::DenseChoice::Auto
                        : problem.density == 1 ? host::DenseChoice::Always
                                               : host::DenseChoice::Never;
-    return host::HostLayer(problem, cpu, executor, {.dense = dense});
+    return MadeLayer{std::make_shared<host::HostLayer>(problem, cpu, executor,
+                                                       host::HostOptions{.dense = dense})};
   };
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-Network<L, T>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Executor& executor)
+MadeLayer machine_layer(runtime::FullyConnected layer, const device::Machine& machine,
+                        Executor& executor) {
+  auto shared = std::make_shared<runtime::FullyConnected>(std::move(layer));
+  return {shared, std::make_shared<MachineLayer>(shared, machine, executor)};
+}
+
+template <class T>
+Network<T>::Network(const NetworkOptions& options, MakeLayer make_layer, Executor& executor)
     : Network(options, first_weights(options), std::move(make_layer), executor) {}
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-Network<L, T>::Network(const NetworkOptions& options, std::span<const sparse::Csr<float>> weights,
-                       MakeLayer<L> make_layer, Executor& executor)
+template <class T>
+Network<T>::Network(const NetworkOptions& options, std::span<const sparse::Csr<float>> weights,
+                    MakeLayer make_layer, Executor& executor)
     : options_(options),
       spec_(spec_of(options)),
       problems_(problems_of(spec_)),
       make_layer_(std::move(make_layer)),
       executor_(&executor) {
-  check_data_type<L, T>(spec_.data_type);
   check_layers(spec_);
   check_weights(spec_, weights);
   inputs_.emplace_back(spec_.layers.front().inputs, spec_.batch);
-  for (L& layer : layers_with(weights)) {
+  for (MadeLayer& made : layers_with(weights)) {
     const std::int64_t outputs = spec_.layers[states_.size()].outputs;
     const std::vector<float> bias(static_cast<std::size_t>(outputs));
     const std::int64_t rows_of_sums = keeps_sums(layers()) ? outputs : 0;
-    states_.push_back({std::move(layer), {}, bias, bias, Matrix<T>(rows_of_sums, spec_.batch)});
-    states_.back().gradients.resize(states_.back().layer.weights(0).values.size());
+    states_.push_back({std::move(made), {}, bias, bias, Matrix<T>(rows_of_sums, spec_.batch)});
+    states_.back().gradients.resize(states_.back().layer().weights().values.size());
     inputs_.emplace_back(outputs, spec_.batch);
     gradients_.emplace_back(outputs, spec_.batch);
   }
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-std::int64_t Network<L, T>::dead_neurons() const {
+template <class T>
+std::int64_t Network<T>::dead_neurons() const {
   std::int64_t dead = 0;
   for (std::int64_t i = 0; i + 1 < layers(); ++i)
     dead += train::dead_neurons(weights(i), weights(i + 1), spec_.layers[std::size_t(i)].outputs);
   return dead;
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-double Network<L, T>::density() const {
+template <class T>
+double Network<T>::density() const {
   double stored = 0, all = 0;
   for (std::int64_t i = 0; i < layers(); ++i) {
     stored += double(weights(i).blocks() * weights(i).block.area());
@@ -175,14 +143,23 @@ double Network<L, T>::density() const {
   return stored / all;
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-void Network<L, T>::forward(const WorkTimer& timer) {
+template <class T>
+void Network<T>::run_pass(std::int64_t i, Pass pass, const layer::Operands& operands,
+                          const layer::PassOptions& options) {
+  LayerState& now = state(i);
+  const layer::Outcome outcome = spec_.data_type == data_type_of<T>()
+                                     ? now.layer().run(pass, operands, options)
+                                     : internal::run_in_half(now.layer(), pass, operands);
+  now.seconds[std::size_t(pass)] = outcome.seconds;
+}
+
+template <class T>
+void Network<T>::forward(const WorkTimer& timer) {
   const DefaultFloatMode mode;
   for (std::int64_t i = 0; i < layers(); ++i) {
     LayerState& now = state(i);
     const codelets::ActivationRule& rule = activation(i);
-    const bool is_fused = is_in_pass<L, T>(rule) && !keeps_sums(i);
+    const bool is_fused = is_in_pass<T>(rule, now.layer()) && !keeps_sums(i);
     const MatrixView<T> sums = keeps_sums(i) ? now.sums.view() : input(i + 1);
     const std::span<const float> bias = has_bias(i) ? now.bias : std::span<const float>();
     timed(timer, NetworkWork::Fwd, i, [&] {
@@ -191,7 +168,7 @@ void Network<L, T>::forward(const WorkTimer& timer) {
         after.bias = bias;
         after.activation = rule.kind;
       }
-      now.layer.template forward<T>(input(i), sums, after);
+      run_pass(i, Pass::Fwd, {.in = MatrixView<const T>(input(i)), .out = sums}, after);
     });
     if (is_fused || (bias.empty() && rule.kind == codelets::Activation::None)) continue;
     timed(timer, NetworkWork::Activate, i, [&] {
@@ -204,9 +181,8 @@ void Network<L, T>::forward(const WorkTimer& timer) {
   }
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-void Network<L, T>::differentiate(std::int64_t i, const WorkTimer& timer) {
+template <class T>
+void Network<T>::differentiate(std::int64_t i, const WorkTimer& timer) {
   const MatrixView<const T> kept = keeps_sums(i) ? state(i).sums.view() : input(i + 1);
   const MatrixView<T> gradient = output_gradient(i);
   timed(timer, NetworkWork::Derivative, i, [&] {
@@ -217,9 +193,8 @@ void Network<L, T>::differentiate(std::int64_t i, const WorkTimer& timer) {
   });
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-void Network<L, T>::backward(const WorkTimer& timer) {
+template <class T>
+void Network<T>::backward(const WorkTimer& timer) {
   const DefaultFloatMode mode;
   using codelets::Activation;
   if (activation(layers() - 1).kind != Activation::None) differentiate(layers() - 1, timer);
@@ -227,26 +202,27 @@ void Network<L, T>::backward(const WorkTimer& timer) {
     LayerState& now = state(i);
     const MatrixView<const T> gradient = output_gradient(i);
     timed(timer, NetworkWork::GradW, i, [&] {
-      now.layer.template grad_w<T>(gradient, input(i), now.gradients);
+      run_pass(i, Pass::GradW,
+               {.in = gradient, .in_s = MatrixView<const T>(input(i)), .gradients = now.gradients});
       if (!has_bias(i)) return;
       for_each_row(gradient.rows, gradient.cols, *executor_, [&](std::int64_t row) {
-        sum_row(gradient.row(row), gradient.cols, now.bias_gradients[std::size_t(row)]);
+        internal::sum_row(gradient.row(row), gradient.cols, now.bias_gradients[std::size_t(row)]);
       });
     });
     if (i == 0) break;
     const codelets::ActivationRule& before = activation(i - 1);
-    const bool is_fused = before.kind == Activation::Relu && is_in_pass<L, T>(before);
+    const bool is_fused = before.kind == Activation::Relu && is_in_pass<T>(before, now.layer());
     layer::PassOptions after;
     if (is_fused) after.where_positive = MatrixView<const T>(input(i));
-    timed(timer, NetworkWork::GradA, i,
-          [&] { now.layer.template grad_a<T>(gradient, output_gradient(i - 1), after); });
+    timed(timer, NetworkWork::GradA, i, [&] {
+      run_pass(i, Pass::GradA, {.in = gradient, .out = output_gradient(i - 1)}, after);
+    });
     if (!is_fused && before.kind != Activation::None) differentiate(i - 1, timer);
   }
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-NetworkState Network<L, T>::first_state(const Optimiser& optimiser) const {
+template <class T>
+NetworkState Network<T>::first_state(const Optimiser& optimiser) const {
   NetworkState state;
   for (const LayerState& layer : states_) {
     state.weights.push_back(make_value_state<float>(optimiser, std::ssize(layer.gradients)));
@@ -277,16 +253,14 @@ void check_lengths(const NetworkState& state, const States& layers) {
 
 }  // namespace
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-void Network<L, T>::update(const Optimiser& optimiser, NetworkState& state,
-                           const WorkTimer& timer) {
+template <class T>
+void Network<T>::update(const Optimiser& optimiser, NetworkState& state, const WorkTimer& timer) {
   check_lengths(state, states_);
   const Optimiser of_bias = codelets::without_decay(optimiser);
   for (std::int64_t i = 0; i < layers(); ++i) {
     const auto at = std::size_t(i);
     timed(timer, NetworkWork::Update, i, [&] {
-      states_[at].layer.change_values(
+      states_[at].layer().change_values(
           ValueStep<float, T>(optimiser, states_[at].gradients, state.weights[at]));
     });
   }
@@ -298,9 +272,8 @@ void Network<L, T>::update(const Optimiser& optimiser, NetworkState& state,
   });
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-float Network<L, T>::take_loss(const runtime::NetworkBatch& batch) {
+template <class T>
+float Network<T>::take_loss(const runtime::NetworkBatch& batch) {
   Matrix<T>& gradient = gradients_.back();
   gradient = inputs_.back();
   const codelets::LossPart all{gradient.rows(), gradient.cols(), spec_.batch};
@@ -312,10 +285,9 @@ float Network<L, T>::take_loss(const runtime::NetworkBatch& batch) {
   return codelets::mean_squared_error<T>(all, targets.elements().data(), values);
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-float Network<L, T>::run(const runtime::NetworkBatch& batch, NetworkState& state,
-                         const WorkTimer& timer) {
+template <class T>
+float Network<T>::run(const runtime::NetworkBatch& batch, NetworkState& state,
+                      const WorkTimer& timer) {
   check_batch(spec_, batch);
   if (spec_.loss) check_lengths(state, states_);
   copy_rounded(batch.inputs, inputs_.front());
@@ -329,9 +301,8 @@ float Network<L, T>::run(const runtime::NetworkBatch& batch, NetworkState& state
   return loss;
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-void Network<L, T>::check_loss(std::string_view what, std::int64_t step, double loss) const {
+template <class T>
+void Network<T>::check_loss(std::string_view what, std::int64_t step, double loss) const {
   if (std::isfinite(loss)) return;
   std::vector<double> largest;
   for (std::size_t i = 1; i < inputs_.size(); ++i)
@@ -339,59 +310,60 @@ void Network<L, T>::check_loss(std::string_view what, std::int64_t step, double 
   runtime::refuse_loss(fmt::format("{} of step {}", what, step), loss, largest);
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-L Network<L, T>::layer_with(std::int64_t i, const sparse::Csr<float>& weights) const {
-  L made = make_layer_(problems_[std::size_t(i)]);
-  if (made.set_weights(weights))
+template <class T>
+MadeLayer Network<T>::layer_with(std::int64_t i, const sparse::Csr<float>& weights) const {
+  MadeLayer made = make_layer_(problems_[std::size_t(i)]);
+  check_data_type<T>(spec_.data_type, made.machine != nullptr);
+  if (made.layer->set_weights(weights))
     throw Error(ErrorCode::NoSolution,
                 fmt::format("network: the weights of layer {} do not fit it", i + 1));
   return made;
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-std::vector<L> Network<L, T>::layers_with(std::span<const sparse::Csr<float>> weights) const {
-  std::vector<L> made;
-  made.reserve(weights.size());
+template <class T>
+std::vector<MadeLayer> Network<T>::layers_with(std::span<const sparse::Csr<float>> weights) const {
+  std::vector<MadeLayer> made;
   for (std::size_t i = 0; i < weights.size(); ++i)
     made.push_back(layer_with(std::int64_t(i), weights[i]));
   return made;
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-void Network<L, T>::replace(std::vector<L>&& layers) {
+template <class T>
+void Network<T>::replace(std::vector<MadeLayer>&& layers) {
   std::vector<std::vector<float>> gradients;
-  for (const L& layer : layers) gradients.emplace_back(layer.weights(0).values.size());
+  for (const MadeLayer& made : layers) gradients.emplace_back(made.layer->weights().values.size());
   for (std::size_t i = 0; i < layers.size(); ++i) {  // nothing below throws
-    std::swap(states_[i].layer, layers[i]);
+    std::swap(states_[i].made, layers[i]);
     states_[i].gradients.swap(gradients[i]);
   }
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-typename L::PreparedUpdate Network<L, T>::prepare(std::int64_t i,
-                                                  const sparse::PatternChange& change) {
-  return state(i).layer.prepare_update(change);
+template <class T>
+layer::PreparedUpdate Network<T>::prepare(std::int64_t i, const sparse::PatternChange& change) {
+  layer::PreparedUpdate update = state(i).layer().prepare_update(change);
+  if (update.misfit())
+    throw Error(ErrorCode::NoSolution,
+                fmt::format("the changed weights of layer {} do not fit their buckets: {}", i + 1,
+                            update.misfit()->message));
+  if (state(i).made.machine) state(i).made.machine->keep_words();
+  return update;
 }
 
-template <class L, class T>
-  requires TrainableLayer<L, T>
-void Network<L, T>::commit(std::vector<typename L::PreparedUpdate>&& updates,
-                           std::span<const std::int64_t> values) {
+template <class T>
+void Network<T>::commit(std::vector<layer::PreparedUpdate>&& updates,
+                        std::span<const std::int64_t> values) {
   for (std::size_t i = 0; i < updates.size(); ++i)
     states_[i].gradients.reserve(std::size_t(values[i]));
   for (std::size_t i = 0; i < updates.size(); ++i) {  // nothing below throws
-    states_[i].layer.commit(std::move(updates[i]));
+    const bool changes = !updates[i].placed().empty();
+    states_[i].layer().commit(std::move(updates[i]));
+    if (changes && states_[i].made.machine) states_[i].made.machine->count_update();
     states_[i].gradients.assign(std::size_t(values[i]), 0.0f);
   }
 }
 
-template class Network<host::HostLayer, float>;
-template class Network<host::HostLayer, Half>;
-template class Network<host::HostLayer, BFloat16>;
-template class Network<MachineLayer, float>;
+template class Network<float>;
+template class Network<Half>;
+template class Network<BFloat16>;
 
 }  // namespace tessera::train

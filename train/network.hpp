@@ -1,34 +1,47 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/base/problem.hpp"
-#include "tessera/host/layer.hpp"
+#include "tessera/layer/layer.hpp"
 #include "tessera/planner/network.hpp"
 #include "tessera/runtime/network.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
-#include "tessera/train/layer.hpp"
+#include "tessera/train/machine_layer.hpp"
 #include "tessera/train/network_options.hpp"
 #include "tessera/train/optim/values.hpp"
 
 namespace tessera::train {
 
-// Makes the layer of a problem, without weights.
-template <class L>
-using MakeLayer = std::function<L(const Problem&)>;
+// A layer of a network, of one group, as it is made: without weights. `machine` is what a modelled
+// machine adds to it, and null on other targets.
+struct MadeLayer {
+  std::shared_ptr<layer::Layer> layer;
+  std::shared_ptr<MachineLayer> machine = {};
+};
+
+// Makes the layer of a problem.
+using MakeLayer = std::function<MadeLayer(const Problem&)>;
 
 // Returns a function that makes layers for this computer. Dense problems get layers whose passes
 // multiply all zeros; where densities change, the passes that are forecast to be faster so do,
 // which may depend on the number of threads. The executor must outlive the layers.
-MakeLayer<host::HostLayer> host_layers(Executor& executor, bool density_changes = false);
+MakeLayer host_layers(Executor& executor, bool density_changes = false);
+
+// Returns the layer of a network on a modelled machine, whose plan keeps R in buckets. The executor
+// must outlive the layer.
+MadeLayer machine_layer(runtime::FullyConnected layer, const device::Machine& machine,
+                        Executor& executor);
 
 // Takes the measured seconds of one kind of work of a layer, counted from 0. Empty: nobody
 // measures.
@@ -41,39 +54,46 @@ struct NetworkState {
   std::vector<ValueState<float>> weights, biases;
 };
 
-// A network whose layers are of type L (layer.hpp), with operands of type T and scratch memory for
-// one batch. It computes what planner::NetworkSpec describes, so the same values as
+// A network with operands of type T and scratch memory for one batch. It computes what
+// planner::NetworkSpec describes, on layers (layer/layer.hpp) of any target, so the same values as
 // runtime::Network on a modelled machine within the rounding of sums in another order. In float,
-// bias, ReLU and its derivative are parts of the passes; all else takes loops of its own.
-// Instantiated for host::HostLayer with float, Half and BFloat16, and for MachineLayer
-// (machine_layer.hpp) with float. One thread at a time uses it. Passes allocate nothing of their
-// own.
+// bias, ReLU and its derivative are parts of the passes of layers that work on their results
+// (layer::LayerFacts); all else takes loops of its own. T is float, Half or BFloat16. A network in
+// float may have layers of a modelled machine in half: operands of a pass are then rounded and its
+// results widened. Gradients of outputs are first scaled by a power of two, so that the largest is
+// near 16, and results are scaled back: small gradients would else become 0. The values that an
+// optimiser changes stay floats, and modelled cycles contain no rounding. One thread at a time uses
+// it. Passes allocate nothing of their own, but for operands that are rounded.
 //
 // Invariant: state(i).gradients has one number for each value of weights(i).
-// Example: Network<host::HostLayer> network({.sizes = {784, 1024, 10}}, host_layers(*executor),
-//                                           *executor);
-template <class L, class T = float>
-  requires TrainableLayer<L, T>
+// Example: Network network({.sizes = {784, 1024, 10}}, host_layers(*executor), *executor);
+template <class T = float>
 class Network {
  public:
   // The state of one layer.
   struct LayerState {
-    L layer;
+    MadeLayer made;
     std::vector<float> gradients;             // in the order of the layer's weights
     std::vector<float> bias, bias_gradients;  // [outputs], 0 without a bias
     Matrix<T> sums;                           // [outputs][batch], if the derivative needs them
+    std::array<double, 3> seconds = {};       // of the last run of a pass (layer::Outcome), by Pass
+
+    layer::Layer& layer() { return *made.layer; }
+    const layer::Layer& layer() const { return *made.layer; }
   };
 
   // Draws first weights; biases are 0. Throws the errors of spec_of and of the layers,
   // Error{InvalidArgument} for a data type that layers of this kind do not train in and for layers
   // that recompute or have homes for their operands, and Error{NoSolution} if weights do not fit a
   // layer. The executor runs the loops over operands and must outlive the network.
-  Network(const NetworkOptions& options, MakeLayer<L> make_layer, Executor& executor);
+  Network(const NetworkOptions& options, MakeLayer make_layer, Executor& executor);
 
   // Does the same with weights for each layer, [outputs][inputs] in whole blocks of its block.
   // Those of a layer that the spec calls dense must all be stored.
   Network(const NetworkOptions& options, std::span<const sparse::Csr<float>> weights,
-          MakeLayer<L> make_layer, Executor& executor);
+          MakeLayer make_layer, Executor& executor);
+  Network(const Network&) = delete;
+  Network(Network&&) noexcept = default;
 
   const NetworkOptions& options() const { return options_; }
   const planner::NetworkSpec& spec() const { return spec_; }
@@ -81,7 +101,7 @@ class Network {
   std::int64_t layers() const { return std::int64_t(states_.size()); }
   LayerState& state(std::int64_t i) { return states_[std::size_t(i)]; }
   const LayerState& state(std::int64_t i) const { return states_[std::size_t(i)]; }
-  const sparse::Csr<float>& weights(std::int64_t i) const { return state(i).layer.weights(0); }
+  const sparse::Csr<float>& weights(std::int64_t i) const { return state(i).layer().weights(); }
   Executor& executor() const { return *executor_; }
   std::int64_t outputs() const { return spec_.layers.back().outputs; }
 
@@ -125,24 +145,26 @@ class Network {
 
   // Returns new layers with these weights, for replace(). Nothing is changed. Throws the errors of
   // set_weights, and Error{NoSolution} if weights do not fit.
-  std::vector<L> layers_with(std::span<const sparse::Csr<float>> weights) const;
+  std::vector<MadeLayer> layers_with(std::span<const sparse::Csr<float>> weights) const;
 
   // Replaces the layers by those of layers_with(); gradients get the new lengths. Changes
   // everything or, where memory is short, throws std::bad_alloc and changes nothing.
-  void replace(std::vector<L>&& layers);
+  void replace(std::vector<MadeLayer>&& layers);
 
   // Returns the change of a layer's pattern, ready to be made. Nothing is changed. Throws the
   // errors of update_weights, and Error{NoSolution} if the changed weights do not fit the layer.
-  typename L::PreparedUpdate prepare(std::int64_t i, const sparse::PatternChange& change);
+  layer::PreparedUpdate prepare(std::int64_t i, const sparse::PatternChange& change);
 
   // Makes the changes of all layers, one for each, after which layer i has values[i] values;
   // gradients become 0. Changes everything or, where memory is short, throws std::bad_alloc and
   // changes nothing.
-  void commit(std::vector<typename L::PreparedUpdate>&& updates,
-              std::span<const std::int64_t> values);
+  void commit(std::vector<layer::PreparedUpdate>&& updates, std::span<const std::int64_t> values);
 
  private:
-  L layer_with(std::int64_t i, const sparse::Csr<float>& weights) const;
+  MadeLayer layer_with(std::int64_t i, const sparse::Csr<float>& weights) const;
+  // Runs a pass of a layer and keeps its seconds.
+  void run_pass(std::int64_t i, Pass pass, const layer::Operands& operands,
+                const layer::PassOptions& options = {});
   void differentiate(std::int64_t i, const WorkTimer& timer);
   float take_loss(const runtime::NetworkBatch& batch);
   const codelets::ActivationRule& activation(std::int64_t i) const {
@@ -154,7 +176,7 @@ class Network {
   NetworkOptions options_;
   planner::NetworkSpec spec_;
   std::vector<Problem> problems_;
-  MakeLayer<L> make_layer_;
+  MakeLayer make_layer_;
   Executor* executor_;
   std::vector<LayerState> states_;
   std::vector<Matrix<T>> inputs_;     // [layers + 1]

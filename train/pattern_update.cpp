@@ -21,20 +21,21 @@ struct Sums {
   double modelling = 0;  // seconds
 };
 
-Sums sums_of(const Trainer<MachineLayer>& trainer) {
+Sums sums_of(const Trainer& trainer) {
   const std::int64_t states = states_of(trainer.options().optimiser);
   Sums sums{.rewires = trainer.pattern_changes().rewires};
   for (std::int64_t i = 0; i < trainer.network().layers(); ++i) {
-    const UpdateTraffic& traffic = trainer.network().state(i).layer.update_traffic();
+    const MachineLayer& layer = *trainer.network().state(i).made.machine;
+    const UpdateTraffic& traffic = layer.update_traffic();
     sums.upload += traffic.words + traffic.values * (1 + states);
     sums.download += traffic.read + traffic.values * states;
-    const SearchFigures& search = trainer.network().state(i).layer.search_figures();
+    const SearchFigures& search = layer.search_figures();
     sums.upload += search.upload;
     sums.download += search.download;
     sums.gradient += search.gradient;
     sums.selection += search.selection;
     sums.searches += search.runs;
-    sums.modelling += search.seconds + trainer.network().state(i).layer.making_seconds();
+    sums.modelling += search.seconds;
   }
   return sums;
 }
@@ -47,12 +48,10 @@ std::int64_t first_above(double limit) {
 
 }  // namespace
 
-std::optional<PatternUpdate> pattern_update(const Trainer<MachineLayer>& trainer,
-                                            const ModelledMachine& on) {
+std::optional<PatternUpdate> pattern_update(const Trainer& trainer, const ModelledMachine& on) {
   const Sums sums = sums_of(trainer);
   if (sums.rewires == 0) return std::nullopt;
-  // Layers are made, and searches modelled, within the seconds of the rewires; clocks are read at
-  // other moments.
+  // Searches are modelled within the seconds of the rewires; clocks are read at other moments.
   const double host_seconds = std::max(trainer.pattern_changes().seconds - sums.modelling, 0.0);
   PatternUpdate mean{.rewires = sums.rewires,
                      .upload = Bytes(sums.upload.value / sums.rewires),

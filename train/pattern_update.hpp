@@ -7,7 +7,6 @@
 #include "tessera/base/units.hpp"
 #include "tessera/device/host_link.hpp"
 #include "tessera/runtime/network.hpp"
-#include "tessera/train/machine_layer.hpp"
 #include "tessera/train/modelled_machine.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -39,8 +38,7 @@ struct PatternUpdate {
 
 // Returns the mean cost of the rewires of this run that added or removed blocks; nothing if there
 // was none, or if the run went on from a checkpoint and has made none since.
-std::optional<PatternUpdate> pattern_update(const Trainer<MachineLayer>& trainer,
-                                            const ModelledMachine& on);
+std::optional<PatternUpdate> pattern_update(const Trainer& trainer, const ModelledMachine& on);
 
 // Returns the least number of steps from one rewire to the next with which rewires take less than
 // `share` of the time. Both times are above 0, the share is in (0, 1).

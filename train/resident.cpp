@@ -6,7 +6,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
-#include "tessera/host/layer.hpp"
 #include "tessera/json/value.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/runtime/network.hpp"
@@ -83,8 +82,8 @@ struct ResidentTraining::State {
 
   TrainOptions options;
   planner::NetworkSpec spec;
-  Network<host::HostLayer> here;  // for evaluations, with the parameters of the tiles
-  Trainer<host::HostLayer> evaluation;
+  Network<> here;  // for evaluations, with the parameters of the tiles
+  Trainer evaluation;
   Batches batches;
   planner::NetworkPlan plan;
   runtime::Network resident;
@@ -112,7 +111,7 @@ void ResidentTraining::State::step() {
 
 Loss ResidentTraining::State::evaluate() {
   for (std::int64_t l = 0; l < here.layers(); ++l) {
-    here.state(l).layer.set_values(resident.weights(l).values);
+    here.state(l).layer().set_values(resident.weights(l).values);
     const std::span<const float> bias = resident.bias(l);
     here.state(l).bias.assign(bias.begin(), bias.end());
   }

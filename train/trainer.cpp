@@ -8,7 +8,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
-#include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
 namespace {
@@ -58,8 +57,7 @@ void check_patterns(const NetworkOptions& network, const TrainOptions& options) 
   blocks_at(network, density.last);  // refuses what layers cannot have
 }
 
-template <TrainableLayer L>
-void check_training(const Network<L>& network, const DataSet& data, const TrainOptions& options) {
+void check_training(const Network<>& network, const DataSet& data, const TrainOptions& options) {
   check(options.method);
   check(options.schedule);
   check(options.optimiser);
@@ -104,15 +102,12 @@ std::vector<std::int32_t> stored_per_input(const sparse::Csr<float>& weights,
 }
 
 // Returns the search of a layer on its machine; empty if this computer finds the places.
-template <class L>
-LargestOnMachine search_of(L& layer, const GradientBatch& batch, const std::string& name) {
-  if constexpr (requires { layer.searches_on_machine(); }) {
-    if (layer.searches_on_machine())
-      return [&layer, &batch, &name](const sparse::Csr<float>& taken, std::int64_t k, Pool pool) {
-        return layer.largest_gradients(taken, k, pool, batch, name);
-      };
-  }
-  return {};
+LargestOnMachine search_of(MachineLayer* layer, const GradientBatch& batch,
+                           const std::string& name) {
+  if (layer == nullptr) return {};
+  return [layer, &batch, &name](const sparse::Csr<float>& taken, std::int64_t k, Pool pool) {
+    return layer->largest_gradients(taken, k, pool, batch, name);
+  };
 }
 
 // Returns an optimiser's state in the order after a change of the pattern, with 0 for new weights.
@@ -181,8 +176,7 @@ TrainOptions usual_options(const Method& method, std::int64_t steps, double rate
           .rate = {.first = rate, .decay = CosineRate{std::max<std::int64_t>(steps, 1)}}};
 }
 
-template <TrainableLayer L>
-Trainer<L>::Trainer(Network<L>& network, const DataSet& data, const TrainOptions& options)
+Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& options)
     : network_(&network),
       data_(&data),
       options_((check_training(network, data, options), options)),
@@ -197,8 +191,7 @@ Trainer<L>::Trainer(Network<L>& network, const DataSet& data, const TrainOptions
        .per_input = stored_per_input(network.weights(0), {}, network.problems()[0].size)});
 }
 
-template <TrainableLayer L>
-void Trainer<L>::set_state(TrainState state) {
+void Trainer::set_state(TrainState state) {
   const auto fits = [&](std::int64_t i) {
     const auto at = std::size_t(i);
     const auto has = [&](const ValueState<float>& s, std::size_t count) {
@@ -218,12 +211,11 @@ void Trainer<L>::set_state(TrainState state) {
   pattern_changes_ = {};
 }
 
-template <TrainableLayer L>
-void Trainer<L>::step() {
+void Trainer::step() {
   const DefaultFloatMode mode;
   ActivitySeconds& seconds = state_.report.seconds;
   const std::int64_t done = state_.report.steps, number = done + 1;
-  Network<L>& net = *network_;
+  Network<>& net = *network_;
   seconds.measure(Activity::Batch, [&] {
     batches_.load(done / batches_.count(), done % batches_.count(), net.input(0), labels_);
   });
@@ -248,21 +240,18 @@ void Trainer<L>::step() {
   state_.report.steps = number;
 }
 
-template <TrainableLayer L>
-bool Trainer<L>::rewires_at(std::int64_t step) const {
+bool Trainer::rewires_at(std::int64_t step) const {
   if (std::holds_alternative<Static>(options_.method) || !options_.schedule.is_due(step))
     return false;
   return options_.schedule.at(step) > 0 || options_.density || ignores_fraction(options_.method);
 }
 
-template <TrainableLayer L>
-Optimiser Trainer<L>::optimiser_now() const {
+Optimiser Trainer::optimiser_now() const {
   return with_learning_rate(options_.optimiser, options_.rate.at(state_.report.steps + 1));
 }
 
 // Returns how many blocks each layer stores after the rewire of now; -1: as many as before.
-template <TrainableLayer L>
-std::vector<std::int64_t> Trainer<L>::blocks_wanted() const {
+std::vector<std::int64_t> Trainer::blocks_wanted() const {
   std::vector<std::int64_t> wanted(std::size_t(network_->layers()), -1);
   if (!options_.density) return wanted;
   const NetworkOptions& network = network_->options();
@@ -276,21 +265,16 @@ std::vector<std::int64_t> Trainer<L>::blocks_wanted() const {
 }
 
 // The timer refers to the run alone, so no copy of it allocates.
-template <TrainableLayer L>
-WorkTimer Trainer<L>::timer() {
+WorkTimer Trainer::timer() {
   return [this](planner::NetworkWork work, std::int64_t, double seconds) {
     state_.report.seconds[activity_of(work)] += seconds;
   };
 }
 
-template <TrainableLayer L>
-void Trainer<L>::step_weights() {
-  network_->update(optimiser_now(), state_, timer());
-}
+void Trainer::step_weights() { network_->update(optimiser_now(), state_, timer()); }
 
 // A rewire that fails takes the optimiser's step back.
-template <TrainableLayer L>
-void Trainer<L>::rewire_after_step(double fraction) {
+void Trainer::rewire_after_step(double fraction) {
   std::vector<ValueState<float>> weights = state_.weights, biases = state_.biases;
   std::vector<std::vector<float>> values, bias;
   for (std::int64_t i = 0; i < network_->layers(); ++i) {
@@ -304,7 +288,7 @@ void Trainer<L>::rewire_after_step(double fraction) {
     state_.weights.swap(weights);
     state_.biases.swap(biases);
     for (std::int64_t i = 0; i < network_->layers(); ++i) {
-      network_->state(i).layer.set_values(values[std::size_t(i)]);
+      network_->state(i).layer().set_values(values[std::size_t(i)]);
       network_->state(i).bias.swap(bias[std::size_t(i)]);
     }
     throw;
@@ -312,15 +296,14 @@ void Trainer<L>::rewire_after_step(double fraction) {
 }
 
 // Computes everything beside the old state and then puts it in place.
-template <TrainableLayer L>
-void Trainer<L>::rewire_all(double fraction) {
+void Trainer::rewire_all(double fraction) {
   const auto start = std::chrono::steady_clock::now();
   const std::int64_t number = state_.report.steps + 1;
   RewireFigures figures{.step = number, .fraction = fraction};
   std::vector<Rewired> changes(std::size_t(network_->layers()));
   const std::vector<std::int64_t> wanted = blocks_wanted();
   const Optimiser now = optimiser_now();
-  std::vector<typename L::PreparedUpdate> updates;
+  std::vector<layer::PreparedUpdate> updates;
   std::vector<std::int64_t> values;
   std::vector<ValueState<float>> states;
   for (std::int64_t i = 0; i < network_->layers(); ++i) {
@@ -330,19 +313,19 @@ void Trainer<L>::rewire_all(double fraction) {
     const sparse::PatternChange& change = rewired.change;
     const std::string name = fmt::format("layer {}", i + 1);
     if (free_places(before) > 0 || wanted[std::size_t(i)] >= 0)
-      rewired = rewire(options_.method,
-                       {.weights = before,
-                        .fraction = fraction,
-                        .batches = {&batch, 1},
-                        .seed = seed_of(options_.seed, number, i),
-                        .executor = network_->executor(),
-                        .name = name,
-                        .blocks = wanted[std::size_t(i)],
-                        .min_per_neuron = network_->options().min_per_neuron,
-                        .constant_fan_in = network_->options().constant_fan_in,
-                        .optimiser = &now,
-                        .optimiser_steps = state_.weights[std::size_t(i)].steps,
-                        .largest_on_machine = search_of(network_->state(i).layer, batch, name)});
+      rewired = rewire(options_.method, {.weights = before,
+                                         .fraction = fraction,
+                                         .batches = {&batch, 1},
+                                         .seed = seed_of(options_.seed, number, i),
+                                         .executor = network_->executor(),
+                                         .name = name,
+                                         .blocks = wanted[std::size_t(i)],
+                                         .min_per_neuron = network_->options().min_per_neuron,
+                                         .constant_fan_in = network_->options().constant_fan_in,
+                                         .optimiser = &now,
+                                         .optimiser_steps = state_.weights[std::size_t(i)].steps,
+                                         .largest_on_machine = search_of(
+                                             network_->state(i).made.machine.get(), batch, name)});
     values.push_back((before.blocks() + std::ssize(change.added) - std::ssize(change.removed)) *
                      before.block.area());
     updates.push_back(network_->prepare(i, change));
@@ -361,7 +344,8 @@ void Trainer<L>::rewire_all(double fraction) {
     state_.ever_active[i].add(changes[i].change.added);
     if (!changes[i].values.empty())
       network_->state(std::int64_t(i))
-          .layer.change_values(FirstValues{new_positions[i], changes[i].values});
+          .layer()
+          .change_values(FirstValues{new_positions[i], changes[i].values});
   }
   figures.ever_active = share_ever_active(state_.ever_active);
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -375,10 +359,9 @@ void Trainer<L>::rewire_all(double fraction) {
   state_.report.rewires.push_back(std::move(figures));
 }
 
-template <TrainableLayer L>
-Loss Trainer<L>::evaluate() {
+Loss Trainer::evaluate() {
   const DefaultFloatMode mode;
-  Network<L>& net = *network_;
+  Network<>& net = *network_;
   Loss all;
   for (std::int64_t begin = 0; begin < data_->test.count(); begin += net.spec().batch) {
     const std::int64_t count = test_.load_in_order(begin, net.input(0), labels_);
@@ -392,8 +375,7 @@ Loss Trainer<L>::evaluate() {
   return all;
 }
 
-template <TrainableLayer L>
-bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64_t)>& progress) {
+bool Trainer::epoch(std::stop_token stop, const std::function<void(std::int64_t)>& progress) {
   const DefaultFloatMode mode;
   TrainReport& report = state_.report;
   // An epoch whose steps are all made, by step() or before an evaluation that failed, is only
@@ -420,8 +402,5 @@ bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64
   state_.right = 0;
   return true;
 }
-
-template class Trainer<host::HostLayer>;
-template class Trainer<MachineLayer>;
 
 }  // namespace tessera::train

@@ -57,13 +57,12 @@ struct PatternChanges {
 // run allocate nothing, but for those that rewire.
 // Example: Trainer trainer(network, data, usual_options(RigL{}, 30 * 468));
 //          while (trainer.report().epochs.size() < 30) trainer.epoch();
-template <TrainableLayer L>
 class Trainer {
  public:
   // Network and data must outlive the object. Throws Error{InvalidArgument} for options outside
   // their range, for images whose size is not the network's input, and for a network with fewer
   // outputs than the labels need.
-  Trainer(Network<L>& network, const DataSet& data, const TrainOptions& options);
+  Trainer(Network<>& network, const DataSet& data, const TrainOptions& options);
 
   // Makes one step: a batch, the gradients, and the optimiser's step or a rewire. Throws
   // Error{InvalidArgument} if the loss is not finite; the message names the step and the layer with
@@ -93,8 +92,8 @@ class Trainer {
   std::int64_t steps_per_epoch() const { return batches_.count(); }
   std::int64_t test_images() const { return data_->test.count(); }
   const TrainOptions& options() const { return options_; }
-  Network<L>& network() { return *network_; }
-  const Network<L>& network() const { return *network_; }
+  Network<>& network() { return *network_; }
+  const Network<>& network() const { return *network_; }
 
   // The state of the run, and going on from one. The network must have the weights and biases of
   // that state; see checkpoint.hpp, which stores both. Throws Error{InvalidArgument} for a state
@@ -110,7 +109,7 @@ class Trainer {
   void rewire_all(double fraction);
   void rewire_after_step(double fraction);
 
-  Network<L>* network_;
+  Network<>* network_;
   const DataSet* data_;
   TrainOptions options_;
   Batches batches_, test_;

@@ -58,7 +58,7 @@ double test_accuracy(const TrainCase& one, const train::DataSet& data, std::uint
                      Executor& executor) {
   train::NetworkOptions shape = one.network;
   shape.seed = seed;
-  train::Network<host::HostLayer> network(shape, train::host_layers(executor), executor);
+  train::Network network(shape, train::host_layers(executor), executor);
   const std::int64_t steps = one.epochs * (data.training.count() / shape.batch);
   train::TrainOptions options = train::usual_options(one.method, steps);
   options.schedule.every = one.every;

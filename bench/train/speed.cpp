@@ -13,6 +13,7 @@
 #include "tessera/bench/train/plain_step.hpp"
 #include "tessera/host/float_peak.hpp"
 #include "tessera/host/gradient_panels.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/trainer.hpp"
 
@@ -20,7 +21,6 @@ namespace tessera::bench {
 namespace {
 
 using train::Activity;
-using Layer = host::HostLayer;
 
 constexpr int kSteps = 200;
 
@@ -32,8 +32,8 @@ double median(std::vector<double> all) {
 // A network in training, with data that it does not own.
 struct Training {
   std::unique_ptr<Executor> executor;
-  train::Network<Layer> network;
-  train::Trainer<Layer> trainer;
+  train::Network<> network;
+  train::Trainer trainer;
 
   Training(const train::DataSet& data, const train::NetworkOptions& shape,
            const train::Method& method, std::int64_t every, std::unique_ptr<Executor> made)
@@ -153,7 +153,7 @@ void growth_bars(Report& report) {
                     .density = density,
                     .data_type = DataType::Float,
                     .grad_w = true};
-    Layer layer(problem, cpu, *executor);
+    host::HostLayer layer(problem, cpu, *executor);
     layer.set_weights(pattern);
     std::vector<float> gradients(pattern.values.size());
     const auto sampled =
@@ -211,7 +211,7 @@ void value_bars(Report& report) {
                  times[0] / times[1], 1.3);
   const Problem problem{
       .size = {1, kSide, kSide, 128}, .density = 0.1, .data_type = DataType::Float, .grad_a = true};
-  Layer layer(problem, host::read_host_cpu(), *executor);
+  host::HostLayer layer(problem, host::read_host_cpu(), *executor);
   layer.set_weights(pattern);
   const auto s = random_matrix<float>(kSide, 128, 1);
   Matrix<float> q(kSide, 128);

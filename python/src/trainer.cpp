@@ -27,8 +27,6 @@ using py::literals::operator""_a;
 namespace tessera::python {
 namespace {
 
-using Network = train::Network<host::HostLayer>;
-
 // A network with its data, shared with a thread that an interrupted caller left running.
 struct Session {
   Session(train::DataSet images, const train::NetworkOptions& network_options, int threads)
@@ -38,8 +36,8 @@ struct Session {
 
   train::DataSet data;
   std::unique_ptr<Executor> executor;
-  Network network;
-  std::unique_ptr<train::Trainer<host::HostLayer>> trainer;
+  train::Network<> network;
+  std::unique_ptr<train::Trainer> trainer;
   OfProcess<std::mutex> mutex;  // of everything above
 };
 
@@ -71,8 +69,8 @@ class Trainer {
     options.schedule.fraction = fraction;
     options.schedule.every = every;
     options.seed = network.seed;
-    session_->trainer = std::make_unique<train::Trainer<host::HostLayer>>(session_->network,
-                                                                          session_->data, options);
+    session_->trainer =
+        std::make_unique<train::Trainer>(session_->network, session_->data, options);
     setup_seconds_ =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }

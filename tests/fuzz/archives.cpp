@@ -93,9 +93,8 @@ struct SavedLayer {
 struct FuzzedRun {
   std::unique_ptr<Executor> executor = make_executor(1);
   train::DataSet data = test::small_data();
-  train::Network<host::HostLayer> network{test::small_network({4, 4}),
-                                          train::host_layers(*executor), *executor};
-  train::Trainer<host::HostLayer> trainer{network, data, test::small_options(train::RigL{})};
+  train::Network<> network{test::small_network({4, 4}), train::host_layers(*executor), *executor};
+  train::Trainer trainer{network, data, test::small_options(train::RigL{})};
 
   FuzzedRun() {
     for (int i = 0; i < 4; ++i) trainer.step();  // the third rewires

@@ -20,15 +20,14 @@
 namespace tessera::train {
 namespace {
 
-using host::HostLayer;
 using testing::AllOf;
 using testing::HasSubstr;
 
 struct SavedRun {
   std::unique_ptr<Executor> executor = make_executor(1);
   DataSet data = test::small_data();
-  Network<HostLayer> network;
-  Trainer<HostLayer> trainer;
+  Network<> network;
+  Trainer trainer;
 
   explicit SavedRun(const TrainOptions& options = test::small_options(RigL{}),
                     const NetworkOptions& shape = test::small_network({4, 4}))

@@ -1,65 +1,51 @@
 #include "tessera/train/machine_layer.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/planner/planner.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/layers/backends.hpp"
-#include "tessera/train/layer.hpp"
+#include "tessera/tests/support/message_of.hpp"
+#include "tessera/train/internal/half_operands.hpp"
+#include "tessera/train/network.hpp"
 
 namespace tessera::train {
 namespace {
 
-static_assert(TrainableLayer<MachineLayer>);
-static_assert(TrainableLayer<host::HostLayer>);
-
 constexpr std::int64_t kOutputs = 22, kInputs = 26, kBatch = 12;
 
-MachineLayer::Make maker(const Problem& problem, Executor& executor) {
-  return [problem, &executor] { return test::OnTiles::make(problem, executor); };
+device::Machine machine_of_7() {
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 7;
+  return machine;
 }
 
-// The layer that a Network trains beside the one of the machine alone.
-struct TwoLayers {
+// A layer of a network, and what its machine adds.
+struct OneLayer {
   std::unique_ptr<Executor> executor = make_executor(2);
   Problem problem = test::problem_of(DataType::Float, {1, kOutputs, kInputs, kBatch}, {1, 1});
-  MachineLayer layer{maker(problem, *executor), *executor};
-  runtime::FullyConnected plain = test::OnTiles::make(problem, *executor);
+  MadeLayer made;
   std::vector<sparse::Csr<float>> weights = test::random_weights(problem, 0.4, 3);
-  Matrix<float> s = random_matrix<float>(kInputs, kBatch, 1),
-                q_grad = random_matrix<float>(kOutputs, kBatch, 2);
 
-  TwoLayers() {
-    EXPECT_FALSE(layer.set_weights(weights[0]));
-    EXPECT_FALSE(plain.set_weights(weights[0]));
+  explicit OneLayer(const device::Machine& machine = machine_of_7())
+      : made(machine_layer(test::OnTiles::make(problem, *executor), machine, *executor)) {
+    EXPECT_FALSE(made.layer->set_weights(weights[0]));
   }
 };
 
-TEST(MachineLayer, LeavesBiasAndReluToTheNetwork) {
-  TwoLayers two;
-  const std::vector<float> bias(kOutputs, 1);
-  Matrix<float> q(kOutputs, kBatch), s_grad(kInputs, kBatch);
-  EXPECT_THROW(two.layer.forward<float>(two.s.view(), q.view(), {.bias = bias}), Error);
-  layer::PassOptions after;
-  after.where_positive = MatrixView<const float>(two.s.view());
-  EXPECT_THROW(two.layer.grad_a<float>(two.q_grad.view(), s_grad.view(), after), Error);
-}
-
-// The same passes in half, of operands that half holds exactly: only gradients are scaled.
-TEST(MachineLayer, RoundsTheOperandsOfALayerInHalf) {
+// Operands that half holds exactly: only gradients are scaled.
+TEST(HalfOperands, AreRoundedAndGradientsScaled) {
   const auto executor = make_executor(2);
   const Problem problem = test::problem_of(DataType::Half, {1, kOutputs, kInputs, kBatch}, {1, 1});
-  MachineLayer layer{maker(problem, *executor), *executor};
-  runtime::FullyConnected plain = test::OnTiles::make(problem, *executor);
+  runtime::FullyConnected layer = test::OnTiles::make(problem, *executor);
   const sparse::Csr<float> weights = test::random_weights(problem, 0.4, 3)[0];
   ASSERT_FALSE(layer.set_weights(weights));
-  ASSERT_FALSE(plain.set_weights(weights));
   const Matrix<Half> s = random_matrix<Half>(kInputs, kBatch, 1),
                      q_grad = random_matrix<Half>(kOutputs, kBatch, 2);
   constexpr float kTiny = 0x1p-20f;  // most gradients are then below the least half
@@ -70,13 +56,14 @@ TEST(MachineLayer, RoundsTheOperandsOfALayerInHalf) {
     tiny.elements()[i] = float(q_grad.elements()[i]) * kTiny;
   Matrix<Half> q_plain(kOutputs, kBatch), s_grad_plain(kInputs, kBatch);
   std::vector<float> gradients(weights.values.size()), gradients_plain = gradients;
-  plain.forward<Half>(s.view(), q_plain.view());
-  plain.grad_a<Half>(q_grad.view(), s_grad_plain.view());
-  plain.grad_w<Half>(q_grad.view(), s.view(), gradients_plain);
+  layer.forward<Half>(s.view(), q_plain.view());
+  layer.grad_a<Half>(q_grad.view(), s_grad_plain.view());
+  layer.grad_w<Half>(q_grad.view(), s.view(), gradients_plain);
   Matrix<float> q(kOutputs, kBatch), s_grad(kInputs, kBatch);
-  layer.forward<float>(s_float.view(), q.view());
-  layer.grad_a<float>(tiny.view(), s_grad.view());
-  layer.grad_w<float>(tiny.view(), s_float.view(), gradients);
+  internal::run_in_half(layer, Pass::Fwd, {.in = s_float.view(), .out = q.view()});
+  internal::run_in_half(layer, Pass::GradA, {.in = tiny.view(), .out = s_grad.view()});
+  internal::run_in_half(layer, Pass::GradW,
+                        {.in = tiny.view(), .in_s = s_float.view(), .gradients = gradients});
   for (std::size_t i = 0; i < q.elements().size(); ++i)
     EXPECT_EQ(q.elements()[i], float(q_plain.elements()[i]));
   for (std::size_t i = 0; i < s_grad.elements().size(); ++i) {
@@ -88,98 +75,84 @@ TEST(MachineLayer, RoundsTheOperandsOfALayerInHalf) {
                 1e-3 * std::abs(gradients_plain[i]) + 1e-3);
 }
 
-TEST(MachineLayer, KeepsTheModelledStepsOfEachPass) {
-  TwoLayers two;
-  EXPECT_EQ(two.layer.last_run(Pass::Fwd).total(), Cycles(0));
-  Matrix<float> q(kOutputs, kBatch), s_grad(kInputs, kBatch);
-  std::vector<float> gradients(two.weights[0].values.size()), own = gradients;
-  two.layer.forward<float>(two.s.view(), q.view());
-  two.layer.grad_a<float>(two.q_grad.view(), s_grad.view());
-  two.layer.grad_w<float>(two.q_grad.view(), two.s.view(), gradients);
-  EXPECT_EQ(two.layer.last_run(Pass::Fwd), two.plain.forward<float>(two.s.view(), q.view()));
-  EXPECT_EQ(two.layer.last_run(Pass::GradA),
-            two.plain.grad_a<float>(two.q_grad.view(), s_grad.view()));
-  EXPECT_EQ(two.layer.last_run(Pass::GradW),
-            two.plain.grad_w<float>(two.q_grad.view(), two.s.view(), own));
-  EXPECT_EQ(gradients, own);
-  EXPECT_GT(two.layer.pattern_bytes(), Bytes(0));
-  EXPECT_EQ(two.layer.pattern_bytes(), two.plain.pattern_bytes());
-}
-
-TEST(MachineLayer, ChangesValuesInPlaceOrNotAtAll) {
-  TwoLayers two;
-  std::vector<float> values = two.weights[0].values;
-  for (float& v : values) v = 2 * v - 1;
-  two.layer.change_values([](std::span<float> part, std::int64_t first) {
-    EXPECT_EQ(first, 0);
-    for (float& v : part) v = 2 * v - 1;
-  });
-  EXPECT_EQ(two.layer.weights().values, values);
-  two.plain.set_values(values);
-  Matrix<float> q(kOutputs, kBatch), q_plain = q;
-  two.layer.forward<float>(two.s.view(), q.view());
-  two.plain.forward<float>(two.s.view(), q_plain.view());
-  EXPECT_EQ(q, q_plain);
-  const auto fails = [](std::span<float> part, std::int64_t) {
-    part[0] = 99;
-    throw std::runtime_error("no");
-  };
-  EXPECT_THROW(two.layer.change_values(fails), std::runtime_error);
-  EXPECT_EQ(two.layer.weights().values, values);
-}
-
 TEST(MachineLayer, CountsTheBytesOfPatternUpdates) {
-  TwoLayers two;
-  EXPECT_EQ(two.layer.update_traffic(), UpdateTraffic{});
-  const sparse::BlockAt first{0, two.weights[0].col[0]};
-  two.layer.commit(two.layer.prepare_update({}));
-  EXPECT_EQ(two.layer.update_traffic(), UpdateTraffic{}) << "nothing has changed";
+  OneLayer one;
+  layer::Layer& layer = *one.made.layer;
+  MachineLayer& machine = *one.made.machine;
+  EXPECT_EQ(machine.update_traffic(), UpdateTraffic{});
+  const sparse::BlockAt first{0, one.weights[0].col[0]};
   std::vector<UpdateTraffic> traffic;
   for (const sparse::PatternChange& change :
        {sparse::PatternChange{.removed = {first}, .added = {}},
         {.removed = {}, .added = {first}}}) {
-    const sparse::Csr<float> before = two.layer.weights();
-    MachineLayer::PreparedUpdate update = two.layer.prepare_update(change);
-    EXPECT_EQ(update.placed().size(), 1u);
-    EXPECT_EQ(two.layer.weights(), before) << "until the commit";
-    two.layer.commit(std::move(update));
-    EXPECT_EQ(two.layer.weights(), sparse::with_change(before, change));
-    traffic.push_back(two.layer.update_traffic());
+    machine.keep_words();
+    layer.commit(layer.prepare_update(change));
+    machine.count_update();
+    traffic.push_back(machine.update_traffic());
   }
   EXPECT_EQ(traffic[1].updates, 2);
   EXPECT_GT(traffic[0].words, Bytes(0));
   EXPECT_GT(traffic[0].values, Bytes(0));
   EXPECT_LT(traffic[0].values, traffic[0].read) << "most buckets keep their words";
   EXPECT_EQ(traffic[1].read, traffic[0].read * 2);
-  EXPECT_EQ(traffic[0].read.value % two.layer.values_per_tile(), 0);
-  EXPECT_GT(two.layer.making_seconds(), 0);
+  EXPECT_EQ(traffic[0].read.value % machine.values_per_tile(), 0);
+}
+
+// A network of one layer on a machine.
+TEST(MachineLayer, TakesTheChangeThatWasPreparedLastAndCountsWhatChanges) {
+  const auto executor = make_executor(2);
+  const MakeLayer make = [&](const Problem& problem) {
+    return machine_layer(test::OnTiles::make(problem, *executor), machine_of_7(), *executor);
+  };
+  const planner::NetworkSpec spec{
+      .layers = {{.outputs = kOutputs, .inputs = kInputs, .density = 0.4}}, .batch = kBatch};
+  Network network({.spec = spec}, make, *executor);
+  const sparse::Csr<float> before = network.weights(0);
+  const auto commit = [&](layer::PreparedUpdate update, std::int64_t values) {
+    std::vector<layer::PreparedUpdate> updates;
+    updates.push_back(std::move(update));
+    network.commit(std::move(updates), std::array{values});
+  };
+  const UpdateTraffic& traffic = network.state(0).made.machine->update_traffic();
+  commit(network.prepare(0, {}), before.blocks());
+  EXPECT_EQ(traffic, UpdateTraffic{}) << "nothing has changed";
+  const sparse::PatternChange change{.removed = {{0, before.col[0]}}, .added = {}},
+      other{.removed = {{0, before.col[1]}}, .added = {}};
+  layer::PreparedUpdate stale = network.prepare(0, change), update = network.prepare(0, other);
+  EXPECT_EQ(update.placed().size(), 1u);
+  EXPECT_THAT(test::refusal([&] { commit(std::move(stale), before.blocks() - 1); }),
+              testing::HasSubstr("call prepare_update of this layer again"));
+  EXPECT_EQ(network.weights(0), before) << "until the commit";
+  commit(std::move(update), before.blocks() - 1);
+  EXPECT_EQ(network.weights(0), sparse::with_change(before, other));
+  EXPECT_EQ(traffic.updates, 1);
 }
 
 // Sums of small whole numbers are exact, so many scores are equal on both sides.
 TEST(MachineLayer, SearchesTheLargestGradientsThatThisComputerFinds) {
-  TwoLayers two;
-  EXPECT_FALSE(two.layer.searches_on_machine());
-  device::Machine machine = device::machine_preset("gc200");
-  machine.tiles = 7;
-  two.layer.search_on(two.problem, machine);
-  for (Matrix<float>* m : {&two.s, &two.q_grad})
+  OneLayer one;
+  MachineLayer& layer = *one.made.machine;
+  Matrix<float> s = random_matrix<float>(kInputs, kBatch, 1),
+                q_grad = random_matrix<float>(kOutputs, kBatch, 2);
+  for (Matrix<float>* m : {&s, &q_grad})
     for (float& v : m->elements()) v = std::round(3 * v);
-  const GradientBatch batch{two.q_grad.view(), two.s.view()};
+  const GradientBatch batch{q_grad.view(), s.view()};
   for (const Pool pool : {Pool::Sum, Pool::Max, Pool::Mean})
     for (const std::int64_t k : {0, 1, 50, 300})
-      EXPECT_EQ(two.layer.largest_gradients(two.weights[0], k, pool, batch),
-                largest_gradients(two.weights[0], {&batch, 1}, k, pool, *two.executor));
-  const SearchFigures& figures = two.layer.search_figures();
+      EXPECT_EQ(layer.largest_gradients(one.weights[0], k, pool, batch),
+                largest_gradients(one.weights[0], {&batch, 1}, k, pool, *one.executor));
+  const SearchFigures& figures = layer.search_figures();
   EXPECT_EQ(figures.searches, 9);
   EXPECT_GE(figures.runs, 9);
   EXPECT_GT(figures.gradient, Cycles(0));
   EXPECT_GT(figures.selection, Cycles(0));
   EXPECT_GT(figures.upload, Bytes(0));
   EXPECT_GT(figures.download, Bytes(0));
-  machine.tile_memory = Bytes(1024);
-  machine.tiles = 1;
-  two.layer.search_on(two.problem, machine);
-  EXPECT_THROW(two.layer.largest_gradients(two.weights[0], 5, Pool::Sum, batch), Error);
+  device::Machine small = machine_of_7();
+  small.tile_memory = Bytes(1024);
+  small.tiles = 1;
+  const OneLayer in_vain(small);
+  EXPECT_THROW(in_vain.made.machine->largest_gradients(one.weights[0], 5, Pool::Sum, batch), Error);
 }
 
 }  // namespace

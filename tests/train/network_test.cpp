@@ -6,16 +6,13 @@
 #include <cmath>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/host/layer.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/tests/runtime/network_twin.hpp"
 #include "tessera/tests/support/message_of.hpp"
-#include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
 namespace {
@@ -30,36 +27,32 @@ device::Machine machine_of_24() {
   return machine;
 }
 
-// Makes layers of both kinds.
-template <class L>
-MakeLayer<L> maker(Executor& executor) {
-  if constexpr (std::is_same_v<L, host::HostLayer>)
-    return host_layers(executor);
-  else
-    return [&executor](const Problem& problem) {
-      return MachineLayer(
-          [problem, &executor] {
-            const device::Machine machine = machine_of_24();
-            return runtime::FullyConnected(
-                problem, planner::plan_or_throw(problem, machine, planner::sparse_options()),
-                machine, device::ExchangeMode::Share, executor);
-          },
-          executor);
-    };
+// The targets that a network trains on.
+enum class Target { Host, Machine };
+
+MakeLayer maker(Target target, Executor& executor) {
+  if (target == Target::Host) return host_layers(executor);
+  return [&executor](const Problem& problem) {
+    const device::Machine machine = machine_of_24();
+    return machine_layer(
+        {problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
+         device::ExchangeMode::Share, executor},
+        machine, executor);
+  };
 }
 
 // A network with the parameters of a twin.
-template <class L, class T = float>
+template <class T = float>
 struct NetworkRun {
-  NetworkRun(const Twin& twin, Executor& executor)
-      : network({.spec = twin.spec}, twin.weights, maker<L>(executor), executor),
+  NetworkRun(const Twin& twin, Executor& executor, Target target = Target::Host)
+      : network({.spec = twin.spec}, twin.weights, maker(target, executor), executor),
         state(network.first_state(twin.spec.optimiser)) {
     for (std::int64_t l = 0; l < network.layers(); ++l)
       network.state(l).bias = twin.bias[std::size_t(l)];
   }
   float step(const Twin& twin) { return network.run(twin.batch(), state); }
 
-  Network<L, T> network;
+  Network<T> network;
   NetworkState state;
 };
 
@@ -87,12 +80,13 @@ double worst_weight(const N& network, const Twin& twin) {
   return worst;
 }
 
-template <class L>
-class OnLayers : public testing::Test {};
-using Layers = testing::Types<host::HostLayer, MachineLayer>;
-TYPED_TEST_SUITE(OnLayers, Layers);
+class OnLayers : public testing::TestWithParam<Target> {};
+INSTANTIATE_TEST_SUITE_P(, OnLayers, testing::Values(Target::Host, Target::Machine),
+                         [](const auto& of) {
+                           return of.param == Target::Host ? "ThisComputer" : "Machine";
+                         });
 
-TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
+TEST_P(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
   const auto executor = make_executor(2);
   for (const codelets::Optimiser& optimiser : runtime::optimisers())
     for (const codelets::Loss loss :
@@ -102,7 +96,7 @@ TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
           perceptron(loss, states_of(optimiser) == 2 ? BlockShape{4, 4} : BlockShape{});
       spec.optimiser = optimiser;
       Twin twin(spec);
-      NetworkRun<TypeParam> run(twin, *executor);
+      NetworkRun run(twin, *executor, GetParam());
       for (int t = 1; t <= 10; ++t) {
         const float got = run.step(twin);
         const double loss_of_twin = twin.step(t);
@@ -114,14 +108,14 @@ TYPED_TEST(OnLayers, TrainsTenStepsAsPlainLoopsInDoublePrecisionDo) {
 
 // The modelled machine adds sums up in another order, so bits may differ, but not by more than both
 // may from the exact result.
-TYPED_TEST(OnLayers, AgreesWithTheNetworkOfAModelledMachine) {
+TEST_P(OnLayers, AgreesWithTheNetworkOfAModelledMachine) {
   const auto executor = make_executor(2);
   NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
   spec.layers[1].dense = true;
   spec.layers[1].density = 1;
   const device::Machine machine = machine_of_24();
   const Twin twin(spec);
-  NetworkRun<TypeParam> run(twin, *executor);
+  NetworkRun run(twin, *executor, GetParam());
   runtime::Network modelled(spec, planner::plan_network(spec, machine).plans, machine,
                             device::ExchangeMode::Share, *executor);
   twin.give(modelled);
@@ -144,7 +138,7 @@ TEST(OnLayersOfThisComputer, ComputesOutputsWithoutALossAndTimesItsWork) {
   spec.loss.reset();
   spec.data_type = DataType::Half;
   Twin twin(spec);
-  NetworkRun<host::HostLayer, Half> run(twin, *executor);
+  NetworkRun<Half> run(twin, *executor);
   std::int64_t works = 0;  // Fwd and activation of three layers
   run.network.run(twin.batch(), run.state,
                   [&](planner::NetworkWork, std::int64_t layer, double seconds) {
@@ -170,7 +164,7 @@ TEST(OnLayersOfThisComputer, TrainsInHalfAsTheTilesDo) {
   runtime::Network modelled(spec, planner::plan_network(spec, machine).plans, machine,
                             device::ExchangeMode::Share, *executor);
   const Twin twin(spec);
-  NetworkRun<host::HostLayer, Half> run(twin, *executor);
+  NetworkRun<Half> run(twin, *executor);
   twin.give(modelled);
   for (int t = 0; t < 5; ++t) {
     const float loss = run.step(twin);
@@ -185,7 +179,7 @@ TEST(OnLayersOfThisComputer, HasTheSameBitsOnAnyNumberOfThreads) {
   std::vector<sparse::Csr<float>> weights;
   for (const int threads : {1, 3}) {
     const auto executor = make_executor(threads);
-    NetworkRun<host::HostLayer> run(twin, *executor);
+    NetworkRun run(twin, *executor);
     for (int t = 0; t < 3; ++t) run.step(twin);
     for (std::int64_t l = 0; l < 3; ++l) weights.push_back(run.network.weights(l));
   }
@@ -195,7 +189,7 @@ TEST(OnLayersOfThisComputer, HasTheSameBitsOnAnyNumberOfThreads) {
 TEST(OnLayersOfThisComputer, RefusesWhatDoesNotBelongToIt) {
   const auto executor = make_executor(1);
   const NetworkSpec spec = perceptron(codelets::Loss::SoftmaxCrossEntropy);
-  using Host = NetworkRun<host::HostLayer>;
+  using Host = NetworkRun<>;
   const Twin twin(spec);
   const auto refuses = [&](const std::function<void(Twin&)>& change) {
     Twin changed = twin;
@@ -226,7 +220,7 @@ TEST(OnLayersOfThisComputer, RefusesTheStateOfAnotherNetworkAndChangesNothing) {
                                   .loss = codelets::Loss::SoftmaxCrossEntropy,
                                   .optimiser = {.rule = codelets::Adam{}}};
   const runtime::Twin twin(spec);
-  NetworkRun<host::HostLayer> run(twin, *executor);
+  NetworkRun run(twin, *executor);
   run.step(twin);
   const std::vector<float> before = run.network.weights(0).values;
   NetworkState none, longer = run.state, other = run.state;
@@ -249,7 +243,7 @@ TEST(OnLayersOfThisComputer, EndsWithStepAndLayerWhenTheLossIsNotFinite) {
                             .loss = codelets::Loss::SoftmaxCrossEntropy,
                             .optimiser = {.rule = codelets::Sgd{1e30}}};
   const runtime::Twin twin(spec);
-  NetworkRun<host::HostLayer> run(twin, *executor);
+  NetworkRun run(twin, *executor);
   std::vector<float> before;
   for (int step = 1; step < 10; ++step) {
     before = run.network.state(0).bias;

@@ -158,11 +158,10 @@ TEST(Trainer, TakesTheDensityToTheEndOfItsSchedule) {
        {Method(Prune{}), Method(Set{}), Method(RigL{}), Method(Sampled{}), Method(TopK{})})
     for (const double first : {1.0, 0.8}) {
       const auto executor = make_executor(1);
-      Network<host::HostLayer> network(falling_network(first), host_layers(*executor, true),
-                                       *executor);
+      Network<> network(falling_network(first), host_layers(*executor, true), *executor);
       TrainOptions options = test::small_options(method);
       options.density = {.first = first, .last = 0.25, .end = 30};
-      Trainer<host::HostLayer> trainer(network, data, options);
+      Trainer trainer(network, data, options);
       for (int e = 0; e < 5; ++e) trainer.epoch();
       const auto wanted = blocks_at(network.options(), 0.25);
       for (std::int64_t i = 0; i + 1 < network.layers(); ++i) {
@@ -179,11 +178,11 @@ TEST(Trainer, TakesTheDensityToTheEndOfItsSchedule) {
 TEST(Trainer, RefusesSchedulesOfDensitiesThatDoNotFit) {
   const DataSet data = test::small_data();
   const auto executor = make_executor(1);
-  Network<host::HostLayer> network(falling_network(), host_layers(*executor, true), *executor);
+  Network<> network(falling_network(), host_layers(*executor, true), *executor);
   const auto message = [&](const Method& method, const std::optional<DensitySchedule>& density) {
     TrainOptions options = test::small_options(method);
     options.density = density;
-    return refusal([&] { Trainer<host::HostLayer>(network, data, options); });
+    return refusal([&] { Trainer(network, data, options); });
   };
   const DensitySchedule falls{.last = 0.25, .end = 30};
   EXPECT_THAT(message(RigL{}, {}), HasSubstr("there is no schedule"));
@@ -206,10 +205,10 @@ TEST(ConstantFanIn, IsKeptByEveryMethodThatHasIt) {
       NetworkOptions shape = test::small_network(block);
       shape.constant_fan_in = true;
       shape.density_changes = name_of(method) != "static";
-      Network<host::HostLayer> network(shape, host_layers(*executor, true), *executor);
+      Network<> network(shape, host_layers(*executor, true), *executor);
       TrainOptions options = test::small_options(method);
       if (shape.density_changes) options.density = {.first = 0.3, .last = 0.2, .end = 30};
-      Trainer<host::HostLayer> trainer(network, data, options);
+      Trainer trainer(network, data, options);
       for (int e = 0; e < 5; ++e) trainer.epoch();
       for (std::int64_t i = 0; i + 1 < network.layers(); ++i) {
         const sparse::Csr<float>& m = network.weights(i);
@@ -226,10 +225,9 @@ TEST(ConstantFanIn, IsKeptByEveryMethodThatHasIt) {
   EXPECT_THAT(refusal([&] { spec_of(both); }), HasSubstr("not both"));
   both.min_per_neuron = 0;
   const auto executor = make_executor(1);
-  Network<host::HostLayer> network(both, host_layers(*executor), *executor);
-  EXPECT_THAT(
-      refusal([&] { Trainer<host::HostLayer>(network, data, test::small_options(TopK{})); }),
-      HasSubstr("method top-k keeps no constant fan-in"));
+  Network<> network(both, host_layers(*executor), *executor);
+  EXPECT_THAT(refusal([&] { Trainer(network, data, test::small_options(TopK{})); }),
+              HasSubstr("method top-k keeps no constant fan-in"));
 }
 
 TEST(ConstantFanIn, IsPrunedWithoutNewBlocksWhateverTheFraction) {

@@ -38,7 +38,7 @@ struct Resident {
 void expect_losses_of_this_computer(const NetworkOptions& network, const TrainOptions& options,
                                     double bound) {
   Resident resident(network, options);
-  Network<host::HostLayer> here(network, host_layers(*resident.executor), *resident.executor);
+  Network<> here(network, host_layers(*resident.executor), *resident.executor);
   Trainer trainer(here, resident.data, options);
   for (int e = 0; e < 3; ++e) {
     EXPECT_TRUE(resident.training.epoch());

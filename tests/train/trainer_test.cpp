@@ -19,15 +19,14 @@
 namespace tessera::train {
 namespace {
 
-using host::HostLayer;
 using testing::AllOf;
 using testing::HasSubstr;
 
 struct TrainingRun {
   std::unique_ptr<Executor> executor;
   DataSet data = test::small_data();
-  Network<HostLayer> network;
-  Trainer<HostLayer> trainer;
+  Network<> network;
+  Trainer trainer;
 
   explicit TrainingRun(const TrainOptions& options,
                        const NetworkOptions& shape = test::small_network(),
@@ -95,7 +94,7 @@ TEST(Trainer, StopsBetweenTwoStepsAndGoesOnWithTheSameBits) {
 }
 
 // The loss of the network on its current batch with these values, by layer, computed in double.
-double loss_in_double(Network<HostLayer>& net, const std::vector<std::vector<float>>& values,
+double loss_in_double(Network<>& net, const std::vector<std::vector<float>>& values,
                       const std::vector<std::uint8_t>& labels) {
   double loss = 0;
   for (std::size_t z = 0; z < labels.size(); ++z) {
@@ -122,7 +121,7 @@ double loss_in_double(Network<HostLayer>& net, const std::vector<std::vector<flo
 
 TEST(Network, HasTheGradientOfThreeLayersByCentralDifferences) {
   const auto executor = make_executor(1);
-  Network<HostLayer> net(test::small_network(), host_layers(*executor), *executor);
+  Network<> net(test::small_network(), host_layers(*executor), *executor);
   const LabelledImages images = test::three_classes(16, 5);
   Batches batches(images, 16, 1);
   std::vector<std::uint8_t> labels(16);
@@ -270,20 +269,17 @@ TEST(Trainer, RefusesDataAndOptionsThatDoNotFit) {
 TEST(Network, RunsOnAModelledMachineToo) {
   const auto executor = make_executor(2);
   const device::Machine machine = device::machine_preset("gc200");
-  const MakeLayer<MachineLayer> tiles = [&](const Problem& problem) {
-    return MachineLayer(
-        [&, problem] {
-          return runtime::FullyConnected(
-              problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
-              device::ExchangeMode::Share, *executor);
-        },
-        *executor);
+  const MakeLayer tiles = [&](const Problem& problem) {
+    return machine_layer(
+        {problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
+         device::ExchangeMode::Share, *executor},
+        machine, *executor);
   };
   const DataSet data = test::small_data();
   NetworkOptions shape = test::small_network();
   shape.sizes = {20, 30, 3};
-  Network<MachineLayer> network(shape, tiles, *executor);
-  Network<HostLayer> host(shape, host_layers(*executor), *executor);
+  Network network(shape, tiles, *executor);
+  Network<> host(shape, host_layers(*executor), *executor);
   Trainer trainer(network, data, test::small_options(Set{}, 12));
   Trainer on_host(host, data, test::small_options(Set{}, 12));
   for (int i = 0; i < 4; ++i) {
@@ -302,7 +298,7 @@ TEST(FashionMnist, IsLearntToEightyPercentInAHundredSteps) {
   data.test.labels.resize(2000);
   data.test.pixels.resize(std::size_t(2000 * 784));
   const auto executor = make_executor();
-  Network<HostLayer> network({.sizes = {784, 256, 10}}, host_layers(*executor), *executor);
+  Network<> network({.sizes = {784, 256, 10}}, host_layers(*executor), *executor);
   Trainer trainer(network, data, usual_options(RigL{}, 100));
   trainer.epoch();
   EXPECT_EQ(trainer.report().steps, 100);

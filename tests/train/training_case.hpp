@@ -36,8 +36,7 @@ inline train::TrainOptions small_options(const train::Method& method, std::int64
 }
 
 // Everything of a run that must have the same bits, as text to compare.
-template <class L>
-std::vector<double> bits_of(const train::Trainer<L>& trainer) {
+inline std::vector<double> bits_of(const train::Trainer& trainer) {
   std::vector<double> bits;
   const auto add = [&](const auto& numbers) {
     for (const auto n : numbers) bits.push_back(double(n));

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/host/layer.hpp"
 #include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
 #include "tessera/report/network_report.hpp"
@@ -49,8 +48,7 @@ NetworkOnHostRun run_network(const NetworkArguments& a, const planner::NetworkFi
   std::vector<sparse::Csr<float>> weights;
   for (std::int64_t l = 0; l < std::ssize(file.weights); ++l)
     weights.push_back(train::weights_of(file, l, a.seed));
-  train::Network<host::HostLayer, T> network({.spec = file.spec}, weights,
-                                             train::host_layers(*executor), *executor);
+  train::Network<T> network({.spec = file.spec}, weights, train::host_layers(*executor), *executor);
   train::NetworkState state = network.first_state(file.spec.optimiser);
   const train::DrawnBatch batch(file.spec, train::batch_seed(a.seed));
   NetworkOnHostRun run{.threads = executor->threads()};

@@ -94,8 +94,7 @@ double density_of(const sparse::Csr<float>& m) {
   return double(m.blocks()) / double(m.block_rows() * m.block_cols());
 }
 
-template <class L>
-std::vector<std::string> notes_of(const train::Network<L>& network) {
+std::vector<std::string> notes_of(const train::Network<>& network) {
   std::vector<std::string> notes;
   bool pads = false;
   for (std::int64_t i = 0; i < network.layers(); ++i) {
@@ -130,10 +129,9 @@ bool run_epochs(const TrainArguments& a, std::int64_t done, std::int64_t steps_p
 }
 
 // One training run, with its lines, checkpoints and Ctrl-C.
-template <class L>
 class TrainingRun {
  public:
-  TrainingRun(const TrainArguments& a, const train::DataSet& data, train::MakeLayer<L> make_layer,
+  TrainingRun(const TrainArguments& a, const train::DataSet& data, train::MakeLayer make_layer,
               Executor& executor)
       : a_(a),
         network_(network_of(a), weights_before(a), std::move(make_layer), executor),
@@ -143,7 +141,7 @@ class TrainingRun {
 
   std::vector<std::string> notes() const { return notes_of(network_); }
   const train::TrainReport& report() const { return trainer_.report(); }
-  const train::Trainer<L>& trainer() const { return trainer_; }
+  const train::Trainer& trainer() const { return trainer_; }
   std::int64_t dead_neurons() const { return network_.dead_neurons(); }
 
   // Returns false if Ctrl-C ended the run.
@@ -174,8 +172,8 @@ class TrainingRun {
   }
 
   TrainArguments a_;
-  train::Network<L> network_;
-  train::Trainer<L> trainer_;
+  train::Network<> network_;
+  train::Trainer trainer_;
 };
 
 train::DataSet read_data(const TrainArguments& a) {
@@ -196,10 +194,10 @@ struct Session {
 };
 
 // Trains a network to the end or to Ctrl-C, and calls finished(trainer).
-template <class L, class Finished>
-train::TrainReport train_network(const TrainArguments& a, train::MakeLayer<L> make_layer,
+template <class Finished>
+train::TrainReport train_network(const TrainArguments& a, train::MakeLayer make_layer,
                                  Session& session, Finished&& finished) {
-  TrainingRun<L> run(a, session.data, std::move(make_layer), session.executor);
+  TrainingRun run(a, session.data, std::move(make_layer), session.executor);
   TrainOutcome& outcome = session.outcome;
   if (outcome.notes.empty()) {
     outcome.notes = run.notes();

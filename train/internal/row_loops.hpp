@@ -1,0 +1,52 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <type_traits>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/codelets/activation.hpp"
+
+// The loops over operands that no pass of a layer does.
+namespace tessera::train::internal {
+
+// Writes the sum of a row. A row of floats is added up in 16 sums side by side, which vectors hold.
+template <class T>
+void sum_row(const T* row, std::int64_t cols, float& sum) {
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr std::int64_t kLanes = 16;
+    std::array<float, kLanes> lanes{};
+    std::int64_t c = 0;
+    for (; c + kLanes <= cols; c += kLanes)
+      for (std::int64_t i = 0; i < kLanes; ++i) lanes[std::size_t(i)] += row[c + i];
+    for (; c < cols; ++c) lanes[std::size_t(c % kLanes)] += row[c];
+    sum = std::accumulate(lanes.begin(), lanes.end(), 0.0f);
+  } else {
+    codelets::sum_rows<T>({0, cols, cols}, row, &sum);
+  }
+}
+
+// Calls body(row) for all rows; threads get enough work to be woken for.
+template <class Body>
+void for_each_row(std::int64_t rows, std::int64_t cols, Executor& executor, Body&& body) {
+  constexpr std::int64_t kNumbersAtOnce = 1 << 14;
+  const std::int64_t piece =
+      std::max<std::int64_t>(1, kNumbersAtOnce / std::max(cols, std::int64_t(1)));
+  executor.for_each(ceil_div(rows, piece), [&](std::int64_t i) {
+    const std::int64_t end = std::min(rows, (i + 1) * piece);
+    for (std::int64_t row = i * piece; row < end; ++row) body(row);
+  });
+}
+
+// Rounds numbers to the type of a matrix of the same shape.
+template <class T>
+void copy_rounded(MatrixView<const float> from, Matrix<T>& to) {
+  for (std::int64_t row = 0; row < from.rows; ++row)
+    for (std::int64_t col = 0; col < from.cols; ++col) to(row, col) = T(from(row, col));
+}
+
+}  // namespace tessera::train::internal
