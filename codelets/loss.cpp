@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "tessera/base/error.hpp"
 
@@ -25,10 +26,18 @@ float softmax_cross_entropy(const LossPart& part, const std::int32_t* labels, T*
     const auto at = [&](std::int64_t row) -> T& { return first[row * part.columns]; };
     float most = float(at(0)), sum = 0;
     for (std::int64_t row = 1; row < part.rows; ++row) most = std::max(most, float(at(row)));
-    for (std::int64_t row = 0; row < part.rows; ++row) sum += std::exp(float(at(row)) - most);
-    loss += std::log(sum) - (float(at(labels[column])) - most);
+    const float wanted = float(at(labels[column])) - most;
+    // Floats keep the exponentials; types of 16 bits would round them.
     for (std::int64_t row = 0; row < part.rows; ++row) {
-      const float chance = std::exp(float(at(row)) - most) / sum;
+      const float power = std::exp(float(at(row)) - most);
+      sum += power;
+      if constexpr (std::is_same_v<T, float>) at(row) = power;
+    }
+    loss += std::log(sum) - wanted;
+    for (std::int64_t row = 0; row < part.rows; ++row) {
+      float power = float(at(row));
+      if constexpr (!std::is_same_v<T, float>) power = std::exp(power - most);
+      const float chance = power / sum;
       at(row) = T((chance - (row == labels[column] ? 1.0f : 0.0f)) / float(part.batch));
     }
   }

@@ -350,15 +350,20 @@ layer::PreparedUpdate Network<T>::prepare(std::int64_t i, const sparse::PatternC
 }
 
 template <class T>
-void Network<T>::commit(std::vector<layer::PreparedUpdate>&& updates,
-                        std::span<const std::int64_t> values) {
-  for (std::size_t i = 0; i < updates.size(); ++i)
-    states_[i].gradients.reserve(std::size_t(values[i]));
+void Network<T>::commit(std::vector<layer::PreparedUpdate>&& updates) {
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    const auto placed = updates[i].placed();
+    const auto added = std::ranges::count_if(placed, &sparse::PlacedBlock::is_added);
+    const sparse::Csr<float>& before = weights(std::int64_t(i));
+    states_[i].gradients.reserve(
+        std::size_t((before.blocks() + 2 * added - std::ssize(placed)) * before.block.area()));
+  }
   for (std::size_t i = 0; i < updates.size(); ++i) {  // nothing below throws
+    LayerState& now = states_[i];
     const bool changes = !updates[i].placed().empty();
-    states_[i].layer().commit(std::move(updates[i]));
-    if (changes && states_[i].made.machine) states_[i].made.machine->count_update();
-    states_[i].gradients.assign(std::size_t(values[i]), 0.0f);
+    now.layer().commit(std::move(updates[i]));
+    if (changes && now.made.machine) now.made.machine->count_update();
+    now.gradients.assign(now.layer().weights().values.size(), 0.0f);
   }
 }
 

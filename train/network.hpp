@@ -155,10 +155,9 @@ class Network {
   // errors of update_weights, and Error{NoSolution} if the changed weights do not fit the layer.
   layer::PreparedUpdate prepare(std::int64_t i, const sparse::PatternChange& change);
 
-  // Makes the changes of all layers, one for each, after which layer i has values[i] values;
-  // gradients become 0. Changes everything or, where memory is short, throws std::bad_alloc and
-  // changes nothing.
-  void commit(std::vector<layer::PreparedUpdate>&& updates, std::span<const std::int64_t> values);
+  // Makes the changes of all layers, one for each; gradients become 0. Changes everything or, where
+  // memory is short, throws std::bad_alloc and changes nothing.
+  void commit(std::vector<layer::PreparedUpdate>&& updates);
 
  private:
   MadeLayer layer_with(std::int64_t i, const sparse::Csr<float>& weights) const;

@@ -88,7 +88,7 @@ struct ResidentTraining::State {
   planner::NetworkPlan plan;
   runtime::Network resident;
   Matrix<float> images;
-  std::vector<std::uint8_t> labels;
+  std::vector<std::int32_t> labels;
   ResidentReport report;
   double loss_sum = 0;  // of the epoch so far
   Cycles cycles;        // of the epoch so far
@@ -97,9 +97,8 @@ struct ResidentTraining::State {
 void ResidentTraining::State::step() {
   const std::int64_t done = report.steps;
   batches.load(done / batches.count(), done % batches.count(), images.view(), labels);
-  const std::vector<std::int32_t> classes(labels.begin(), labels.end());
   resident.set_learning_rate(options.rate.at(done + 1));
-  report.step = resident.run({.inputs = images.view(), .labels = classes}).ledger.total();
+  report.step = resident.run({.inputs = images.view(), .labels = labels}).ledger.total();
   if (done % batches.count() == 0) {
     loss_sum = 0;
     cycles = {};

@@ -8,22 +8,13 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
+#include "tessera/train/internal/layer_rewire.hpp"
 
 namespace tessera::train {
 namespace {
 
 [[noreturn]] void refuse_training(const std::string& what) {
   throw Error(ErrorCode::InvalidArgument, "training: " + what);
-}
-
-std::uint64_t seed_of(std::uint64_t seed, std::int64_t step, std::int64_t layer) {
-  // Mixed so that neighbouring seeds, steps and layers have nothing in common.
-  std::uint64_t mixed = seed;
-  for (const std::int64_t part : {step, layer}) {
-    mixed = (mixed ^ std::uint64_t(part)) * 0x9e3779b97f4a7c15;
-    mixed ^= mixed >> 29;
-  }
-  return mixed;
 }
 
 void check_patterns(const NetworkOptions& network, const TrainOptions& options) {
@@ -79,86 +70,6 @@ void check_training(const Network<>& network, const DataSet& data, const TrainOp
   }
 }
 
-// Adds the weights of a block to those that its inputs have, `times` times.
-void add_block(const Dims& size, BlockShape block, sparse::BlockAt at, std::int32_t times,
-               std::vector<std::int32_t>& stored) {
-  const auto rows = std::int32_t(std::min(block.rows, size.x - at.row * block.rows));
-  const std::int64_t begin = at.col * block.cols;
-  for (std::int64_t y = begin; y < std::min(begin + block.cols, size.y); ++y)
-    stored[std::size_t(y)] += times * rows;
-}
-
-// Returns how many stored weights each input has after a change.
-std::vector<std::int32_t> stored_per_input(const sparse::Csr<float>& weights,
-                                           const sparse::PatternChange& change, const Dims& size) {
-  std::vector<std::int32_t> stored(static_cast<std::size_t>(size.y));
-  for (std::int32_t row = 0; row < weights.block_rows(); ++row)
-    for (std::int64_t i = weights.row_begin[std::size_t(row)];
-         i < weights.row_begin[std::size_t(row) + 1]; ++i)
-      add_block(size, weights.block, {row, weights.col[std::size_t(i)]}, 1, stored);
-  for (const sparse::BlockAt at : change.removed) add_block(size, weights.block, at, -1, stored);
-  for (const sparse::BlockAt at : change.added) add_block(size, weights.block, at, 1, stored);
-  return stored;
-}
-
-// Returns the search of a layer on its machine; empty if this computer finds the places.
-LargestOnMachine search_of(MachineLayer* layer, const GradientBatch& batch,
-                           const std::string& name) {
-  if (layer == nullptr) return {};
-  return [layer, &batch, &name](const sparse::Csr<float>& taken, std::int64_t k, Pool pool) {
-    return layer->largest_gradients(taken, k, pool, batch, name);
-  };
-}
-
-// Returns an optimiser's state in the order after a change of the pattern, with 0 for new weights.
-ValueState<float> carried_state(const sparse::Csr<float>& before,
-                                std::span<const sparse::PlacedBlock> change,
-                                std::int64_t values_after, const ValueState<float>& state) {
-  const std::vector<std::int32_t> positions = sparse::positions_before(change, before.blocks());
-  ValueState<float> carried{.steps = state.steps, .arrays = {}};
-  for (const std::vector<float>& array : state.arrays) {
-    carried.arrays.emplace_back(std::size_t(values_after));
-    sparse::carry_list<float>(positions, before.block.area(), array, carried.arrays.back());
-  }
-  return carried;
-}
-
-// Puts what new weights begin with into their places of the optimiser's state. Elements only.
-void set_first_values(const Rewired& rewired, std::span<const sparse::PlacedBlock> placed,
-                      std::int64_t area, ValueState<float>& state) {
-  if (rewired.states.empty() || area != 1) return;
-  std::size_t next = 0;
-  for (const sparse::PlacedBlock& block : placed) {
-    if (!block.is_added()) continue;
-    for (std::size_t k = 0; k < rewired.states.size(); ++k)
-      state.arrays[k][std::size_t(block.after)] = rewired.states[k][next];
-    ++next;
-  }
-}
-
-// Returns the positions of each layer's new weights that have values, ascending.
-template <class Updates>
-std::vector<std::vector<std::int64_t>> positions_of_added(const Updates& updates,
-                                                          const std::vector<Rewired>& changes) {
-  std::vector<std::vector<std::int64_t>> positions(changes.size());
-  for (std::size_t i = 0; i < changes.size(); ++i)
-    for (const sparse::PlacedBlock& block : updates[i].placed())
-      if (block.is_added() && !changes[i].values.empty()) positions[i].push_back(block.after);
-  return positions;
-}
-
-// Sets the values at some positions, which ascend.
-struct FirstValues {
-  std::span<const std::int64_t> positions;
-  std::span<const float> values;
-
-  void operator()(std::span<float> part, std::int64_t first) const {
-    auto at = std::lower_bound(positions.begin(), positions.end(), first);
-    for (; at != positions.end() && *at < first + std::ssize(part); ++at)
-      part[std::size_t(*at - first)] = values[std::size_t(at - positions.begin())];
-  }
-};
-
 double share_ever_active(const std::vector<EverActive>& layers) {
   std::int64_t active = 0, all = 0;
   for (const EverActive& layer : layers) {
@@ -186,9 +97,9 @@ Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& op
   static_cast<NetworkState&>(state_) = network.first_state(options.optimiser);
   for (std::int64_t i = 0; i < network.layers(); ++i)
     state_.ever_active.emplace_back(network.weights(i));
-  state_.report.rewires.push_back(
-      {.ever_active = share_ever_active(state_.ever_active),
-       .per_input = stored_per_input(network.weights(0), {}, network.problems()[0].size)});
+  state_.report.rewires.push_back({.ever_active = share_ever_active(state_.ever_active),
+                                   .per_input = internal::stored_per_input(
+                                       network.weights(0), {}, network.problems()[0].size)});
 }
 
 void Trainer::set_state(TrainState state) {
@@ -222,8 +133,7 @@ void Trainer::step() {
   net.forward(timer());
   Loss loss;
   seconds.measure(Activity::Loss, [&] {
-    loss = cross_entropy(net.input(net.layers()), net.outputs(), labels_,
-                         net.output_gradient(net.layers() - 1));
+    loss = cross_entropy(net.input(net.layers()), labels_, net.output_gradient(net.layers() - 1));
     net.check_loss("training: the loss", number, loss.sum);
   });
   net.backward(timer());
@@ -298,64 +208,34 @@ void Trainer::rewire_after_step(double fraction) {
 // Computes everything beside the old state and then puts it in place.
 void Trainer::rewire_all(double fraction) {
   const auto start = std::chrono::steady_clock::now();
-  const std::int64_t number = state_.report.steps + 1;
-  RewireFigures figures{.step = number, .fraction = fraction};
-  std::vector<Rewired> changes(std::size_t(network_->layers()));
+  RewireFigures figures{.step = state_.report.steps + 1, .fraction = fraction};
+  const internal::RewireStep now{options_, optimiser_now(), figures.step, fraction};
   const std::vector<std::int64_t> wanted = blocks_wanted();
-  const Optimiser now = optimiser_now();
+  std::vector<internal::LayerRewire> layers;
   std::vector<layer::PreparedUpdate> updates;
-  std::vector<std::int64_t> values;
-  std::vector<ValueState<float>> states;
-  for (std::int64_t i = 0; i < network_->layers(); ++i) {
-    const sparse::Csr<float>& before = network_->weights(i);
-    const GradientBatch batch{network_->output_gradient(i), network_->input(i)};
-    Rewired& rewired = changes[std::size_t(i)];
-    const sparse::PatternChange& change = rewired.change;
-    const std::string name = fmt::format("layer {}", i + 1);
-    if (free_places(before) > 0 || wanted[std::size_t(i)] >= 0)
-      rewired = rewire(options_.method, {.weights = before,
-                                         .fraction = fraction,
-                                         .batches = {&batch, 1},
-                                         .seed = seed_of(options_.seed, number, i),
-                                         .executor = network_->executor(),
-                                         .name = name,
-                                         .blocks = wanted[std::size_t(i)],
-                                         .min_per_neuron = network_->options().min_per_neuron,
-                                         .constant_fan_in = network_->options().constant_fan_in,
-                                         .optimiser = &now,
-                                         .optimiser_steps = state_.weights[std::size_t(i)].steps,
-                                         .largest_on_machine = search_of(
-                                             network_->state(i).made.machine.get(), batch, name)});
-    values.push_back((before.blocks() + std::ssize(change.added) - std::ssize(change.removed)) *
-                     before.block.area());
-    updates.push_back(network_->prepare(i, change));
-    states.push_back(carried_state(before, updates.back().placed(), values.back(),
-                                   state_.weights[std::size_t(i)]));
-    set_first_values(rewired, updates.back().placed(), before.block.area(), states.back());
-    figures.moved += std::ssize(change.added);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    layers.push_back(
+        internal::rewire_layer(*network_, std::int64_t(i), wanted[i], now, state_.weights[i]));
+    updates.push_back(std::move(layers.back().update));
+    figures.moved += std::ssize(layers.back().rewired.change.added);
   }
-  figures.per_input =
-      stored_per_input(network_->weights(0), changes[0].change, network_->problems()[0].size);
+  figures.per_input = internal::stored_per_input(network_->weights(0), layers[0].rewired.change,
+                                                 network_->problems()[0].size);
   state_.report.rewires.reserve(state_.report.rewires.size() + 1);
-  const std::vector<std::vector<std::int64_t>> new_positions = positions_of_added(updates, changes);
-  network_->commit(std::move(updates), values);  // nothing below throws
-  state_.weights.swap(states);
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    state_.ever_active[i].add(changes[i].change.added);
-    if (!changes[i].values.empty())
-      network_->state(std::int64_t(i))
-          .layer()
-          .change_values(FirstValues{new_positions[i], changes[i].values});
+  network_->commit(std::move(updates));  // nothing below throws
+  bool changes = false;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const sparse::PatternChange& change = layers[i].rewired.change;
+    std::swap(state_.weights[i], layers[i].state);
+    state_.ever_active[i].add(change.added);
+    layers[i].set_first_values(network_->state(std::int64_t(i)).layer());
+    changes = changes || !change.added.empty() || !change.removed.empty();
   }
   figures.ever_active = share_ever_active(state_.ever_active);
   figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   state_.report.seconds[Activity::Rewire] += figures.seconds;
-  if (std::any_of(changes.begin(), changes.end(), [](const Rewired& rewired) {
-        return !rewired.change.added.empty() || !rewired.change.removed.empty();
-      })) {
-    ++pattern_changes_.rewires;
-    pattern_changes_.seconds += figures.seconds;
-  }
+  pattern_changes_.rewires += changes;
+  if (changes) pattern_changes_.seconds += figures.seconds;
   state_.report.rewires.push_back(std::move(figures));
 }
 
@@ -366,9 +246,10 @@ Loss Trainer::evaluate() {
   for (std::int64_t begin = 0; begin < data_->test.count(); begin += net.spec().batch) {
     const std::int64_t count = test_.load_in_order(begin, net.input(0), labels_);
     net.forward();  // counted as evaluation
-    const Loss part = cross_entropy(net.input(net.layers()), net.outputs(),
-                                    std::span(labels_).first(std::size_t(count)),
-                                    net.output_gradient(net.layers() - 1));
+    const MatrixView<float> scores = net.input(net.layers()).sub({0, net.outputs()}, {0, count});
+    const Loss part =
+        cross_entropy(scores, std::span(labels_).first(std::size_t(count)),
+                      {net.output_gradient(net.layers() - 1).data, scores.rows, count, count});
     all.sum += part.sum;
     all.right += part.right;
   }

@@ -113,7 +113,7 @@ class Trainer {
   const DataSet* data_;
   TrainOptions options_;
   Batches batches_, test_;
-  std::vector<std::uint8_t> labels_;
+  std::vector<std::int32_t> labels_;
   TrainState state_;
   PatternChanges pattern_changes_;
 };

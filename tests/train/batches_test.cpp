@@ -26,13 +26,13 @@ LabelledImages pictures(std::int64_t count) {
 
 struct Loaded {
   Matrix<float> s;
-  std::vector<std::uint8_t> labels;
+  std::vector<std::int32_t> labels;
   friend bool operator==(const Loaded&, const Loaded&) = default;
 };
 
 Loaded load(Batches& batches, std::int64_t epoch, std::int64_t index) {
   Loaded made{Matrix<float>(21, batches.batch()),
-              std::vector<std::uint8_t>(std::size_t(batches.batch()))};
+              std::vector<std::int32_t>(std::size_t(batches.batch()))};
   batches.load(epoch, index, made.s.view(), made.labels);
   return made;
 }
@@ -56,7 +56,7 @@ TEST(Batches, HaveEveryPictureOnceAnEpoch) {
   EXPECT_EQ(batches.count(), 4);  // ten pictures are left out
   std::set<int> seen;
   for (std::int64_t i = 0; i < 4; ++i)
-    for (const std::uint8_t label : load(batches, 0, i).labels)
+    for (const std::int32_t label : load(batches, 0, i).labels)
       EXPECT_TRUE(seen.insert(label).second);
   EXPECT_EQ(seen.size(), 80U);
 }
@@ -76,7 +76,7 @@ TEST(Batches, InOrderEndWithEmptyColumns) {
   const LabelledImages images = pictures(10);
   const Batches batches(images, 4, 1);
   Matrix<float> s(21, 4);
-  std::vector<std::uint8_t> labels(4);
+  std::vector<std::int32_t> labels(4);
   for (float& v : s.elements()) v = 9;
   EXPECT_EQ(batches.load_in_order(8, s.view(), labels), 2);
   EXPECT_EQ(labels[0], 8);
@@ -98,7 +98,7 @@ TEST(Batches, RefuseSizesOutsideTheirRange) {
   EXPECT_THAT(refusal([&] { Batches(images, 2, 1, {.deviation = 0}); }), HasSubstr("above 0"));
   Batches batches(images, 4, 1);
   Matrix<float> s(21, 4), few(20, 4);
-  std::vector<std::uint8_t> labels(4);
+  std::vector<std::int32_t> labels(4);
   EXPECT_THAT(refusal([&] { batches.load(0, 2, s.view(), labels); }), HasSubstr("0..1"));
   EXPECT_THAT(refusal([&] { batches.load(0, 0, few.view(), labels); }), HasSubstr("20 features"));
   EXPECT_THAT(refusal([&] { batches.load(0, 0, s.view(), std::span(labels).first(3)); }),

@@ -108,22 +108,23 @@ TEST(MachineLayer, TakesTheChangeThatWasPreparedLastAndCountsWhatChanges) {
       .layers = {{.outputs = kOutputs, .inputs = kInputs, .density = 0.4}}, .batch = kBatch};
   Network network({.spec = spec}, make, *executor);
   const sparse::Csr<float> before = network.weights(0);
-  const auto commit = [&](layer::PreparedUpdate update, std::int64_t values) {
+  const auto commit = [&](layer::PreparedUpdate update) {
     std::vector<layer::PreparedUpdate> updates;
     updates.push_back(std::move(update));
-    network.commit(std::move(updates), std::array{values});
+    network.commit(std::move(updates));
   };
   const UpdateTraffic& traffic = network.state(0).made.machine->update_traffic();
-  commit(network.prepare(0, {}), before.blocks());
+  commit(network.prepare(0, {}));
   EXPECT_EQ(traffic, UpdateTraffic{}) << "nothing has changed";
   const sparse::PatternChange change{.removed = {{0, before.col[0]}}, .added = {}},
       other{.removed = {{0, before.col[1]}}, .added = {}};
   layer::PreparedUpdate stale = network.prepare(0, change), update = network.prepare(0, other);
   EXPECT_EQ(update.placed().size(), 1u);
-  EXPECT_THAT(test::refusal([&] { commit(std::move(stale), before.blocks() - 1); }),
+  EXPECT_THAT(test::refusal([&] { commit(std::move(stale)); }),
               testing::HasSubstr("call prepare_update of this layer again"));
   EXPECT_EQ(network.weights(0), before) << "until the commit";
-  commit(std::move(update), before.blocks() - 1);
+  commit(std::move(update));
+  EXPECT_EQ(network.state(0).gradients.size(), before.values.size() - 1);
   EXPECT_EQ(network.weights(0), sparse::with_change(before, other));
   EXPECT_EQ(traffic.updates, 1);
 }

@@ -73,7 +73,7 @@ TEST(Neurons, GetTheirLeastBlocksAtTheSameDensity) {
 TEST(Neurons, KeepTheirLargestBlocksWhenSmallOnesGo) {
   const Csr<float> m = with_values(sparse::random_pattern(30, 40, {}, 0.3, 2), 5);
   const auto dropped = smallest_blocks(m, m.blocks() * 3 / 4, "weights", 2);
-  const Csr<float> after = carry(m, {dropped, {}}).after;
+  const Csr<float> after = sparse::with_change(m, {dropped, {}});
   const auto rows = per_row(m), cols = per_col(m), rows_after = per_row(after),
              cols_after = per_col(after);
   for (std::size_t r = 0; r < rows.size(); ++r)
@@ -130,7 +130,7 @@ TEST(EveryMethod, HasTheBlocksThatAScheduleAsksFor) {
                                         .executor = *executor,
                                         .blocks = blocks})
                             .change;
-    return carry(m, change).after.blocks();
+    return sparse::with_change(m, change).blocks();
   };
   for (const Method& method : {Method(Set{}), Method(Set{Exclude::Original}), Method(RigL{}),
                                Method(RigL{Pool::Max, Exclude::Original}), Method(Sampled{})})
@@ -242,14 +242,14 @@ TEST(ConstantFanIn, IsPrunedWithoutNewBlocksWhateverTheFraction) {
                                                             .constant_fan_in = true})
                                                .change;
       EXPECT_TRUE(change.added.empty()) << blocks << " blocks, fraction " << fraction;
-      EXPECT_EQ(per_row(carry(even, change).after), even_rows(blocks, 6));
+      EXPECT_EQ(per_row(sparse::with_change(even, change)), even_rows(blocks, 6));
     }
   // Rows that are not even become so.
   const Csr<float> uneven = with_values(sparse::random_pattern(12, 40, {2, 2}, 0.3, 4), 1);
   ASSERT_NE(per_row(uneven), even_rows(uneven.blocks(), 6));
   const Rewired made = rewire(
       Prune{}, {.weights = uneven, .fraction = 1, .executor = *executor, .constant_fan_in = true});
-  EXPECT_EQ(per_row(carry(uneven, made.change).after), even_rows(uneven.blocks(), 6));
+  EXPECT_EQ(per_row(sparse::with_change(uneven, made.change)), even_rows(uneven.blocks(), 6));
 }
 
 TEST(ConstantFanIn, LetsNoBlockReturnWhereTheOldPatternIsExcluded) {
@@ -262,7 +262,7 @@ TEST(ConstantFanIn, LetsNoBlockReturnWhereTheOldPatternIsExcluded) {
                                               .executor = *executor,
                                               .constant_fan_in = true})
                             .change;
-    EXPECT_EQ(per_row(carry(even, change).after), even_rows(36, 6));
+    EXPECT_EQ(per_row(sparse::with_change(even, change)), even_rows(36, 6));
     return std::ssize(change.added);
   };
   EXPECT_EQ(moved(Exclude::Original), 36);

@@ -384,7 +384,7 @@ TEST(EveryMethod, KeepsTheNumberOfBlocksAndAddsOnlyFreePlaces) {
                                Method(RigL{}), Method(Sampled{}), Method(first)}) {
     const auto change = rewire(method, {m, 0.4, {&batch, 1}, 3, *executor}).change;
     EXPECT_EQ(change.removed.size(), change.added.size()) << name_of(method);
-    EXPECT_EQ(carry(m, change).after.blocks(), m.blocks()) << name_of(method);
+    EXPECT_EQ(sparse::with_change(m, change).blocks(), m.blocks()) << name_of(method);
     EXPECT_EQ(change.added.empty(), name_of(method) == "static");
   }
   EXPECT_THROW(check(Method(Sampled{.factor = 0})), Error);

@@ -76,10 +76,11 @@ TEST_P(RewireVectors, ComesOutAsWorkedByHand) {
     const sparse::PatternChange change = rewire(rigl, request).change;
     EXPECT_EQ(change.removed, places_of(v["removed"]));
     EXPECT_EQ(change.added, places_of(v["added"]));
-    const Carry carried = carry(weights, change);
-    EXPECT_EQ(carried.after, matrix_of(v, "new_places", "new_values"));
-    EXPECT_EQ(carried.carried(numbers_of(v["momentum"])), numbers_of(v["new_momentum"]));
-    EXPECT_EQ(carried.carried(weights.values), carried.after.values);
+    const Csr<float> after = sparse::with_change(weights, change);
+    EXPECT_EQ(after, matrix_of(v, "new_places", "new_values"));
+    const ValueState<float> state{7, {numbers_of(v["momentum"]), weights.values}},
+        carried = carried_state(weights, sparse::place_change(weights, change), state);
+    EXPECT_EQ(carried, (ValueState<float>{7, {numbers_of(v["new_momentum"]), after.values}}));
   }
   // The number of blocks that move, given the places that are free.
   std::int64_t k = blocks_to_drop(v["fraction"], weights.blocks());

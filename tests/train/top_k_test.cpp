@@ -133,11 +133,11 @@ struct Sparse {
   }
 
   void take(const Rewired& rewired) {
-    const Carry carried = carry(weights, rewired.change);
-    for (auto& array : state.arrays) array = carried.carried(array);
-    weights = carried.after;
+    const std::vector<sparse::PlacedBlock> change = sparse::place_change(weights, rewired.change);
+    state = carried_state(weights, change, state);
+    weights = sparse::with_change(weights, rewired.change);
     std::size_t next = 0;
-    for (const sparse::PlacedBlock& block : carried.change) {
+    for (const sparse::PlacedBlock& block : change) {
       if (!block.is_added()) continue;
       weights.values[std::size_t(block.after)] = rewired.values[next];
       for (std::size_t n = 0; n < state.arrays.size(); ++n)

@@ -95,7 +95,7 @@ TEST(Trainer, StopsBetweenTwoStepsAndGoesOnWithTheSameBits) {
 
 // The loss of the network on its current batch with these values, by layer, computed in double.
 double loss_in_double(Network<>& net, const std::vector<std::vector<float>>& values,
-                      const std::vector<std::uint8_t>& labels) {
+                      const std::vector<std::int32_t>& labels) {
   double loss = 0;
   for (std::size_t z = 0; z < labels.size(); ++z) {
     std::vector<double> now;
@@ -124,13 +124,13 @@ TEST(Network, HasTheGradientOfThreeLayersByCentralDifferences) {
   Network<> net(test::small_network(), host_layers(*executor), *executor);
   const LabelledImages images = test::three_classes(16, 5);
   Batches batches(images, 16, 1);
-  std::vector<std::uint8_t> labels(16);
+  std::vector<std::int32_t> labels(16);
   batches.load(0, 0, net.input(0), labels);
   Random random(9);
   for (std::int64_t i = 0; i < net.layers(); ++i)  // no neuron is exactly at 0
     for (float& b : net.state(i).bias) b = float(random.unit() - 0.5);
   net.forward();
-  cross_entropy(net.input(3), 3, labels, net.output_gradient(2));
+  cross_entropy(net.input(3), labels, net.output_gradient(2));
   net.backward();
   std::vector<std::vector<float>> values;
   for (std::int64_t i = 0; i < net.layers(); ++i) values.push_back(net.weights(i).values);

@@ -49,7 +49,7 @@ void Batches::draw_order(std::int64_t epoch) {
 }
 
 void Batches::load(std::int64_t epoch, std::int64_t index, MatrixView<float> s,
-                   std::span<std::uint8_t> labels) {
+                   std::span<std::int32_t> labels) {
   if (epoch < 0 || index < 0 || index >= count())
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("batch {} of epoch {}; batches are 0..{}", index, epoch, count() - 1));
@@ -64,7 +64,7 @@ void Batches::load(std::int64_t epoch, std::int64_t index, MatrixView<float> s,
 }
 
 std::int64_t Batches::load_in_order(std::int64_t begin, MatrixView<float> s,
-                                    std::span<std::uint8_t> labels) const {
+                                    std::span<std::int32_t> labels) const {
   require_size("features", s.rows, images_->features());
   if (begin < 0 || begin > images_->count())
     throw Error(ErrorCode::InvalidArgument,

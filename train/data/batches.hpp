@@ -36,12 +36,12 @@ class Batches {
   // labels [batch]. s may have more rows; those are not written. The order of the images is drawn
   // where the epoch is not that of the call before, in O(images); it allocates nothing.
   void load(std::int64_t epoch, std::int64_t index, MatrixView<float> s,
-            std::span<std::uint8_t> labels);
+            std::span<std::int32_t> labels);
 
   // Writes the images [begin, begin + labels) in the order of the data set in the same form.
   // Columns beyond the last image are 0. Returns the number of images.
   std::int64_t load_in_order(std::int64_t begin, MatrixView<float> s,
-                             std::span<std::uint8_t> labels) const;
+                             std::span<std::int32_t> labels) const;
 
  private:
   void draw_order(std::int64_t epoch);

@@ -3,55 +3,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "tessera/base/error.hpp"
+#include "tessera/codelets/loss.hpp"
 
 namespace tessera::train {
 namespace {
 
-void check_loss(MatrixView<const float> scores, std::int64_t classes,
-                std::span<const std::uint8_t> labels, MatrixView<float> q_grad) {
-  if (classes < 1 || classes > scores.rows || labels.empty() || std::ssize(labels) > scores.cols ||
-      q_grad.rows != scores.rows || q_grad.cols != scores.cols)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("cross-entropy: {} classes and {} labels for scores of {} x {} and a "
-                    "gradient of {} x {}",
-                    classes, labels.size(), scores.rows, scores.cols, q_grad.rows, q_grad.cols));
-  const auto worst = std::max_element(labels.begin(), labels.end());
-  if (*worst >= classes)
+void check_loss(MatrixView<const float> scores, std::span<const std::int32_t> labels,
+                MatrixView<float> q_grad) {
+  if (scores.rows < 1 || labels.empty() || std::ssize(labels) != scores.cols ||
+      q_grad.rows != scores.rows || q_grad.cols != scores.cols || q_grad.row_stride != q_grad.cols)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("cross-entropy: {} labels for scores of {} x {} and a gradient of {} x "
+                            "{} in rows of {}",
+                            labels.size(), scores.rows, scores.cols, q_grad.rows, q_grad.cols,
+                            q_grad.row_stride));
+  const auto worst = std::ranges::find_if(
+      labels, [&](std::int32_t label) { return label < 0 || label >= scores.rows; });
+  if (worst != labels.end())
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("cross-entropy: label {} of column {}; labels must be below {}", *worst,
-                            worst - labels.begin(), classes));
+                            worst - labels.begin(), scores.rows));
 }
 
 }  // namespace
 
-Loss cross_entropy(MatrixView<const float> scores, std::int64_t classes,
-                   std::span<const std::uint8_t> labels, MatrixView<float> q_grad) {
-  check_loss(scores, classes, labels, q_grad);
+Loss cross_entropy(MatrixView<const float> scores, std::span<const std::int32_t> labels,
+                   MatrixView<float> q_grad) {
+  check_loss(scores, labels, q_grad);
   Loss loss;
-  const auto count = std::ssize(labels);
-  for (std::int64_t c = 0; c < count; ++c) {
-    const std::int64_t label = labels[std::size_t(c)];
+  for (std::int64_t c = 0; c < scores.cols; ++c) {
     std::int64_t best = 0;
-    for (std::int64_t r = 1; r < classes; ++r)
+    for (std::int64_t r = 0; r < scores.rows; ++r) {
+      q_grad(r, c) = scores(r, c);
       if (scores(r, c) > scores(best, c)) best = r;
-    const float largest = scores(best, c);
-    float sum = 0;
-    for (std::int64_t r = 0; r < classes; ++r) {
-      q_grad(r, c) = std::exp(scores(r, c) - largest);
-      sum += q_grad(r, c);
     }
-    const float scale = 1 / (sum * float(count));
-    for (std::int64_t r = 0; r < classes; ++r) q_grad(r, c) *= scale;
-    q_grad(label, c) -= 1 / float(count);
-    loss.sum += std::log(double(sum)) + double(largest) - double(scores(label, c));
-    loss.right += best == label;
+    loss.right += best == labels[std::size_t(c)];
   }
-  for (std::int64_t r = 0; r < q_grad.rows; ++r)
-    for (std::int64_t c = r < classes ? count : 0; c < q_grad.cols; ++c) q_grad(r, c) = 0;
+  const codelets::LossPart all{scores.rows, scores.cols, scores.cols};
+  loss.sum = double(scores.cols) *
+             double(codelets::softmax_cross_entropy<float>(all, labels.data(), q_grad.data));
   return loss;
 }
 

@@ -13,18 +13,17 @@ struct Loss {
   std::int64_t right = 0;  // columns whose largest score is that of their label
 };
 
-// Computes the cross-entropy of softmax(scores) with the labels, and the gradient of its mean.
-// scores is [classes or more][columns or more]; labels has one class for each of the first columns.
-// q_grad has the shape of scores and gets (softmax - one at the label) / labels; rows from
-// `classes` on, and columns without a label, are padding and get 0. Of equal scores the lower class
-// counts. Scores of any finite size are legal, as the largest of a column is subtracted first; a
-// score that is NaN or +infinity makes the sum NaN. -infinity is a probability of 0, so the sum is
-// infinite only if it is the score of the label. Throws Error{InvalidArgument} for no
-// labels, for shapes that do not agree and for a label that is not below `classes`.
-// O(rows * columns), allocates nothing. Thread-safe.
-// Example: scores {{0}, {0}} with label 0 give {.sum = log(2), .right = 1} and q_grad {{-.5},
+// Computes the cross-entropy of softmax(scores) with the labels, one for each column, and the
+// gradient of its mean, as tiles do (codelets/loss.hpp). q_grad has the shape of scores and no
+// gaps, and gets (softmax - one at the label) / columns. Of equal scores the lower class counts.
+// Scores of any finite size are legal, as the largest of a column is subtracted first; a score that
+// is NaN or +infinity makes the sum NaN. -infinity is a probability of 0, so the sum is infinite
+// only if it is the score of the label. Throws Error{InvalidArgument} for no labels, for shapes
+// that do not agree and for a label that is no row. O(rows * columns), allocates nothing.
+// Thread-safe. Example: scores {{0}, {0}} with label 0 give {.sum = log(2), .right = 1} and q_grad
+// {{-.5},
 // {.5}}.
-Loss cross_entropy(MatrixView<const float> scores, std::int64_t classes,
-                   std::span<const std::uint8_t> labels, MatrixView<float> q_grad);
+Loss cross_entropy(MatrixView<const float> scores, std::span<const std::int32_t> labels,
+                   MatrixView<float> q_grad);
 
 }  // namespace tessera::train

@@ -42,15 +42,16 @@ sparse::PatternChange net_change(std::span<const sparse::BlockAt> dropped,
   return change;
 }
 
-std::vector<float> Carry::carried(std::span<const float> numbers) const {
-  std::vector<float> result(after.values.size());
-  sparse::carry_list<float>(change, after.block.area(), numbers, result);
-  return result;
-}
-
-Carry carry(const sparse::Csr<float>& before, const sparse::PatternChange& change) {
-  std::vector<sparse::PlacedBlock> placed = sparse::place_change(before, change);
-  return {sparse::apply_change<float>(before, placed), std::move(placed)};
+ValueState<float> carried_state(const sparse::Csr<float>& before,
+                                std::span<const sparse::PlacedBlock> change,
+                                const ValueState<float>& state) {
+  const std::vector<std::int32_t> positions = sparse::positions_before(change, before.blocks());
+  ValueState<float> carried{.steps = state.steps, .arrays = {}};
+  for (const std::vector<float>& array : state.arrays) {
+    carried.arrays.emplace_back(positions.size() * std::size_t(before.block.area()));
+    sparse::carry_list<float>(positions, before.block.area(), array, carried.arrays.back());
+  }
+  return carried;
 }
 
 EverActive::EverActive(const sparse::Csr<float>& pattern)

@@ -6,6 +6,7 @@
 
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/train/optim/values.hpp"
 
 namespace tessera::train {
 
@@ -15,19 +16,11 @@ namespace tessera::train {
 sparse::PatternChange net_change(std::span<const sparse::BlockAt> dropped,
                                  std::span<const sparse::BlockAt> grown);
 
-// Changed weights, and the change by which other lists of numbers follow them.
-struct Carry {
-  sparse::Csr<float> after;                 // values: those that stay; new blocks are 0
-  std::vector<sparse::PlacedBlock> change;  // sparse::place_change
-
-  // Returns the numbers of one list, such as a state of an optimiser, in the new order: one for
-  // each value before the change, 0 in new blocks. O(values). Thread-safe.
-  std::vector<float> carried(std::span<const float> numbers) const;
-};
-
-// Applies a change to weights. Throws Error{InvalidArgument} as sparse::with_change. O(values +
-// changes * log(changes)). Thread-safe.
-Carry carry(const sparse::Csr<float>& before, const sparse::PatternChange& change);
+// Returns an optimiser's state of weights in the order after a change of their pattern
+// (sparse::place_change), with 0 for new weights. O(values). Thread-safe.
+ValueState<float> carried_state(const sparse::Csr<float>& before,
+                                std::span<const sparse::PlacedBlock> change,
+                                const ValueState<float>& state);
 
 // The places of a matrix that were stored at any time.
 class EverActive {
