@@ -42,14 +42,31 @@ json::Names<DataType> type_names() {
   return {{DataType::Half, "half"}, {DataType::Float, "float"}, {DataType::BFloat16, "bfloat16"}};
 }
 
+// Reads the block of R: its side, or its rows and columns.
+BlockShape read_block(json::ObjectReader& fields) {
+  constexpr json::WholeRange kSides{1, 1024};
+  BlockShape block;
+  const json::Value* const value = fields.find("block_size");
+  if (value == nullptr) return block;
+  const json::Place place = fields.place().member("block_size");
+  if (std::holds_alternative<json::List>(value->data)) {
+    json::RowReader sides(*value, place);
+    sides(block.rows, kSides);
+    sides(block.cols, kSides);
+    sides.finish();
+  } else {
+    json::read(*value, place, block.rows, kSides);
+    block.cols = block.rows;
+  }
+  return block;
+}
+
 void read_layer(const json::Value& value, const json::Place& place, NetworkLayer& layer,
                 std::string& weights) {
   json::ObjectReader fields(value, place);
   fields("inputs", layer.inputs, kSizes);
   fields("outputs", layer.outputs, kSizes);
-  std::optional<std::int64_t> side;
-  fields("block_size", side, json::WholeRange{1, 1024});
-  layer.block = {side.value_or(1), side.value_or(1)};
+  layer.block = read_block(fields);
   std::optional<bool> bias;
   fields("bias", bias);
   layer.bias = bias.value_or(true);
@@ -61,6 +78,9 @@ void read_layer(const json::Value& value, const json::Place& place, NetworkLayer
   if (cap && layer.activation.kind != codelets::Activation::Relu)
     json::throw_bad(place.member("cap"), fmt::format("{}", *cap),
                     "left out unless the activation is relu");
+  if (cap && !(*cap >= double(std::numeric_limits<float>::denorm_min()) &&
+               *cap <= double(std::numeric_limits<float>::max())))
+    json::throw_bad(place.member("cap"), fmt::format("{}", *cap), "in the range of float");
   if (cap) layer.activation.cap = float(*cap);
   std::optional<bool> dense, recompute;
   fields("dense", dense);
@@ -138,9 +158,11 @@ std::string name_in(const json::Names<E>& names, const E& value) {
 }
 
 json::Value layer_json(const NetworkLayer& layer) {
+  const BlockShape& block = layer.block;
   json::Value value{{"inputs", layer.inputs},
                     {"outputs", layer.outputs},
-                    {"block_size", layer.block.rows},
+                    {"block_size", block.rows == block.cols ? json::Value(block.rows)
+                                                            : json::List{block.rows, block.cols}},
                     {"bias", layer.bias},
                     {"activation", name_in(activation_names(), layer.activation.kind)},
                     {"operands", name_in(placement_names(), layer.operands)},

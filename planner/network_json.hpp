@@ -17,10 +17,10 @@ namespace tessera::planner {
 //     dense*           true: all weights are stored and multiplied without buckets
 //     recompute*       true: the result is computed again for the backward passes, not kept; not of
 //                      the last layer nor of two in a row, and only with a loss
-//     block_size*      side of the blocks of R; 1 by default
+//     block_size*      side of the blocks of R, or a list of their rows and columns; 1 by default
 //     bias*            true or false; true by default
 //     activation*      "none" (default), "relu" or "gelu"
-//     cap*             of relu, above 0
+//     cap*             of relu, above 0 and in the range of float
 //     operands*        the tiles that hold S and dQ before the passes: "as-left" (default),
 //                      "at-home" or "even-spread"
 //     weights*         file of the weights, beside the network's file; drawn at random if missing.
@@ -42,8 +42,7 @@ struct NetworkFile {
 // key, the value and the legal values, and for layers that do not follow each other.
 NetworkFile parse_network(std::string_view text, std::string_view where);
 
-// Returns the text of a file of this network, without files of weights, on one line. Blocks must be
-// squares.
+// Returns the text of a file of this network, without files of weights, on one line.
 std::string to_json(const NetworkSpec& spec);
 
 }  // namespace tessera::planner

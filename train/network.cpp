@@ -31,10 +31,14 @@ namespace {
 template <class T>
 void check_data_type(DataType type, bool is_machine) {
   if (type == data_type_of<T>() || (is_machine && type == DataType::Half)) return;
-  throw Error(
-      ErrorCode::InvalidArgument,
-      fmt::format("network: the data type is {}; it must be {}{}", to_string(type),
-                  to_string(data_type_of<T>()), is_machine ? " or half" : " on this computer"));
+  const std::string others = is_machine ? std::string(" or half")
+                                        : fmt::format(
+                                              " on this computer; give \"data_type\" as "
+                                              "{} or train on a modelled machine",
+                                              to_string(data_type_of<T>()));
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("network: the data type is {}; it must be {}{}", to_string(type),
+                          to_string(data_type_of<T>()), others));
 }
 
 void check_layers(const planner::NetworkSpec& spec) {

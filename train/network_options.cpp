@@ -72,9 +72,10 @@ planner::NetworkSpec checked_spec(const NetworkOptions& options) {
                              .constant_fan_in = options.constant_fan_in,
                              .spec = options.spec};
   if (options != alone)
-    throw Error(ErrorCode::InvalidArgument,
-                "network: a spec has sizes, densities, blocks, batch and data type of its own; "
-                "leave those of the options out");
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "network: a spec has sizes, densities that stay, blocks, batch and data type of its "
+        "own; leave those of the options, distribution and density_changes out");
   check_fan_in(options);
   planner::check(*options.spec);
   for (const Problem& p : problems_of(*options.spec)) {

@@ -127,6 +127,7 @@ ResidentTraining::ResidentTraining(const NetworkOptions& network,
 ResidentTraining::~ResidentTraining() = default;
 
 const ResidentReport& ResidentTraining::report() const { return state_->report; }
+const Network<>& ResidentTraining::network() const { return state_->here; }
 
 bool ResidentTraining::epoch(std::stop_token stop,
                              const std::function<void(std::int64_t)>& progress) {
@@ -180,7 +181,7 @@ std::string to_json(const ResidentReport& r) {
   return Json({{"machine", r.machine.name},
                {"steps", r.steps},
                {"steps_per_epoch", r.steps_per_epoch},
-               {"step_cycles", r.step.value},
+               {"step_cycles", r.step == Cycles() ? Json() : Json(r.step.value)},
                {"layer_by_layer_cycles",
                 r.layer_by_layer_fits ? Json(r.layer_by_layer.value) : Json()},
                {"tile_bytes", r.memory.value},

@@ -58,6 +58,9 @@ class ResidentTraining {
 
   const ResidentReport& report() const;
 
+  // Returns the network of the evaluations, which has the patterns of the tiles.
+  const Network<>& network() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -48,6 +48,19 @@ void check_patterns(const NetworkOptions& network, const TrainOptions& options) 
   blocks_at(network, density.last);  // refuses what layers cannot have
 }
 
+// The options of a network may be a file with blocks for each layer.
+void check_blocks(const planner::NetworkSpec& spec, const TrainOptions& options) {
+  if (!std::holds_alternative<TopK>(options.method)) return;
+  for (std::size_t l = 0; l < spec.layers.size(); ++l) {
+    const planner::NetworkLayer& layer = spec.layers[l];
+    if (layer.block.area() != 1 && (layer.density < 1 || options.density))
+      refuse_training(
+          fmt::format("method top-k compares weights, and layer {} has blocks of {} x "
+                      "{}; choose blocks of 1 x 1, or another method",
+                      l + 1, layer.block.rows, layer.block.cols));
+  }
+}
+
 void check_training(const Network<>& network, const DataSet& data, const TrainOptions& options) {
   check(options.method);
   check(options.schedule);
@@ -55,6 +68,7 @@ void check_training(const Network<>& network, const DataSet& data, const TrainOp
   check(options.rate);
   check_patterns(network.options(), options);
   const planner::NetworkSpec& spec = network.spec();
+  check_blocks(spec, options);
   const std::int64_t inputs = spec.layers.front().inputs;
   if (spec.loss != codelets::Loss::SoftmaxCrossEntropy)
     refuse_training("the loss of the network must be softmax-cross-entropy");

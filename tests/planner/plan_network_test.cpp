@@ -219,6 +219,7 @@ TEST(NetworkFile, IsReadAsItWasWritten) {
   spec.optimiser = {};
   spec.loss.reset();
   spec.layers[0].recompute = false;
+  spec.layers[0].block = {4, 2};
   EXPECT_EQ(parse_network(to_json(spec), "text"), (NetworkFile{spec, {"", "", ""}}));
 }
 

@@ -385,6 +385,12 @@ TEST_F(TrainCommand, TrainsAResidentProgramWithTheLossesOfThisComputer) {
     }
     EXPECT_GT(run["layer_by_layer_cycles"], run["step_cycles"]);
   }
+  resident.insert(resident.end(), {"--density", "0.06"});
+  const Outcome dying = train(resident);
+  const json figures = json::parse(dying.out);
+  EXPECT_GT(figures["dead_neurons"], 0);
+  EXPECT_THAT(dying.err, HasSubstr("of 30 hidden neurons are dead"));
+  EXPECT_THAT(figures["notes"].dump(), HasSubstr("layer 1: 30 x 20"));
   EXPECT_THAT(
       train({"--method", "dense", "--resident", "--machine", "gc200", "--density", "1"}).err,
       HasSubstr("stores all weights"));
@@ -461,10 +467,15 @@ TEST_F(TrainCommand, RefusesFilesThatCannotBeTrained) {
     return outcome.err;
   };
   EXPECT_THAT(refusal("/loss", "mean-squared-error"), HasSubstr("must be softmax-cross-entropy"));
-  EXPECT_THAT(refusal("/data_type", "half"), HasSubstr("must be float on this computer"));
+  EXPECT_THAT(refusal("/data_type", "half"),
+              HasSubstr("must be float on this computer; give \"data_type\" as float or train"));
   EXPECT_THAT(refusal("/layers/0/inputs", 21), HasSubstr("images have 20 pixels"));
   EXPECT_THAT(refusal("/batch", 1000), HasSubstr("the batch is 1000; there are 200"));
   EXPECT_THAT(refusal("/layers/0/recompute", true), HasSubstr("recomputes its results"));
+  json blocks = json::parse(kFile);
+  blocks["layers"][0]["block_size"] = 2;
+  EXPECT_THAT(train_file(blocks.dump(), {"--method", "top-k"}).err,
+              HasSubstr("layer 1 has blocks of 2 x 2; choose blocks of 1 x 1"));
   EXPECT_THAT(train_file(kFile, {"--block", "4"}).err, HasSubstr("the file describes the network"));
 }
 

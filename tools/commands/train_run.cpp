@@ -139,10 +139,9 @@ class TrainingRun {
     if (!a.resume.empty()) train::restore(trainer_, read_file(a.resume), a.resume);
   }
 
-  std::vector<std::string> notes() const { return notes_of(network_); }
   const train::TrainReport& report() const { return trainer_.report(); }
   const train::Trainer& trainer() const { return trainer_; }
-  std::int64_t dead_neurons() const { return network_.dead_neurons(); }
+  const train::Network<>& network() const { return network_; }
 
   // Returns false if Ctrl-C ended the run.
   bool run(bool prints, Progress& progress) {
@@ -193,18 +192,21 @@ struct Session {
   TrainOutcome outcome = {};
 };
 
+// Describes the first network of a session.
+void describe(const train::Network<>& network, Session& session) {
+  if (!session.outcome.notes.empty()) return;
+  session.outcome.notes = notes_of(network);
+  if (session.prints) print_text(fmt::format("{}\n", fmt::join(session.outcome.notes, "\n")));
+}
+
 // Trains a network to the end or to Ctrl-C, and calls finished(trainer).
 template <class Finished>
 train::TrainReport train_network(const TrainArguments& a, train::MakeLayer make_layer,
                                  Session& session, Finished&& finished) {
   TrainingRun run(a, session.data, std::move(make_layer), session.executor);
-  TrainOutcome& outcome = session.outcome;
-  if (outcome.notes.empty()) {
-    outcome.notes = run.notes();
-    if (session.prints) print_text(fmt::format("{}\n", fmt::join(outcome.notes, "\n")));
-  }
-  outcome.is_complete = run.run(session.prints, session.progress);
-  outcome.dead_neurons = run.dead_neurons();
+  describe(run.network(), session);
+  session.outcome.is_complete = run.run(session.prints, session.progress);
+  session.outcome.dead_neurons = run.network().dead_neurons();
   finished(run.trainer());
   return run.report();
 }
@@ -224,6 +226,8 @@ void train_resident(const TrainArguments& a, Session& session) {
                                    options_of(a, session.data), device::load_machine(a.machine),
                                    session.executor);
   const train::ResidentReport& report = training.report();
+  describe(training.network(), session);
+  session.outcome.dead_neurons = training.network().dead_neurons();
   session.outcome.is_complete = run_epochs(
       a, 0, report.steps_per_epoch, session.progress,
       [&](std::stop_token stop, const auto& after_step) {
@@ -279,12 +283,12 @@ TrainOutcome run_training(const TrainArguments& a) {
   const EndsByItself watching;  // between two steps
   Session session{.data = data, .executor = *executor, .prints = !a.json && !a.csv};
   TrainOutcome& outcome = session.outcome;
-  if (a.resident) {
+  if (a.resident)
     train_resident(a, session);
-    return outcome;
-  }
-  outcome.sparse = train_on_machine(a, session);
+  else
+    outcome.sparse = train_on_machine(a, session);
   warn_of_dead_neurons(a, outcome);
+  if (a.resident) return outcome;
   if (session.prints && outcome.machine) print_text(to_text(*outcome.machine));
   if (!a.beside_dense || !outcome.is_complete) return outcome;
   TrainArguments dense = a;
