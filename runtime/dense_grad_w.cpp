@@ -55,7 +55,7 @@ struct DenseGradW::State {
         own(plan.dense, plan.pass(), machine, mode, executor,
             DensePass::State::Selection{
                 .block = plan.block, .keep = plan.keep, .round_grain = plan.round_grain}) {
-    own.seal();
+    own.program.seal();
     find_homes();
   }
 
@@ -156,8 +156,8 @@ void DenseGradW::State::set_taken(const Csr<float>& taken) {
 
 // Throws Error{CheckFailed} if the memory of a tile changed between two steps of the last run.
 void DenseGradW::State::check_memory(const PassOptions& options) const {
-  if (options.self_check == nullptr || pass.bound.damage().slots == 0) return;
-  const verify::MemoryDamage damage = internal::memory_damage({pass.bound.damage()});
+  if (options.self_check == nullptr || own.program.damage().slots == 0) return;
+  const verify::MemoryDamage damage = internal::memory_damage({own.program.damage()});
   options.self_check->damaged = damage.slots;
   options.self_check->first_damage = damage.first;
   throw Error(ErrorCode::CheckFailed,
@@ -169,9 +169,7 @@ void DenseGradW::State::check_memory(const PassOptions& options) const {
 bool DenseGradW::State::run(RunSeries& series, const PassOptions& options,
                             LargestGradients& found) {
   const bool finished = series.run([&](const PassOptions& own_options, device::Ledger& ledger) {
-    const bool all = pass.bound.run(pass.engine, own_options);
-    ledger = pass.engine.ledger();
-    return all;
+    return own.program.run(own_options, ledger);
   });
   if (!finished) return false;
   check_memory(options);
@@ -250,10 +248,8 @@ DenseGradW::DenseGradW(const planner::DenseGradWPlan& plan, const device::Machin
 DenseGradW::~DenseGradW() = default;
 DenseGradW::DenseGradW(DenseGradW&&) noexcept = default;
 
-device::MemoryUse DenseGradW::memory() const {
-  return state_->pass.bound.memory(state_->pass.engine);
-}
-const Program& DenseGradW::program() const { return state_->pass.bound.program(); }
+device::MemoryUse DenseGradW::memory() const { return state_->own.program.memory(); }
+const Program& DenseGradW::program() const { return state_->own.program.program(); }
 
 template <class T>
 bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::BlockScore score,

@@ -65,13 +65,14 @@ void check_size(const char* name, const ByteRows& array, std::int64_t rows,
 }  // namespace
 
 DensePass::State::State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-                        internal::BoundProgram& program, device::Engine& machine,
-                        std::optional<Selection> search, const internal::DenseHomes* homes)
+                        internal::TileProgram& of_state, std::optional<Selection> search,
+                        const internal::DenseHomes* homes)
     : plan(pass),
       selection(std::move(search)),
-      kernel(planner::dense_kernel(machine.machine(), layer.data_type, layer.partials_type)),
-      bound(program),
-      engine(machine),
+      kernel(
+          planner::dense_kernel(of_state.engine().machine(), layer.data_type, layer.partials_type)),
+      program(of_state),
+      engine(of_state.engine()),
       shared(homes),
       map({layer.groups, pass.parts.rows, pass.parts.inner, pass.parts.columns},
           pass.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz),
@@ -81,15 +82,6 @@ DensePass::State::State(const planner::DensePlan& layer, const planner::DensePas
       rounds.emplace_back(rows, columns,
                           internal::Reduction(plan.parts.inner, kernel.partials_type, type()));
   TESSERA_ASSERT(shared == nullptr || rounds.size() == 1);
-}
-
-void DensePass::State::prepare() {
-  for (Round& round : rounds) {
-    if (!selection) round.reduction.prepare(bound, engine);
-    round.exchange =
-        fetched ? engine.prepare_moves(fetched->prepare()) : engine.prepare(gathers(round));
-    bound.set_moves(round.exchange_node, round.exchange.moved);
-  }
 }
 
 namespace {
@@ -171,42 +163,38 @@ void DensePass::State::load() {
   }
 }
 
-void DensePass::State::rearrange(const Round& round) {
-  engine.compute(Phase::Rearrange, all, [&](const device::Tile& tile) {
-    const Cell c = map.cell(tile.id());
-    Cycles cycles;
-    const auto reorder = [&](const OperandSlots& slots, const DenseSlice& slice) {
-      if (!slice.reordered || slice.empty()) return;
-      const auto t = std::size_t(tile.id().value);
-      write_in_order(tile.view(slots.arrived[t]), slice, bytes(), tile.view(slots.ordered[t]).data);
-      cycles += codelets::dense_reorder_cycles(kernel, slice.lines.size(), slice.across.size(),
-                                               slice.charged_as_transposed);
-    };
-    if (fetches(Side::Left, round)) reorder(round.left, slice_of(Side::Left, round, c));
-    if (fetches(Side::Right, round)) reorder(round.right, slice_of(Side::Right, round, c));
-    return cycles;
-  });
+Cycles DensePass::State::rearrange(const Round& round, const device::Tile& tile) const {
+  const Cell c = map.cell(tile.id());
+  Cycles cycles;
+  const auto reorder = [&](const OperandSlots& slots, const DenseSlice& slice) {
+    if (!slice.reordered || slice.empty()) return;
+    const auto t = std::size_t(tile.id().value);
+    write_in_order(tile.view(slots.arrived[t]), slice, bytes(), tile.view(slots.ordered[t]).data);
+    cycles += codelets::dense_reorder_cycles(kernel, slice.lines.size(), slice.across.size(),
+                                             slice.charged_as_transposed);
+  };
+  if (fetches(Side::Left, round)) reorder(round.left, slice_of(Side::Left, round, c));
+  if (fetches(Side::Right, round)) reorder(round.right, slice_of(Side::Right, round, c));
+  return cycles;
 }
 
-void DensePass::State::multiply(const Round& round) {
-  engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
-    const Cell c = map.cell(tile.id());
-    const auto t = std::size_t(tile.id().value);
-    const DenseSlice left = slice_of(Side::Left, round, c), right = slice_of(Side::Right, round, c);
-    if (left.empty() || right.empty()) return Cycles();
-    const auto operand = [&](const OperandSlots& slots, const DenseSlice& slice) {
-      return internal::operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived[t]),
-                               bytes());
-    };
-    const std::int64_t columns = columns_of(round, c).size(), rows = rows_of(round, c).size();
-    codelets::multiply_dense({operand(round.left, left),
-                              operand(round.right, right),
-                              {tile.view(round.partial[t]).data, rows, columns, columns}},
-                             type(), kernel.partials_type);
-    const bool is_field = plan.weights == Side::Right;
-    return codelets::dense_cycles(
-        kernel, {is_field ? rows : columns, inner_of(c).size(), is_field ? columns : rows});
-  });
+Cycles DensePass::State::multiply(const Round& round, const device::Tile& tile) const {
+  const Cell c = map.cell(tile.id());
+  const auto t = std::size_t(tile.id().value);
+  const DenseSlice left = slice_of(Side::Left, round, c), right = slice_of(Side::Right, round, c);
+  if (left.empty() || right.empty()) return {};
+  const auto operand = [&](const OperandSlots& slots, const DenseSlice& slice) {
+    return internal::operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived[t]),
+                             bytes());
+  };
+  const std::int64_t columns = columns_of(round, c).size(), rows = rows_of(round, c).size();
+  codelets::multiply_dense({operand(round.left, left),
+                            operand(round.right, right),
+                            {tile.view(round.partial[t]).data, rows, columns, columns}},
+                           type(), kernel.partials_type);
+  const bool is_field = plan.weights == Side::Right;
+  return codelets::dense_cycles(
+      kernel, {is_field ? rows : columns, inner_of(c).size(), is_field ? columns : rows});
 }
 
 void DensePass::State::collect() const {
@@ -234,39 +222,32 @@ void DensePass::State::collect_round(const Round& round) const {
 DensePass::Own::Own(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
                     const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
                     std::optional<State::Selection> search)
-    : bound("dense " + to_string(pass.product.pass)),
-      engine(machine, mode, executor),
-      state(layer, pass, bound, engine, std::move(search)) {
+    : program("dense " + to_string(pass.product.pass), machine, mode, executor),
+      state(layer, pass, program, std::move(search)) {
   state.declare();
   PassForm form = planner::dense_form(pass, layer, machine);
   form.casts = form.casts || state.selection;  // the search takes the place of the cast
-  bound.check_steps(form);
-  bound.finish();
-  state.add_slots();
-}
-
-void DensePass::Own::seal() {
-  bound.seal(engine);
-  state.prepare();
+  program.check_steps(form);
 }
 
 DensePass::DensePass(const planner::DensePlan& plan, Pass pass, const device::Machine& machine,
                      device::ExchangeMode mode, Executor& executor)
     : own_(std::make_unique<Own>(plan, plan_of(plan, pass), machine, mode, executor)) {
-  own_->seal();
+  own_->program.seal();
 }
 DensePass::~DensePass() = default;
 DensePass::DensePass(DensePass&&) noexcept = default;
 
-device::MemoryUse DensePass::memory() const { return own_->bound.memory(own_->engine); }
-const Program& DensePass::program() const { return own_->bound.program(); }
-const device::Damage& DensePass::damage() const { return own_->bound.damage(); }
+device::MemoryUse DensePass::memory() const { return own_->program.memory(); }
+const Program& DensePass::program() const { return own_->program.program(); }
+const device::Damage& DensePass::damage() const { return own_->program.damage(); }
 
 device::MemoryUse DensePass::memory_of(const planner::DensePlan& plan, Pass pass,
                                        const device::Machine& machine) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const Own own(plan, plan_of(plan, pass), machine, device::ExchangeMode::Share, *executor);
-  return own.bound.memory(own.engine);
+  Own own(plan, plan_of(plan, pass), machine, device::ExchangeMode::Share, *executor);
+  own.program.close();
+  return own.program.memory();
 }
 
 bool DensePass::run(const DenseArrays& arrays, const PassOptions& options, device::Ledger& ledger) {
@@ -281,9 +262,7 @@ bool DensePass::run(const DenseArrays& arrays, const PassOptions& options, devic
              bytes * (product.right_transposed ? inner : columns));
   check_size("the result", arrays.out, groups * rows, bytes * columns);
   state.arrays = arrays;
-  const bool finished = own_->bound.run(own_->engine, options);
-  ledger = own_->engine.ledger();
-  return finished;
+  return own_->program.run(options, ledger);
 }
 
 }  // namespace tessera::runtime

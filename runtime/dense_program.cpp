@@ -12,44 +12,67 @@ using planner::Side;
 
 void DensePass::State::declare() {
   if (shared != nullptr) return declare_round(rounds.front(), nullptr);
-  left_home = bound.add_buffer("left share", /*resident=*/true);
-  right_home = bound.add_buffer("right share", /*resident=*/true);
-  internal::Uses loaded{{}, {left_home, right_home}};
-  if (selection) {
-    selection->taken_buffer = bound.add_buffer("stored blocks", /*resident=*/true);
-    selection->request_buffer = bound.add_buffer("request", /*resident=*/true);
-    selection->best_buffer = bound.add_buffer("best blocks", /*resident=*/true);
-    loaded.writes.insert(loaded.writes.end(), {selection->taken_buffer, selection->request_buffer});
-  }
-  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  declare_homes();
   const Round* before = nullptr;
   for (Round& round : rounds) {
     declare_round(round, before);
     before = &round;
   }
   if (selection)
-    return void(bound.step(NodeKind::Collect, {}, {{selection->best_buffer}, {}}, [] {}));
+    return void(program.step(NodeKind::Collect, {}, {{selection->best_buffer}, {}}, [] {}));
   internal::Uses results;
   for (const Round& round : rounds) results.reads.push_back(round.reduction.result());
-  bound.step(NodeKind::Collect, {}, results, [this] { collect(); });
+  program.step(NodeKind::Collect, {}, results, [this] { collect(); });
+}
+
+// Adds the shares of both operands, what a search needs besides, and the step that loads them.
+void DensePass::State::declare_homes() {
+  left_home = program.add_buffer("left share", /*resident=*/true);
+  right_home = program.add_buffer("right share", /*resident=*/true);
+  const auto add_homes = [this](BufferId buffer, auto& homes, std::int64_t ranges, auto slice_of) {
+    for (std::int64_t i = 0; i < ranges; ++i) {
+      std::vector<SlotId>& slots = homes.emplace_back();
+      for (const TileId tile : all) {
+        const DenseSlice slice = slice_of(i, map.cell(tile));
+        const std::int64_t lines =
+            share_of(slice.lines.size(), 1, slice.takers, slice.taker).size();
+        slots.push_back(program.add_slot(buffer, tile, lines, slice.across.size() * bytes()));
+      }
+    }
+  };
+  const internal::Reduction none(1, type(), type());
+  add_homes(left_home, left_homes, plan.rounds.rows,
+            [&](std::int64_t i, Cell c) { return slice_of(Side::Left, Round(i, 0, none), c); });
+  add_homes(right_home, right_homes, plan.rounds.columns,
+            [&](std::int64_t i, Cell c) { return slice_of(Side::Right, Round(0, i, none), c); });
+  internal::Uses loaded{{}, {left_home, right_home}};
+  if (selection) {
+    add_selection();
+    loaded.writes.insert(loaded.writes.end(), {selection->taken_buffer, selection->request_buffer});
+  }
+  program.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
 // In a network the operands come from the tiles that hold them, wherever they are.
 void DensePass::State::declare_fetches(const Round& round) {
-  const auto slices = [&](Side side, const internal::TensorHome& from, BufferId buffer) {
-    internal::TensorHome home{from.rows, from.cols, buffer, {}};
+  const auto slices = [&](Side side, const internal::TensorHome& from, const OperandSlots& to) {
+    internal::TensorHome home{from.rows, from.cols, to.arrived_buffer, {}};
     for (const TileId tile : all) {
       const DenseSlice slice = slice_of(side, round, map.cell(tile));
       const std::int64_t width = std::max<std::int64_t>(slice.across.size(), 1);
       const std::int64_t elements = slice.lines.size() * slice.across.size();
-      home.shares.push_back(
-          {tile, {}, slice.lines.begin, slice.across.begin, width, {0, elements}});
+      home.shares.push_back({tile,
+                             to.arrived[std::size_t(tile.value)],
+                             slice.lines.begin,
+                             slice.across.begin,
+                             width,
+                             {0, elements}});
     }
     return home;
   };
-  left_slices = slices(Side::Left, *shared->left, round.left.arrived_buffer);
-  right_slices = slices(Side::Right, *shared->right, round.right.arrived_buffer);
-  fetched.emplace(bound, engine, type());
+  left_slices = slices(Side::Left, *shared->left, round.left);
+  right_slices = slices(Side::Right, *shared->right, round.right);
+  fetched.emplace(program, type());
   fetched->add(*shared->left, left_slices, internal::Cleared::Rows);
   fetched->add(*shared->right, right_slices, internal::Cleared::Rows);
   if (shared->also_from != nullptr)
@@ -63,10 +86,10 @@ void DensePass::State::declare_round(Round& round, const Round* before) {
   const auto use = [&](Side side, OperandSlots& slots, const OperandSlots* kept, const char* name) {
     const bool is_reordered = slice_of(side, round, {}).reordered;
     if (fetches(side, round)) {
-      slots.arrived_buffer = bound.add_buffer(std::string(name) + " operand");
+      slots.arrived_buffer = program.add_buffer(std::string(name) + " operand");
       if (shared == nullptr) arrived.writes.push_back(slots.arrived_buffer);
       if (is_reordered) {
-        slots.ordered_buffer = bound.add_buffer(std::string(name) + " operand in order");
+        slots.ordered_buffer = program.add_buffer(std::string(name) + " operand in order");
         reordered.reads.push_back(slots.arrived_buffer);
         reordered.writes.push_back(slots.ordered_buffer);
       }
@@ -77,60 +100,23 @@ void DensePass::State::declare_round(Round& round, const Round* before) {
   };
   use(Side::Left, round.left, before != nullptr ? &before->left : nullptr, "left");
   use(Side::Right, round.right, before != nullptr ? &before->right : nullptr, "right");
-  round.partial_buffer = bound.add_buffer("partial sums");
+  round.partial_buffer = program.add_buffer("partial sums");
   multiplied.writes.push_back(round.partial_buffer);
+  add_round_slots(round, before);
   if (shared != nullptr) {
     declare_fetches(round);
     fetched->add_uses(arrived);
   }
-  round.exchange_node = bound.step(NodeKind::Exchange, Phase::PreArrange, arrived, [this, &round] {
-    engine.exchange(Phase::PreArrange, round.exchange);
-  });
-  bound.step(
-      NodeKind::Compute, Phase::Rearrange, reordered, [this, &round] { rearrange(round); },
-      map.tiles());
-  bound.step(
-      NodeKind::Compute, Phase::Distribute, multiplied, [this, &round] { multiply(round); },
-      map.tiles());
+  program.exchange(Phase::PreArrange, arrived, fetched ? std::vector<Gather>() : gathers(round),
+                   fetched ? fetched->moves() : std::vector<device::Move>());
+  program.compute(Phase::Rearrange, reordered, all,
+                  [this, &round](const device::Tile& tile) { return rearrange(round, tile); });
+  program.compute(Phase::Distribute, multiplied, all,
+                  [this, &round](const device::Tile& tile) { return multiply(round, tile); });
   if (selection)
     declare_selection(round);
   else
-    round.reduction.declare(bound, engine, round.partial_buffer);
-}
-
-void DensePass::State::add_slots() {
-  if (shared != nullptr) {
-    Round& round = rounds.front();
-    add_round_slots(round, nullptr);
-    for (std::size_t t = 0; t < all.size(); ++t) {
-      left_slices.shares[t].slot = round.left.arrived[t];
-      right_slices.shares[t].slot = round.right.arrived[t];
-    }
-    return;
-  }
-  const auto add_homes = [this](BufferId buffer, auto& homes, std::int64_t ranges, auto slice_of) {
-    for (std::int64_t i = 0; i < ranges; ++i) {
-      std::vector<SlotId>& slots = homes.emplace_back();
-      for (const TileId tile : all) {
-        const DenseSlice slice = slice_of(i, map.cell(tile));
-        const std::int64_t lines =
-            share_of(slice.lines.size(), 1, slice.takers, slice.taker).size();
-        slots.push_back(
-            engine.add_slot(bound.slot(buffer, tile, lines, slice.across.size() * bytes())));
-      }
-    }
-  };
-  const internal::Reduction none(1, type(), type());
-  add_homes(left_home, left_homes, plan.rounds.rows,
-            [&](std::int64_t i, Cell c) { return slice_of(Side::Left, Round(i, 0, none), c); });
-  add_homes(right_home, right_homes, plan.rounds.columns,
-            [&](std::int64_t i, Cell c) { return slice_of(Side::Right, Round(0, i, none), c); });
-  if (selection) add_selection_slots();
-  const Round* before = nullptr;
-  for (Round& round : rounds) {
-    add_round_slots(round, before);
-    before = &round;
-  }
+    round.reduction.declare(program, round.partial_buffer, columns(round));
 }
 
 void DensePass::State::add_round_slots(Round& round, const Round* before) {
@@ -143,23 +129,22 @@ void DensePass::State::add_round_slots(Round& round, const Round* before) {
     if (right) add_operand_slots(round.right, slice_of(Side::Right, round, c), tile);
     // Rows of one element, because the reduction cuts the partials at any element.
     const std::int64_t elements = rows_of(round, c).size() * columns_of(round, c).size();
-    round.partial.push_back(engine.add_slot(bound.slot(
-        round.partial_buffer, tile, elements, bytes_of(kernel.partials_type), SlotKind::Owned)));
+    round.partial.push_back(program.add_slot(round.partial_buffer, tile, elements,
+                                             bytes_of(kernel.partials_type), SlotKind::Owned));
   }
-  if (!selection) round.reduction.add_slots(bound, engine, columns(round));
 }
 
 void DensePass::State::add_operand_slots(OperandSlots& slots, const DenseSlice& slice,
                                          TileId tile) {
   const std::int64_t lines = slice.lines.size(), across = slice.across.size();
   slots.arrived.push_back(
-      engine.add_slot(bound.slot(slots.arrived_buffer, tile, lines, across * bytes(),
-                                 shared != nullptr ? SlotKind::Owned : SlotKind::Landing)));
+      program.add_slot(slots.arrived_buffer, tile, lines, across * bytes(),
+                       shared != nullptr ? SlotKind::Owned : SlotKind::Landing));
   if (!slice.reordered) return;
   const std::int64_t rows = slice.transposed ? across : lines;
   const std::int64_t row_bytes = (slice.transposed ? lines : across) * bytes();
   slots.ordered.push_back(
-      engine.add_slot(bound.slot(slots.ordered_buffer, tile, rows, row_bytes, SlotKind::Owned)));
+      program.add_slot(slots.ordered_buffer, tile, rows, row_bytes, SlotKind::Owned));
 }
 
 // A column has the tiles that share a part of the result.

@@ -22,13 +22,16 @@ void DensePass::State::declare_selection(Round& round) {
   Selection& s = *selection;
   internal::Uses uses{{round.partial_buffer, s.taken_buffer, s.request_buffer}, {s.best_buffer}};
   if (&round != &rounds.front()) uses.reads.push_back(s.best_buffer);
-  bound.step(
-      NodeKind::Compute, Phase::Reduce, uses, [this, &round] { select(round); }, map.tiles());
+  program.compute(Phase::Reduce, uses, all,
+                  [this, &round](const device::Tile& tile) { return select(round, tile); });
 }
 
-void DensePass::State::add_selection_slots() {
+void DensePass::State::add_selection() {
   constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
   Selection& s = *selection;
+  s.taken_buffer = program.add_buffer("stored blocks", /*resident=*/true);
+  s.request_buffer = program.add_buffer("request", /*resident=*/true);
+  s.best_buffer = program.add_buffer("best blocks", /*resident=*/true);
   for (const TileId tile : all) {
     std::int64_t words = 1;
     for (const Round& round : rounds) {
@@ -37,12 +40,11 @@ void DensePass::State::add_selection_slots() {
     }
     s.words_per_round.push_back(words);
     s.taken.push_back(
-        engine.add_slot(bound.slot(s.taken_buffer, tile, std::ssize(rounds) * words, kWordBytes)));
-    s.request.push_back(
-        engine.add_slot(bound.slot(s.request_buffer, tile, 1, sizeof(SelectionRequest))));
+        program.add_slot(s.taken_buffer, tile, std::ssize(rounds) * words, kWordBytes));
+    s.request.push_back(program.add_slot(s.request_buffer, tile, 1, sizeof(SelectionRequest)));
     const std::int64_t bytes =
         std::int64_t(sizeof(SelectionHeader)) + codelets::best_list_bytes(s.keep);
-    s.best.push_back(engine.add_slot(bound.slot(s.best_buffer, tile, 1, bytes, SlotKind::Owned)));
+    s.best.push_back(program.add_slot(s.best_buffer, tile, 1, bytes, SlotKind::Owned));
   }
 }
 
@@ -59,12 +61,7 @@ void DensePass::State::load_selection() {
   }
 }
 
-void DensePass::State::select(const Round& round) {
-  engine.compute(Phase::Reduce, all,
-                 [&](const device::Tile& tile) { return select_on(round, tile); });
-}
-
-Cycles DensePass::State::select_on(const Round& round, const device::Tile& tile) {
+Cycles DensePass::State::select(const Round& round, const device::Tile& tile) {
   Selection& s = *selection;
   const auto t = std::size_t(tile.id().value);
   const Cell c = map.cell(tile.id());

@@ -26,15 +26,22 @@ EmbeddingPass::EmbeddingPass(const PassSpec& s, const EmbeddingSizes& of_run, st
                              Executor& executor, Served served)
     : spec(s),
       sizes(of_run),
-      bound(std::move(name)),
-      engine(machine, mode, executor),
+      program(std::move(name), machine, mode, executor),
       map(s.parts(), TileOrder::Yzx),
       shape(values_shape(s)),
       all(map.all()),
-      loop(s, served),
-      other_words(bound, s) {
+      loop(s, served) {
+  add_other_words(program, spec, all);
   for (const TileId tile : all)
     if (owned(map.cell(tile)).size() > 0) owners.push_back(tile);
+}
+
+void EmbeddingPass::declare_arranging(BufferId buffer) {
+  const Cycles cycles =
+      codelets::arrange_cycles(sizes.ids * spec.grid.size.y * element(), engine.machine().tiles,
+                               engine.machine().arrange_bytes_per_cycle);
+  program.compute(Phase::Arrange, {{buffer}, {}}, all,
+                  [cycles](const device::Tile&) { return cycles; });
 }
 
 void EmbeddingPass::add_spread(std::vector<Gather>& gathers, SlotId home, SlotId to,
@@ -99,111 +106,85 @@ EmbeddingSlice::EmbeddingSlice(const PassSpec& s, const EmbeddingSizes& of_run,
                                Executor& executor)
     : EmbeddingPass(s, of_run, "embedding slice", machine, mode, executor, Served::AllOfZ),
       travelling_(map, shape, loop) {
-  declare();
-  bound.finish();
+  declare_buffers();
   add_slots();
-  bound.seal(engine);
-  prepare();
+  declare();
+  program.seal();
+}
+
+void EmbeddingSlice::declare_buffers() {
+  home_ = {program.add_buffer("bucket words", /*resident=*/true),
+           program.add_buffer("bucket values", /*resident=*/true)};
+  rows_home_ = program.add_buffer("share of the rows");
+  places_home_ = program.add_buffer("share of the places");
+  rows_ = program.add_buffer("rows to look up");
+  places_ = program.add_buffer("places of the ids");
+  partial_ = program.add_buffer("looked-up rows");
+  received_ = program.add_buffer("columns of all parts");
+  result_ = program.add_buffer("columns by id");
+  if (spec.grid.splits.z > 1)
+    arrived_ = {program.add_buffer("words of the cell"), program.add_buffer("values of the cell")};
 }
 
 void EmbeddingSlice::declare() {
-  home_ = {bound.add_buffer("bucket words", /*resident=*/true),
-           bound.add_buffer("bucket values", /*resident=*/true)};
-  rows_home_ = bound.add_buffer("share of the rows");
-  places_home_ = bound.add_buffer("share of the places");
-  rows_ = bound.add_buffer("rows to look up");
-  places_ = bound.add_buffer("places of the ids");
-  partial_ = bound.add_buffer("looked-up rows");
-  received_ = bound.add_buffer("columns of all parts");
-  result_ = bound.add_buffer("columns by id");
-  const bool copies = spec.grid.splits.z > 1;
-  if (copies)
-    arrived_ = {bound.add_buffer("words of the cell"), bound.add_buffer("values of the cell")};
-  travelling_.declare_buffers(bound);
-  loop.declare(bound);
-
   Uses loaded{{}, {home_.words, home_.payload, rows_home_, places_home_}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
-  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  program.step(NodeKind::Load, {}, loaded, [this] { load(); });
   const std::vector<BufferId> own{home_.words, home_.payload};
   Uses moved{{rows_home_, places_home_}, {rows_, places_}};
   Uses visited{{rows_, home_.words, home_.payload}, {partial_}};
-  if (copies) {
+  if (spec.grid.splits.z > 1) {
     moved.reads.insert(moved.reads.end(), own.begin(), own.end());
     moved.writes.insert(moved.writes.end(), {arrived_.words, arrived_.payload});
     visited.reads.insert(visited.reads.end(), {arrived_.words, arrived_.payload});
   }
-  prearrange_node = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
-                               [this] { engine.exchange(Phase::PreArrange, prearrange); });
-  bound.step(NodeKind::Compute, Phase::Distribute, visited, [this] { distribute(); }, map.tiles());
+  program.exchange(Phase::PreArrange, moved, prearrange_gathers());
+  program.compute(Phase::Distribute, visited, all,
+                  [this](const device::Tile& tile) { return distribute(tile); });
   if (loop.possible())
-    loop.declare_loops(bound, engine, [&] {
-      travelling_.declare_move(bound, engine, own);
+    loop.declare_loops(program, [&] {
+      travelling_.declare_move(program, homes, own);
       Uses uses{{rows_}, {partial_}};
       travelling_.add_words_and_payloads(uses.reads);
-      bound.when(
+      program.when(
           "this displacement holds something", [this] { return loop.now().compute; },
           [&] {
-            bound.step(
-                NodeKind::Compute, Phase::Propagate, uses,
-                [this] {
-                  engine.compute(Phase::Propagate, all, [this](const device::Tile& tile) {
-                    const BucketSlots bucket = travelling_.current(tile.id());
-                    return visit(tile, {&bucket, 1});
-                  });
-                },
-                map.tiles());
+            program.compute(Phase::Propagate, uses, all, [this](const device::Tile& tile) {
+              const BucketSlots arrived = travelling_.current(tile.id());
+              return visit(tile, {&arrived, 1});
+            });
           });
     });
-  to_owners_node_ = bound.step(NodeKind::Exchange, Phase::Reduce, {{partial_}, {received_}},
-                               [this] { engine.exchange(Phase::Reduce, to_owners_); });
-  bound.step(
-      NodeKind::Compute, Phase::Reduce, {{received_, places_}, {result_}}, [this] { select(); },
-      std::ssize(owners));
-  if (spreads_result(spec.placement, Pass::Fwd))
-    bound.step(
-        NodeKind::Compute, Phase::Arrange, {{result_}, {}},
-        [this] {
-          const Cycles cycles = codelets::arrange_cycles(sizes.ids * spec.grid.size.y * element(),
-                                                         engine.machine().tiles,
-                                                         engine.machine().arrange_bytes_per_cycle);
-          engine.compute(Phase::Arrange, all, [&](const device::Tile&) { return cycles; });
-        },
-        map.tiles());
-  bound.step(NodeKind::Collect, {}, {{result_}, {}}, [this] { collect(); });
+  program.exchange(Phase::Reduce, {{partial_}, {received_}}, gathers_to_owners());
+  program.compute(Phase::Reduce, {{received_, places_}, {result_}}, owners,
+                  [this](const device::Tile& tile) { return select(tile); });
+  if (spreads_result(spec.placement, Pass::Fwd)) declare_arranging(result_);
+  program.step(NodeKind::Collect, {}, {{result_}, {}}, [this] { collect(); });
 }
-
 void EmbeddingSlice::add_slots() {
-  homes = add_home_buckets(bound, engine, map, shape, home_);
+  homes = add_home_buckets(program, map, shape, home_);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t own = owned(c).size();
     TileSlots slots;
-    slots.rows_home = add_slot(rows_home_, tile, 1, rows_bytes());
-    slots.rows = add_slot(rows_, tile, 1, rows_bytes());
-    slots.partial = add_slot(partial_, tile, looked_up(c).size(), slot_bytes(), SlotKind::Owned);
+    slots.rows_home = program.add_slot(rows_home_, tile, 1, rows_bytes());
+    slots.rows = program.add_slot(rows_, tile, 1, rows_bytes());
+    slots.partial =
+        program.add_slot(partial_, tile, looked_up(c).size(), slot_bytes(), SlotKind::Owned);
     if (own > 0) {
-      slots.places_home = add_slot(places_home_, tile, 1, places_bytes());
-      slots.places = add_slot(places_, tile, 1, places_bytes());
-      slots.received =
-          add_slot(received_, tile, spec.grid.splits.x * own, slot_bytes(), SlotKind::Owned);
-      slots.result = add_slot(result_, tile, own, sizes.ids * element(), SlotKind::Owned);
+      slots.places_home = program.add_slot(places_home_, tile, 1, places_bytes());
+      slots.places = program.add_slot(places_, tile, 1, places_bytes());
+      slots.received = program.add_slot(received_, tile, spec.grid.splits.x * own, slot_bytes(),
+                                        SlotKind::Owned);
+      slots.result = program.add_slot(result_, tile, own, sizes.ids * element(), SlotKind::Owned);
     }
     for (std::int64_t k = 0; k < spec.grid.splits.z; ++k)
       slots.arrived.push_back(k == c.z ? homes[std::size_t(tile.value)]
-                                       : add_bucket_slots(bound, engine, tile, shape, arrived_));
-    other_words.add_slot(bound, engine, tile);
+                                       : add_bucket_slots(program, tile, shape, arrived_));
     tiles_.push_back(std::move(slots));
   }
-  travelling_.add_slots(bound, engine);
-  loop.add_slots(bound, engine);
-}
-
-void EmbeddingSlice::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
-  gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
-                 [&](TileId to, std::int64_t z) {
-                   return tiles_[std::size_t(to.value)].arrived[std::size_t(z)];
-                 });
+  travelling_.declare_buffers(program);
+  loop.declare(program);
 }
 
 // The owner of columns receives them from the tiles of every part of x that looked them up.
@@ -228,23 +209,23 @@ std::vector<Gather> EmbeddingSlice::gathers_to_owners() const {
   return gathers;
 }
 
-void EmbeddingSlice::prepare() {
-  travelling_.prepare(bound, engine, homes);
+std::vector<Gather> EmbeddingSlice::prearrange_gathers() const {
   std::vector<Gather> gathers;
   for (const TileId tile : all) {
     const TileSlots& slots = tiles_[std::size_t(tile.value)];
     add_spread(gathers, slots.rows_home, slots.rows, 1, rows_bytes(),
                spec.grid.splits.x * rows_bytes());
-    if (spec.grid.splits.z > 1) add_bucket_gathers(tile, gathers);
+    if (spec.grid.splits.z > 1)
+      gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
+                     [&](TileId to, std::int64_t z) {
+                       return tiles_[std::size_t(to.value)].arrived[std::size_t(z)];
+                     });
   }
   for (const TileId tile : owners) {
     const TileSlots& slots = tiles_[std::size_t(tile.value)];
     add_spread(gathers, slots.places_home, slots.places, 1, places_bytes(), places_bytes());
   }
-  prearrange = engine.prepare(std::move(gathers));
-  bound.set_moves(prearrange_node, prearrange.moved);
-  to_owners_ = engine.prepare(gathers_to_owners());
-  bound.set_moves(to_owners_node_, to_owners_.moved);
+  return gathers;
 }
 
 void EmbeddingSlice::load() {
@@ -274,37 +255,33 @@ Cycles EmbeddingSlice::visit(const device::Tile& tile, std::span<const BucketSlo
   return cycles;
 }
 
-void EmbeddingSlice::distribute() {
-  engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
-    const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
-    const ByteRows partial = tile.view(slots.partial);
-    if (partial.bytes() > 0) std::memset(partial.data, 0, std::size_t(partial.bytes()));
-    return codelets::zero_cycles(partial.bytes(), engine.machine().workers) + enter_cycles() +
-           visit(tile, slots.arrived);
-  });
+Cycles EmbeddingSlice::distribute(const device::Tile& tile) const {
+  const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
+  const ByteRows partial = tile.view(slots.partial);
+  if (partial.bytes() > 0) std::memset(partial.data, 0, std::size_t(partial.bytes()));
+  return codelets::zero_cycles(partial.bytes(), engine.machine().workers) + enter_cycles() +
+         visit(tile, slots.arrived);
 }
 
 // Puts the columns in the order of the ids.
-void EmbeddingSlice::select() {
-  engine.compute(Phase::Reduce, owners, [&](const device::Tile& tile) {
-    const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
-    const std::int64_t own = owned(map.cell(tile.id())).size();
-    const auto* const places = reinterpret_cast<const std::int32_t*>(tile.view(slots.places).data);
-    const std::byte* const from = tile.view(slots.received).data;
-    std::byte* const to = tile.view(slots.result).data;
-    with_type(spec.data_type(), [&]<class T>(T) {
-      const auto slots_of_part = static_cast<std::int32_t>(sizes.slots);
-      T* out = reinterpret_cast<T*>(to);
-      for (std::int64_t column = 0; column < own; ++column)
-        for (std::int64_t i = 0; i < sizes.ids; ++i, ++out) {
-          const std::int32_t part = places[i] / slots_of_part, slot = places[i] % slots_of_part;
-          *out = places[i] < 0 || part >= spec.grid.splits.x  // beyond: memory was damaged
-                     ? T()
-                     : reinterpret_cast<const T*>(from)[(part * own + column) * sizes.slots + slot];
-        }
-    });
-    return codelets::gather_cycles(own * sizes.ids, spec.data_type(), engine.machine().workers);
+Cycles EmbeddingSlice::select(const device::Tile& tile) const {
+  const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
+  const std::int64_t own = owned(map.cell(tile.id())).size();
+  const auto* const places = reinterpret_cast<const std::int32_t*>(tile.view(slots.places).data);
+  const std::byte* const from = tile.view(slots.received).data;
+  std::byte* const to = tile.view(slots.result).data;
+  with_type(spec.data_type(), [&]<class T>(T) {
+    const auto slots_of_part = static_cast<std::int32_t>(sizes.slots);
+    T* out = reinterpret_cast<T*>(to);
+    for (std::int64_t column = 0; column < own; ++column)
+      for (std::int64_t i = 0; i < sizes.ids; ++i, ++out) {
+        const std::int32_t part = places[i] / slots_of_part, slot = places[i] % slots_of_part;
+        *out = places[i] < 0 || part >= spec.grid.splits.x  // beyond: memory was damaged
+                   ? T()
+                   : reinterpret_cast<const T*>(from)[(part * own + column) * sizes.slots + slot];
+      }
   });
+  return codelets::gather_cycles(own * sizes.ids, spec.data_type(), engine.machine().workers);
 }
 
 void EmbeddingSlice::collect() const {
@@ -321,9 +298,7 @@ bool EmbeddingSlice::run(const BucketImage& of_layer, const EmbeddingLists& of_r
   image = of_layer;
   lists = &of_run;
   out_ = out;
-  const bool finished = bound.run(engine, options);
-  ledger = engine.ledger();
-  return finished;
+  return program.run(options, ledger);
 }
 
 }  // namespace tessera::runtime::internal

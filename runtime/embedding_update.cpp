@@ -68,11 +68,10 @@ EmbeddingUpdate::EmbeddingUpdate(const PassSpec& s, const EmbeddingSizes& of_run
     if (!packing(map.cell(tile)).empty()) packers_.push_back(tile);
   const Dims& splits = spec.grid.splits;
   placed.resize(std::size_t(splits.y * splits.x * columns(0) * slot_bytes()));
-  declare();
-  bound.finish();
+  declare_buffers();
   add_slots();
-  bound.seal(engine);
-  prepare();
+  declare();
+  program.seal();
 }
 
 std::int64_t EmbeddingUpdate::sharers(std::int64_t wide) const {
@@ -108,124 +107,115 @@ EmbeddingUpdate::Packing EmbeddingUpdate::packing(Cell c) const {
           share_of(spec.grid.splits.x, 1, shared, tile % shared)};
 }
 
+void EmbeddingUpdate::declare_buffers() {
+  home_ = {program.add_buffer("bucket words", /*resident=*/true),
+           program.add_buffer("bucket values", /*resident=*/true)};
+  rows_home_ = program.add_buffer("share of the rows");
+  places_home_ = program.add_buffer("share of the places");
+  slices_home_ = program.add_buffer("share of the slices");
+  places_ = program.add_buffer("places of the ids");
+  slices_ = program.add_buffer("columns of the slices");
+  packed_ = program.add_buffer("columns by row");
+  travelling_.rows_use[0] = program.add_buffer("rows to update");
+  travelling_.sums_use[0] = program.add_buffer("slices of these rows");
+  sums_ = program.add_buffer("sums of slices");
+  updated_ = program.add_buffer("updated values");
+  if (!loop.possible()) return;
+  travelling_.rows_use[1] = program.add_buffer("rows of another cell");
+  travelling_.sums_use[1] = program.add_buffer("slices of another cell");
+}
+
 void EmbeddingUpdate::declare() {
-  home_ = {bound.add_buffer("bucket words", /*resident=*/true),
-           bound.add_buffer("bucket values", /*resident=*/true)};
-  rows_home_ = bound.add_buffer("share of the rows");
-  places_home_ = bound.add_buffer("share of the places");
-  slices_home_ = bound.add_buffer("share of the slices");
-  places_ = bound.add_buffer("places of the ids");
-  slices_ = bound.add_buffer("columns of the slices");
-  packed_ = bound.add_buffer("columns by row");
-  travelling_.rows_use[0] = bound.add_buffer("rows to update");
-  travelling_.sums_use[0] = bound.add_buffer("slices of these rows");
-  sums_ = bound.add_buffer("sums of slices");
-  updated_ = bound.add_buffer("updated values");
-  loop.declare(bound);
+  const BufferId rows = travelling_.rows_use[0], slices = travelling_.sums_use[0];
   Uses loaded{{}, {home_.words, home_.payload, rows_home_, places_home_, slices_home_}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
-  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
-  if (spreads_operands(spec.placement, Pass::Fwd))
-    bound.step(
-        NodeKind::Compute, Phase::Arrange, {{slices_home_}, {}},
-        [this] {
-          const Cycles cycles = codelets::arrange_cycles(sizes.ids * spec.grid.size.y * element(),
-                                                         engine.machine().tiles,
-                                                         engine.machine().arrange_bytes_per_cycle);
-          engine.compute(Phase::Arrange, all, [&](const device::Tile&) { return cycles; });
-        },
-        map.tiles());
-  prearrange_node = bound.step(
-      NodeKind::Exchange, Phase::PreArrange,
-      {{rows_home_, places_home_, slices_home_}, {travelling_.rows_use[0], places_, slices_}},
-      [this] { engine.exchange(Phase::PreArrange, prearrange); });
-  bound.step(
-      NodeKind::Compute, Phase::Rearrange, {{places_, slices_}, {packed_}}, [this] { pack(); },
-      std::ssize(packers_));
-  to_parts_node_ =
-      bound.step(NodeKind::Exchange, Phase::PreArrange, {{packed_}, {travelling_.sums_use[0]}},
-                 [this] { engine.exchange(Phase::PreArrange, to_parts_); });
-  bound.step(
-      NodeKind::Compute, Phase::Distribute,
-      {{home_.words, home_.payload, travelling_.rows_use[0], travelling_.sums_use[0]}, {sums_}},
-      [this] { add_up(Phase::Distribute, /*first=*/true); }, map.tiles());
+  program.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  if (spreads_operands(spec.placement, Pass::Fwd)) declare_arranging(slices_home_);
+  program.exchange(Phase::PreArrange,
+                   {{rows_home_, places_home_, slices_home_}, {rows, places_, slices_}},
+                   prearrange_gathers());
+  program.compute(Phase::Rearrange, {{places_, slices_}, {packed_}}, packers_,
+                  [this](const device::Tile& tile) { return pack(tile); });
+  program.exchange(Phase::PreArrange, {{packed_}, {slices}}, gathers_to_parts());
+  program.compute(Phase::Distribute, {{home_.words, home_.payload, rows, slices}, {sums_}}, all,
+                  [this](const device::Tile& tile) { return add_up(tile, /*first=*/true); });
   declare_travel();
-  bound.step(
-      NodeKind::Compute, Phase::Update, {{home_.payload, sums_}, {updated_}}, [this] { update(); },
-      map.tiles());
-  bound.step(NodeKind::Collect, {}, {{updated_}, {}}, [this] { collect(); });
+  program.compute(Phase::Update, {{home_.payload, sums_}, {updated_}}, all,
+                  [this](const device::Tile& tile) { return update(tile); });
+  program.step(NodeKind::Collect, {}, {{updated_}, {}}, [this] { collect(); });
 }
 
 // The rows and sums of the cells move; words and values stay.
 void EmbeddingUpdate::declare_travel() {
   if (!loop.possible()) return;
-  auto& [rows_use, sums_use, rows, sums] = travelling_;
-  rows_use[1] = bound.add_buffer("rows of another cell");
-  sums_use[1] = bound.add_buffer("slices of another cell");
-  const std::vector<BufferId> both{rows_use[0], sums_use[0], rows_use[1], sums_use[1]};
-  loop.declare_loops(bound, engine, [&] {
+  const auto& [rows_use, sums_use, rows, sums] = travelling_;
+  Uses uses{{home_.words, home_.payload, rows_use[0], sums_use[0], rows_use[1], sums_use[1]},
+            {sums_}};
+  device::Exchange usual;
+  const bool along_x = spec.grid.splits.x > 1;
+  list_move({along_x ? 1 : 0, along_x ? 0 : 1, 0}, usual);
+  const device::Exchange* const usual_move = program.exchange_of(std::move(usual.gathers));
+  loop.declare_loops(program, [&] {
     for (std::size_t into = 0; into < 2; ++into)
-      bound.when(
+      program.when(
           into == 0 ? "the next move is into the first buffer"
                     : "the next move is into the second buffer",
           [this, into] { return at_ != into && loop.now().after != now_; },
           [&] {
-            move_nodes_[into] = bound.step(
-                NodeKind::Exchange, Phase::Propagate,
+            program.exchange(
+                Phase::Propagate,
                 {{rows_use[1 - into], sums_use[1 - into]}, {rows_use[into], sums_use[into]}},
-                [this] { move(); });
+                usual_move, [this] { move(); });
           });
-    bound.when(
+    program.when(
         "this displacement holds something", [this] { return loop.now().compute; },
         [&] {
-          Uses uses{{home_.words, home_.payload}, {sums_}};
-          uses.reads.insert(uses.reads.end(), both.begin(), both.end());
-          bound.step(
-              NodeKind::Compute, Phase::Propagate, uses,
-              [this] { add_up(Phase::Propagate, /*first=*/false); }, map.tiles());
+          program.compute(Phase::Propagate, uses, all, [this](const device::Tile& tile) {
+            return add_up(tile, /*first=*/false);
+          });
         });
   });
 }
 
 void EmbeddingUpdate::add_slots() {
-  homes = add_home_buckets(bound, engine, map, shape, home_);
+  homes = add_home_buckets(program, map, shape, home_);
   const int buffers = loop.possible() ? 2 : 1;
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const Packing packs = packing(c);
     TileSlots slots;
-    slots.rows_home = add_slot(rows_home_, tile, 1, rows_bytes());
+    slots.rows_home = program.add_slot(rows_home_, tile, 1, rows_bytes());
     for (int b = 0; b < buffers; ++b) {
       const auto at = std::size_t(b);
       travelling_.rows[at].push_back(
-          add_slot(travelling_.rows_use[at], tile, 1, rows_bytes(), SlotKind::Owned));
+          program.add_slot(travelling_.rows_use[at], tile, 1, rows_bytes(), SlotKind::Owned));
       travelling_.sums[at].push_back(
-          add_slot(travelling_.sums_use[at], tile, columns(0), slot_bytes()));
+          program.add_slot(travelling_.sums_use[at], tile, columns(0), slot_bytes()));
     }
     if (!packs.empty()) {
       const std::int64_t line = sizes.ids * element(), own = packs.columns.size();
-      slots.places_home = add_slot(places_home_, tile, 1, sorted_bytes());
-      slots.places = add_slot(places_, tile, 1, sorted_bytes());
-      slots.slices_home = add_slot(slices_home_, tile, own, line);
-      slots.slices = add_slot(slices_, tile, own, line);
+      slots.places_home = program.add_slot(places_home_, tile, 1, sorted_bytes());
+      slots.places = program.add_slot(places_, tile, 1, sorted_bytes());
+      slots.slices_home = program.add_slot(slices_home_, tile, own, line);
+      slots.slices = program.add_slot(slices_, tile, own, line);
       for (std::int64_t x = packs.parts.begin; x < packs.parts.end; ++x) {
-        device::SlotSpec packed = bound.slot(packed_, tile, own, slot_bytes(), SlotKind::Owned);
         const std::int64_t column =
             (c.y * spec.grid.splits.x + x) * columns(0) + packs.columns.begin;
-        packed.placed = {placed.data() + column * slot_bytes(), own, slot_bytes(), slot_bytes()};
-        slots.packed.push_back(engine.add_slot(packed));
+        slots.packed.push_back(program.add_slot(
+            packed_, tile, own, slot_bytes(), SlotKind::Owned, 1,
+            {placed.data() + column * slot_bytes(), own, slot_bytes(), slot_bytes()}));
       }
     }
-    slots.sums = add_slot(sums_, tile, 1, values() * std::int64_t{sizeof(float)}, SlotKind::Owned);
-    slots.updated = add_slot(updated_, tile, 1, values() * element(), SlotKind::Owned);
-    other_words.add_slot(bound, engine, tile);
+    slots.sums =
+        program.add_slot(sums_, tile, 1, values() * std::int64_t{sizeof(float)}, SlotKind::Owned);
+    slots.updated = program.add_slot(updated_, tile, 1, values() * element(), SlotKind::Owned);
     tiles_.push_back(slots);
   }
-  loop.add_slots(bound, engine);
+  loop.declare(program);
 }
 
-void EmbeddingUpdate::prepare() {
-  std::vector<Gather> gathers, to_parts;
+std::vector<Gather> EmbeddingUpdate::prearrange_gathers() const {
+  std::vector<Gather> gathers;
   for (const TileId tile : all) {
     const auto t = std::size_t(tile.value);
     add_spread(gathers, tiles_[t].rows_home, travelling_.rows[0][t], 1, rows_bytes(),
@@ -238,9 +228,12 @@ void EmbeddingUpdate::prepare() {
     add_spread(gathers, slots.places_home, slots.places, 1, sorted_bytes(), sorted_bytes());
     add_spread(gathers, slots.slices_home, slots.slices, own, own * line, spec.grid.size.y * line);
   }
-  prearrange = engine.prepare(std::move(gathers));
-  bound.set_moves(prearrange_node, prearrange.moved);
-  // All tiles of a cell take the rows of its part of x from the owners of its columns.
+  return gathers;
+}
+
+// All tiles of a cell take the rows of its part of x from the owners of its columns.
+std::vector<Gather> EmbeddingUpdate::gathers_to_parts() const {
+  std::vector<Gather> to_parts;
   const Dims& splits = spec.grid.splits;
   for (std::int64_t x = 0; x < splits.x; ++x)
     for (std::int64_t y = 0; y < splits.y; ++y) {
@@ -258,11 +251,7 @@ void EmbeddingUpdate::prepare() {
             travelling_.sums[0][std::size_t(map.tile({x, y, z, 0}).value)]);
       to_parts.push_back(std::move(gather));
     }
-  to_parts_ = engine.prepare(std::move(to_parts));
-  bound.set_moves(to_parts_node_, to_parts_.moved);
-  if (!loop.possible()) return;
-  fill_move({splits.x > 1 ? 1 : 0, splits.x > 1 ? 0 : 1, 0});
-  for (const int node : move_nodes_) bound.set_moves(node, move_.moved);
+  return to_parts;
 }
 
 void EmbeddingUpdate::load() {
@@ -287,12 +276,7 @@ void EmbeddingUpdate::load() {
 
 // Adds up the slices of each row in float and rounds the sums once. The list is sorted by place, so
 // workers have entries of places of their own.
-void EmbeddingUpdate::pack() {
-  engine.compute(Phase::Rearrange, packers_,
-                 [&](const device::Tile& tile) { return pack_on(tile); });
-}
-
-Cycles EmbeddingUpdate::pack_on(const device::Tile& tile) const {
+Cycles EmbeddingUpdate::pack(const device::Tile& tile) const {
   const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
   const Packing packs = packing(map.cell(tile.id()));
   const std::int64_t own = packs.columns.size(), first = packs.parts.begin * sizes.slots;
@@ -328,64 +312,60 @@ Cycles EmbeddingUpdate::pack_on(const device::Tile& tile) const {
          codelets::cast_cycles(own * places_here, DataType::Float, spec.data_type(), workers);
 }
 
-void EmbeddingUpdate::add_up(Phase phase, bool first) {
-  engine.compute(phase, all, [&](const device::Tile& tile) {
-    const auto t = std::size_t(tile.id().value);
-    const TileSlots& slots = tiles_[t];
-    const Cell c = map.cell(tile.id()), of = map.moved(c, {now_.x, now_.y, 0});
-    const std::vector<std::int32_t> slot_of = slot_of_rows(tile, travelling_.rows[at_][t]);
-    const ByteRows sums = tile.view(slots.sums);
-    Cycles cycles = enter_cycles();
-    if (first) {
-      std::memset(sums.data, 0, std::size_t(sums.bytes()));
-      cycles += codelets::zero_cycles(sums.bytes(), engine.machine().workers);
-    }
-    codelets::RowsArgs args = visit_args(tile, homes[t], of, slot_of);
-    args.columns = {0, columns(of.y)};
-    return cycles + row_cycles(codelets::add_to_rows(args, tile.view(travelling_.sums[at_][t]).data,
-                                                     reinterpret_cast<float*>(sums.data)),
-                               codelets::kAddInstructions);
-  });
+Cycles EmbeddingUpdate::add_up(const device::Tile& tile, bool first) const {
+  const auto t = std::size_t(tile.id().value);
+  const TileSlots& slots = tiles_[t];
+  const Cell c = map.cell(tile.id()), of = map.moved(c, {now_.x, now_.y, 0});
+  const std::vector<std::int32_t> slot_of = slot_of_rows(tile, travelling_.rows[at_][t]);
+  const ByteRows sums = tile.view(slots.sums);
+  Cycles cycles = enter_cycles();
+  if (first) {
+    std::memset(sums.data, 0, std::size_t(sums.bytes()));
+    cycles += codelets::zero_cycles(sums.bytes(), engine.machine().workers);
+  }
+  codelets::RowsArgs args = visit_args(tile, homes[t], of, slot_of);
+  args.columns = {0, columns(of.y)};
+  return cycles + row_cycles(codelets::add_to_rows(args, tile.view(travelling_.sums[at_][t]).data,
+                                                   reinterpret_cast<float*>(sums.data)),
+                             codelets::kAddInstructions);
 }
 
-// Makes the exchange of a move `by`; now_ is the displacement after it.
-void EmbeddingUpdate::fill_move(Cell by) {
+// Lists the gathers of a move `by`; now_ is the displacement after it.
+void EmbeddingUpdate::list_move(Cell by, device::Exchange& move) const {
   const auto& [rows_use, sums_use, rows, sums] = travelling_;
-  move_.gathers.clear();
+  move.gathers.clear();
   for (const TileId tile : all) {
     const Cell c = map.cell(tile), of = map.moved(c, {now_.x, now_.y, 0});
     const auto from = std::size_t(map.tile(map.moved(c, by)).value);
     const auto to = std::size_t(tile.value);
-    move_.gathers.push_back({{{rows[at_][from], {0, 1}}}, {rows[1 - at_][to]}});
-    move_.gathers.push_back({{{sums[at_][from], {0, columns(of.y)}}}, {sums[1 - at_][to]}});
+    move.gathers.push_back({{{rows[at_][from], {0, 1}}}, {rows[1 - at_][to]}});
+    move.gathers.push_back({{{sums[at_][from], {0, columns(of.y)}}}, {sums[1 - at_][to]}});
   }
-  engine.prepare_again(move_);
 }
 
 // The rows and sums move towards lower indices, opposite to travelling buckets.
 void EmbeddingUpdate::move() {
   const Displacement to = loop.now().after, from = now_;
   now_ = {to.x, to.y, 0};
-  fill_move({to.x - from.x, to.y - from.y, 0});
+  list_move({to.x - from.x, to.y - from.y, 0}, move_);
+  engine.prepare_again(move_);
   engine.exchange(Phase::Propagate, move_);
   at_ = 1 - at_;
 }
 
-void EmbeddingUpdate::update() {
-  engine.compute(Phase::Update, all, [&](const device::Tile& tile) {
-    const auto t = std::size_t(tile.id().value);
-    const TileSlots& slots = tiles_[t];
-    const auto* const sums = reinterpret_cast<const float*>(tile.view(slots.sums).data);
-    const std::byte* const old = tile.view(homes[t].payload).data;
-    std::byte* const updated = tile.view(slots.updated).data;
-    with_type(spec.data_type(), [&]<class T>(T) {
-      for (std::int64_t i = 0; i < values(); ++i)
-        reinterpret_cast<T*>(updated)[i] =
-            T(float(reinterpret_cast<const T*>(old)[i]) + scale_ * sums[i]);
-    });
-    return codelets::update_cycles(values(), codelets::Optimiser{}, spec.data_type(),
-                                   engine.machine().workers);
+Cycles EmbeddingUpdate::update(const device::Tile& tile) const {
+  const auto t = std::size_t(tile.id().value);
+  const TileSlots& slots = tiles_[t];
+  const auto* const sums = reinterpret_cast<const float*>(tile.view(slots.sums).data);
+  const std::byte* const old = tile.view(homes[t].payload).data;
+  std::byte* const updated = tile.view(slots.updated).data;
+  with_type(spec.data_type(), [&]<class T>(T) {
+    for (std::int64_t i = 0; i < values(); ++i)
+      reinterpret_cast<T*>(updated)[i] =
+          T(float(reinterpret_cast<const T*>(old)[i]) + scale_ * sums[i]);
   });
+  return codelets::update_cycles(values(), codelets::Optimiser{}, spec.data_type(),
+                                 engine.machine().workers);
 }
 
 void EmbeddingUpdate::collect() const {
@@ -405,9 +385,7 @@ bool EmbeddingUpdate::run(const BucketImage& of_layer, const EmbeddingLists& of_
   slices_in_ = slices;
   values_out_ = values;
   scale_ = scale;
-  const bool finished = bound.run(engine, options);
-  ledger = engine.ledger();
-  return finished;
+  return program.run(options, ledger);
 }
 
 }  // namespace tessera::runtime::internal

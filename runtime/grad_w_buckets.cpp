@@ -10,61 +10,53 @@ namespace {
 // to the sums of the bucket that it holds at the time.
 class GradWBuckets final : public GradWPass::Base {
  public:
-  GradWBuckets(const PassSpec& pass, BoundProgram& program, device::Engine& machine,
-               const PassHomes* homes_of_network)
-      : Base(pass, GradWExchange::Buckets, program, machine, homes_of_network),
+  GradWBuckets(const PassSpec& pass, TileProgram& of_pass, const PassHomes* homes_of_network)
+      : Base(pass, GradWExchange::Buckets, of_pass, homes_of_network),
         travelling_(map, shape, loop) {}
 
-  void declare_buffers() override { travelling_.declare_buffers(bound); }
+  void declare_buffers() override {
+    for (const TileId tile : all) homes_.push_back({slots_of(tile).meta, slots_of(tile).sums});
+    travelling_.declare_buffers(program);
+  }
 
   void declare_work() override {
-    compute(Phase::Distribute, {{use.words, use.q, use.s}, {use.sums}}, [this] { distribute(); });
+    program.compute(Phase::Distribute, {{use.words, use.q, use.s}, {use.sums}}, all,
+                    [this](const device::Tile& tile) {
+                      const Cycles cleared = clear_sums(tile);
+                      return cleared + visit_here(tile, homes_[std::size_t(tile.id().value)]);
+                    });
     if (!loop.possible()) return;
-    loop.declare_loops(bound, engine, [this] { declare_turn(); });
-    bound.when(
+    loop.declare_loops(program, [this] { declare_turn(); });
+    program.when(
         "buckets have left home", [this] { return loop.began(); }, [this] { declare_way_home(); });
   }
 
-  void add_own_slots() override {
-    for (const TileId tile : all) homes_.push_back({slots_of(tile).meta, slots_of(tile).sums});
-    travelling_.add_slots(bound, engine);
-  }
-
-  void prepare_own() override { travelling_.prepare(bound, engine, homes_); }
-
  private:
   void declare_turn() {
-    travelling_.declare_move(bound, engine, {use.words, use.sums});
+    travelling_.declare_move(program, homes_, {use.words, use.sums});
     Uses uses{{use.q, use.s}, {}};
     travelling_.add_words_and_payloads(uses.reads);
     travelling_.add_payloads(uses.writes);
-    bound.when(
+    program.when(
         "this displacement holds something", [this] { return loop.now().compute; },
-        [&] { compute(Phase::Propagate, uses, [this] { visit_arrived(); }); });
+        [&] {
+          program.compute(Phase::Propagate, uses, all, [this](const device::Tile& tile) {
+            return visit_here(tile, travelling_.current(tile.id()));
+          });
+        });
   }
 
   void declare_way_home() {
     // The distance is known from the step of control that ended the loops, so no other is needed.
-    bound.repeat(
+    program.repeat(
         "buckets are away from displacement 0", [this] { return loop.next_home(); },
-        [this] { travelling_.declare_shifts(bound, engine); });
-    travelling_.declare_return(bound, engine, use.sums);
+        [this] { travelling_.declare_shifts(program); });
+    travelling_.declare_return(program, homes_, use.sums);
   }
 
   Cycles visit_here(const device::Tile& tile, BucketSlots bucket) const {
     const TileSlots& own = slots_of(tile.id());
     return visit(tile, {bucket.meta, bucket.payload, own.q, own.s, map.cell(tile.id())});
-  }
-  void distribute() {
-    engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
-      const Cycles cleared = clear_sums(tile);
-      return cleared + visit_here(tile, homes_[std::size_t(tile.id().value)]);
-    });
-  }
-  void visit_arrived() {
-    engine.compute(Phase::Propagate, all, [&](const device::Tile& tile) {
-      return visit_here(tile, travelling_.current(tile.id()));
-    });
   }
 
   std::vector<BucketSlots> homes_;
@@ -73,10 +65,9 @@ class GradWBuckets final : public GradWPass::Base {
 
 }  // namespace
 
-std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec, BoundProgram& program,
-                                                     device::Engine& engine,
+std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec, TileProgram& program,
                                                      const PassHomes* shared) {
-  return std::make_unique<GradWBuckets>(spec, program, engine, shared);
+  return std::make_unique<GradWBuckets>(spec, program, shared);
 }
 
 }  // namespace tessera::runtime::internal

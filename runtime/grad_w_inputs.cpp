@@ -30,37 +30,35 @@ struct TravellingOperand {
 // it runs, in storage that is reused.
 class GradWInputs final : public GradWPass::Base {
  public:
-  GradWInputs(const PassSpec& pass, BoundProgram& program, device::Engine& machine,
-              const PassHomes* homes_of_network)
-      : Base(pass, GradWExchange::Inputs, program, machine, homes_of_network) {}
+  GradWInputs(const PassSpec& pass, TileProgram& of_pass, const PassHomes* homes_of_network)
+      : Base(pass, GradWExchange::Inputs, of_pass, homes_of_network) {}
 
   void declare_buffers() override {
     const Dims& splits = spec.grid.splits;
     q_.buffers = {use.q, use.q};
     s_.buffers = {use.s, use.s};
-    if (splits.x > 1 || splits.z > 1) q_.buffers[1] = bound.add_buffer("second output gradient");
-    if (splits.y > 1 || splits.z > 1) s_.buffers[1] = bound.add_buffer("second input");
-  }
-
-  void declare_work() override {
-    declare_rounds(Phase::Distribute, /*moved=*/false);
-    if (!loop.possible()) return;
-    loop.declare_loops(bound, engine, [this] {
-      declare_moves(q_, Axis::X);
-      declare_moves(s_, Axis::Y);
-      bound.when(
-          "this displacement holds something", [this] { return loop.now().compute; },
-          [this] { declare_rounds(Phase::Propagate, /*moved=*/true); });
-    });
-  }
-
-  void add_own_slots() override {
+    if (splits.x > 1 || splits.z > 1) q_.buffers[1] = program.add_buffer("second output gradient");
+    if (splits.y > 1 || splits.z > 1) s_.buffers[1] = program.add_buffer("second input");
     for (const TileId tile : all) {
       q_.slots[0].push_back(slots_of(tile).q);
       s_.slots[0].push_back(slots_of(tile).s);
     }
     add_second(q_, spec.grid.x_range(0).size());
     add_second(s_, spec.grid.y_range(0).size());
+    start();
+    list_usual_exchanges();
+  }
+
+  void declare_work() override {
+    declare_rounds(Phase::Distribute, /*moved=*/false);
+    if (!loop.possible()) return;
+    loop.declare_loops(program, [this] {
+      declare_moves(q_, Axis::X);
+      declare_moves(s_, Axis::Y);
+      program.when(
+          "this displacement holds something", [this] { return loop.now().compute; },
+          [this] { declare_rounds(Phase::Propagate, /*moved=*/true); });
+    });
   }
 
   void start() override {
@@ -68,23 +66,6 @@ class GradWInputs final : public GradWPass::Base {
     at_ = {};
     round_z_ = 0;  // a run that ended early may have left its rounds in the middle
     clear_first_ = true;
-  }
-
-  void prepare_own() override {
-    start();
-    const Dims& splits = spec.grid.splits;
-    if (splits.z > 1) {
-      fill_round(0);
-      say_moves(round_nodes_, round_);
-    }
-    if (splits.x > 1) {
-      fill_move(q_, /*x=*/true, {1, 0, 0});
-      say_moves(move_nodes_[0], move_);
-    }
-    if (splits.y > 1) {
-      fill_move(s_, /*x=*/false, {0, 1, 0});
-      say_moves(move_nodes_[1], move_);
-    }
   }
 
  private:
@@ -95,10 +76,21 @@ class GradWInputs final : public GradWPass::Base {
     }
     for (const TileId tile : all)
       operand.slots[1].push_back(
-          engine.add_slot(bound.slot(operand.buffers[1], tile, rows, row_bytes(), operand_kind())));
+          program.add_slot(operand.buffers[1], tile, rows, row_bytes(), operand_kind()));
   }
-  void say_moves(const std::vector<int>& nodes, const device::Exchange& exchange) {
-    for (const int node : nodes) bound.set_moves(node, exchange.moved);
+
+  // Lists the exchanges of the first round and of the first moves along either axis.
+  void list_usual_exchanges() {
+    const Dims& splits = spec.grid.splits;
+    device::Exchange listed;
+    if (splits.z > 1) list_round(0, listed);
+    usual_round_ = program.exchange_of(listed.gathers);
+    const auto usual_move = [&](const TravellingOperand& operand, bool x, bool is_cut) {
+      listed = {};
+      if (is_cut) list_move(operand, x, {std::int64_t{x}, std::int64_t{!x}, 0}, listed);
+      return program.exchange_of(listed.gathers);
+    };
+    usual_moves_ = {usual_move(q_, true, splits.x > 1), usual_move(s_, false, splits.y > 1)};
   }
 
   // Adds a loop of one round for every part of z: an exchange brings the operands of that part to
@@ -112,17 +104,22 @@ class GradWInputs final : public GradWPass::Base {
     Uses seen{moved ? all_four : whole ? std::vector{q0, s0} : std::vector{q1, s1}, {use.sums}};
     // A tile that works on its own cell reads the words in its home slot.
     seen.reads.insert(seen.reads.end(), {use.words, use.words_here});
-    if (whole) return compute(phase, seen, [this, phase] { visit_all(phase, q_.now(), s_.now()); });
+    if (whole)
+      return declare_visit(phase, seen, [this, phase] { visit_all(phase, q_.now(), s_.now()); });
     const Uses sent = moved ? Uses{all_four, all_four} : Uses{{q0, s0}, {q1, s1}};
-    bound.repeat(
+    program.repeat(
         "a z of the cell is left", [this] { return next_round(); },
         [&] {
-          round_nodes_.push_back(bound.step(NodeKind::Exchange, phase, sent, [this, phase] {
-            fill_round(round_z_ - 1);
+          program.exchange(phase, sent, usual_round_, [this, phase] {
+            list_round(round_z_ - 1, round_);
+            engine.prepare_again(round_);
             engine.exchange(phase, round_);
-          }));
-          compute(phase, seen, [this, phase] { visit_all(phase, q_.free(), s_.free()); });
+          });
+          declare_visit(phase, seen, [this, phase] { visit_all(phase, q_.free(), s_.free()); });
         });
+  }
+  void declare_visit(Phase phase, Uses uses, TileProgram::Action action) {
+    program.step(NodeKind::Compute, phase, std::move(uses), std::move(action), map.tiles());
   }
 
   // dQ varies along x and S along y, so a move along an axis moves one operand only.
@@ -130,15 +127,14 @@ class GradWInputs final : public GradWPass::Base {
     const bool x = axis == Axis::X;
     if ((x ? spec.grid.splits.x : spec.grid.splits.y) == 1) return;
     for (std::size_t into = 0; into < 2; ++into)
-      bound.when(
+      program.when(
           fmt::format("the next move is along {}, into the {} buffer", to_string(axis),
                       into == 0 ? "first" : "second"),
           [this, x, into, &operand] { return is_due(x) && operand.at != into; },
           [&] {
-            move_nodes_[x ? 0 : 1].push_back(
-                bound.step(NodeKind::Exchange, Phase::Propagate,
-                           {{operand.buffers[1 - into]}, {operand.buffers[into]}},
-                           [this, x, &operand] { move(operand, x); }));
+            program.exchange(Phase::Propagate,
+                             {{operand.buffers[1 - into]}, {operand.buffers[into]}},
+                             usual_moves_[x ? 0 : 1], [this, x, &operand] { move(operand, x); });
           });
   }
 
@@ -172,24 +168,24 @@ class GradWInputs final : public GradWPass::Base {
     return gather;
   }
 
-  void fill_round(std::int64_t k) {
+  // Lists the gathers of a round in an exchange, whose storage is reused.
+  void list_round(std::int64_t k, device::Exchange& round) const {
     const std::int64_t z_count = spec.grid.splits.z;
-    round_.gathers.resize(2 * all.size() / std::size_t(z_count));
+    round.gathers.resize(2 * all.size() / std::size_t(z_count));
     std::size_t next = 0;
     for (const TileId tile : all) {
       Cell c = map.cell(tile);
       if (c.z != k) continue;
       const auto source = std::size_t(tile.value);
       const Cell of = seen(c);
-      auto& q = one_piece(round_, next++, {q_.now()[source], {0, spec.grid.x_range(of.x).size()}});
-      auto& s = one_piece(round_, next++, {s_.now()[source], {0, spec.grid.y_range(of.y).size()}});
+      auto& q = one_piece(round, next++, {q_.now()[source], {0, spec.grid.x_range(of.x).size()}});
+      auto& s = one_piece(round, next++, {s_.now()[source], {0, spec.grid.y_range(of.y).size()}});
       for (c.z = 0; c.z < z_count; ++c.z) {
         const auto to = std::size_t(map.tile(c).value);
         q.destinations.push_back(q_.free()[to]);
         s.destinations.push_back(s_.free()[to]);
       }
     }
-    engine.prepare_again(round_);
   }
 
   bool is_due(bool x) const {
@@ -202,22 +198,22 @@ class GradWInputs final : public GradWPass::Base {
     const Displacement to = loop.now().after, from = at_;
     TESSERA_ASSERT((to.x != from.x) != (to.y != from.y));
     at_ = {to.x, to.y, 0};
-    fill_move(operand, x, {to.x - from.x, to.y - from.y, 0});
+    list_move(operand, x, {to.x - from.x, to.y - from.y, 0}, move_);
+    engine.prepare_again(move_);
     engine.exchange(Phase::Propagate, move_);
     operand.at = 1 - operand.at;
   }
 
-  // Makes the exchange of a move `by`; at_ is the displacement after the move.
-  void fill_move(const TravellingOperand& operand, bool x, Cell by) {
-    move_.gathers.resize(all.size());
+  // Lists the gathers of a move `by`; at_ is the displacement after the move.
+  void list_move(const TravellingOperand& operand, bool x, Cell by, device::Exchange& move) const {
+    move.gathers.resize(all.size());
     for (std::size_t t = 0; t < all.size(); ++t) {
       const Cell c = map.cell(all[t]), of = seen(c);
       const std::int64_t rows = (x ? spec.grid.x_range(of.x) : spec.grid.y_range(of.y)).size();
       const auto from = std::size_t(map.tile(map.moved(c, by)).value);
-      one_piece(move_, t, {operand.now()[from], {0, rows}})
+      one_piece(move, t, {operand.now()[from], {0, rows}})
           .destinations.push_back(operand.free()[t]);
     }
-    engine.prepare_again(move_);
   }
 
   TravellingOperand q_, s_;
@@ -225,16 +221,15 @@ class GradWInputs final : public GradWPass::Base {
   std::int64_t round_z_ = 0;  // rounds that have begun
   bool clear_first_ = false;
   device::Exchange round_, move_;
-  std::vector<int> round_nodes_;
-  std::array<std::vector<int>, 2> move_nodes_;
+  const device::Exchange* usual_round_ = nullptr;
+  std::array<const device::Exchange*, 2> usual_moves_{};  // along x and y
 };
 
 }  // namespace
 
-std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec, BoundProgram& program,
-                                                    device::Engine& engine,
+std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec, TileProgram& program,
                                                     const PassHomes* shared) {
-  return std::make_unique<GradWInputs>(spec, program, engine, shared);
+  return std::make_unique<GradWInputs>(spec, program, shared);
 }
 
 }  // namespace tessera::runtime::internal

@@ -16,11 +16,11 @@ namespace tessera::runtime {
 using device::Gather;
 using device::SlotKind;
 
-GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, internal::BoundProgram& program,
-                      device::Engine& machine, const internal::PassHomes* homes_of_network)
+GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, internal::TileProgram& of_pass,
+                      const internal::PassHomes* homes_of_network)
     : spec(s),
-      bound(program),
-      engine(machine),
+      program(of_pass),
+      engine(of_pass.engine()),
       shared(homes_of_network),
       home_map(s.parts(), TileOrder::Yzx),
       map(s.parts(), exchange == GradWExchange::Inputs ? TileOrder::Xyz : TileOrder::Yzx),
@@ -28,15 +28,7 @@ GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, internal::Bound
       all(map.all()),
       loop(s, exchange == GradWExchange::Inputs ? Served::NoZ : Served::OwnZ),
       kernel(codelets::find_kernel(internal::kernel_key(s)).run),
-      exchange_(exchange) {
-  if (shared == nullptr) other_words = internal::OtherWords(bound, s);
-}
-
-void GradWPass::Base::add_slots() {
-  add_tiles();
-  loop.add_slots(bound, engine);
-  add_own_slots();
-}
+      exchange_(exchange) {}
 
 PassForm GradWPass::Base::form() const {
   const Dims& splits = spec.grid.splits;
@@ -58,16 +50,11 @@ void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
   // Slots have the capacity of the largest slice, because travelling operands change tiles.
   const std::int64_t q_rows = spec.grid.x_range(0).size(), s_rows = spec.grid.y_range(0).size();
   const auto add = [&](BufferId buffer, std::int64_t rows) {
-    return engine.add_slot(bound.slot(buffer, tile, rows, row_bytes(), operand_kind()));
+    return program.add_slot(buffer, tile, rows, row_bytes(), operand_kind());
   };
   slots.q = add(use.q, q_rows);
   slots.s = add(use.s, s_rows);
-  if (shared != nullptr) {
-    q_slices.shares[std::size_t(tile.value)].slot = slots.q;
-    s_slices.shares[std::size_t(tile.value)].slot = slots.s;
-  } else {
-    add_operand_homes(tile, slots);
-  }
+  if (shared == nullptr) add_operand_homes(tile, slots);
   if (!rearranges()) return;
   add(use.q_blocks, q_rows);
   add(use.s_blocks, s_rows);
@@ -77,7 +64,7 @@ void GradWPass::Base::add_operand_homes(TileId tile, TileSlots& slots) {
   const Dims& splits = spec.grid.splits;
   const Cell home = home_map.cell(tile);
   const auto add = [&](BufferId buffer, std::int64_t rows) {
-    return engine.add_slot(bound.slot(buffer, tile, rows, row_bytes()));
+    return program.add_slot(buffer, tile, rows, row_bytes());
   };
   const bool at_home = home == map.cell(tile) && !spread();
   slots.q_home =
@@ -95,19 +82,17 @@ void GradWPass::Base::add_tiles() {
   for (const TileId tile : all) {
     TileSlots& slots = slots_of(tile);
     add_operand_slots(tile, slots);
-    other_words.add_slot(bound, engine, tile);
     meta_homes.push_back(shared != nullptr
                              ? shared->buckets[std::size_t(tile.value)].meta
-                             : engine.add_slot(bound.slot(use.words, tile, 1, shape.meta_bytes)));
+                             : program.add_slot(use.words, tile, 1, shape.meta_bytes));
     slots.meta = home_map.cell(tile) == map.cell(tile)
                      ? meta_homes.back()
-                     : engine.add_slot(bound.slot(use.words_here, tile, 1, shape.meta_bytes));
-    slots.sums =
-        engine.add_slot(bound.slot(use.sums, tile, 1, shape.payload_bytes, SlotKind::Owned));
-    slots.result = slots.sums;
-    if (casts())
-      slots.result = engine.add_slot(
-          bound.slot(use.result, tile, 1, values() * bytes_of(spec.data_type()), SlotKind::Owned));
+                     : program.add_slot(use.words_here, tile, 1, shape.meta_bytes);
+    slots.sums = program.add_slot(use.sums, tile, 1, shape.payload_bytes, SlotKind::Owned);
+    slots.result = casts()
+                       ? program.add_slot(use.result, tile, 1,
+                                          values() * bytes_of(spec.data_type()), SlotKind::Owned)
+                       : slots.sums;
   }
 }
 
@@ -143,7 +128,7 @@ void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_s
   }
 }
 
-void GradWPass::Base::prepare() {
+std::vector<Gather> GradWPass::Base::prearrange_gathers() const {
   std::vector<Gather> gathers;
   if (shared == nullptr) {
     add_operand_gathers(gathers, true);
@@ -154,10 +139,7 @@ void GradWPass::Base::prepare() {
     const device::SlotId from = meta_homes[std::size_t(home.value)];
     if (slots_of(here).meta != from) gathers.push_back({{{from, {0, 1}}}, {slots_of(here).meta}});
   }
-  prearrange = engine.prepare(std::move(gathers),
-                              fetches ? fetches->prepare() : std::vector<device::Move>());
-  bound.set_moves(prearrange_node_, prearrange.moved);
-  prepare_own();
+  return gathers;
 }
 
 void GradWPass::Base::load() {
@@ -184,25 +166,16 @@ void GradWPass::Base::load() {
   }
 }
 
-// Charges the time in which every tile arranges its runs of both operands, which are read in place.
-void GradWPass::Base::arrange() {
-  const Cycles cycles = internal::arrange_cycles(spec, spec.grid.size.x, engine.machine()) +
-                        internal::arrange_cycles(spec, spec.grid.size.y, engine.machine());
-  engine.compute(Phase::Arrange, all, [&](const device::Tile&) { return cycles; });
-}
-
 // Charges the cycles in which the machine brings both operands into block order. No data move,
 // because our kernels read the operands in place.
-void GradWPass::Base::rearrange() {
+Cycles GradWPass::Base::rearrange(const device::Tile& tile) const {
   const BlockShape block = spec.grid.block;
-  engine.compute(Phase::Rearrange, all, [&](const device::Tile& tile) {
-    const Cell c = map.cell(tile.id());
-    const auto side = [&](Range rows, std::int64_t length) {
-      return codelets::rearrange_cycles(rows.size() / length, length, z(), spec.data_type(),
-                                        engine.machine().workers);
-    };
-    return side(spec.grid.x_range(c.x), block.rows) + side(spec.grid.y_range(c.y), block.cols);
-  });
+  const Cell c = map.cell(tile.id());
+  const auto side = [&](Range rows, std::int64_t length) {
+    return codelets::rearrange_cycles(rows.size() / length, length, z(), spec.data_type(),
+                                      engine.machine().workers);
+  };
+  return side(spec.grid.x_range(c.x), block.rows) + side(spec.grid.y_range(c.y), block.cols);
 }
 
 Cycles GradWPass::Base::clear_sums(const device::Tile& tile) const {
@@ -225,20 +198,17 @@ Cycles GradWPass::Base::visit(const device::Tile& tile, const Visit& v) const {
   return internal::visit_cycles(spec, engine.machine(), {&args.meta, 1}, args.sub_group);
 }
 
-void GradWPass::Base::cast() {
+Cycles GradWPass::Base::cast(const device::Tile& tile) const {
   TESSERA_ASSERT(spec.partials_type == DataType::Float);
-  engine.compute(Phase::Cast, all, [&](const device::Tile& tile) {
-    const TileSlots& slots = slots_of(tile.id());
-    const auto* from = reinterpret_cast<const float*>(tile.view(slots.sums).data);
-    std::byte* result = tile.view(slots.result).data;
-    with_type(spec.data_type(), [&](auto zero) {
-      using T = decltype(zero);
-      auto* to = reinterpret_cast<T*>(result);
-      for (std::int64_t i = 0; i < values(); ++i) to[i] = T(from[i]);
-    });
-    return codelets::cast_cycles(values(), spec.partials_type, spec.data_type(),
-                                 engine.machine().workers);
+  const TileSlots& slots = slots_of(tile.id());
+  const auto* from = reinterpret_cast<const float*>(tile.view(slots.sums).data);
+  std::byte* result = tile.view(slots.result).data;
+  with_type(spec.data_type(), [&]<class T>(T) {
+    auto* to = reinterpret_cast<T*>(result);
+    for (std::int64_t i = 0; i < values(); ++i) to[i] = T(from[i]);
   });
+  return codelets::cast_cycles(values(), spec.partials_type, spec.data_type(),
+                               engine.machine().workers);
 }
 
 void GradWPass::Base::collect() const {
@@ -253,55 +223,47 @@ void GradWPass::Base::collect() const {
 }
 
 std::unique_ptr<GradWPass::Base> internal::make_grad_w(const PassSpec& spec, GradWExchange exchange,
-                                                       BoundProgram& program,
-                                                       device::Engine& engine,
+                                                       TileProgram& program,
                                                        const PassHomes* shared) {
-  return exchange == GradWExchange::Inputs ? make_grad_w_inputs(spec, program, engine, shared)
-                                           : make_grad_w_buckets(spec, program, engine, shared);
+  return exchange == GradWExchange::Inputs ? make_grad_w_inputs(spec, program, shared)
+                                           : make_grad_w_buckets(spec, program, shared);
 }
 
-// A pass with a program and a machine of its own. The constructor declares and adds the slots;
-// seal() checks the memory and prepares the exchanges.
+// A pass with a program of its own, which is declared and not sealed.
 struct GradWPass::Own {
   Own(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
       device::ExchangeMode mode, Executor& executor)
-      : bound(exchange == GradWExchange::Inputs ? "GradW, operands travel"
-                                                : "GradW, buckets travel"),
-        engine(machine, mode, executor),
-        pass(internal::make_grad_w(spec, exchange, bound, engine)) {
+      : program(
+            exchange == GradWExchange::Inputs ? "GradW, operands travel" : "GradW, buckets travel",
+            machine, mode, executor),
+        pass(internal::make_grad_w(spec, exchange, program)) {
     pass->declare();
-    bound.check_steps(pass->form());
-    bound.finish();
-    pass->add_slots();
-  }
-  void seal() {
-    bound.seal(engine);
-    pass->prepare();
+    program.check_steps(pass->form());
   }
 
-  internal::BoundProgram bound;
-  device::Engine engine;
+  internal::TileProgram program;
   std::unique_ptr<Base> pass;
 };
 
 GradWPass::GradWPass(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
                      device::ExchangeMode mode, Executor& executor)
     : own_(std::make_unique<Own>(spec, exchange, machine, mode, executor)) {
-  own_->seal();
+  own_->program.seal();
 }
 GradWPass::~GradWPass() = default;
 GradWPass::GradWPass(GradWPass&&) noexcept = default;
 
-const device::Damage& GradWPass::damage() const { return own_->bound.damage(); }
-Bytes GradWPass::high_water() const { return own_->engine.high_water(); }
-device::MemoryUse GradWPass::memory() const { return own_->bound.memory(own_->engine); }
-const Program& GradWPass::program() const { return own_->bound.program(); }
+const device::Damage& GradWPass::damage() const { return own_->program.damage(); }
+Bytes GradWPass::high_water() const { return own_->program.engine().high_water(); }
+device::MemoryUse GradWPass::memory() const { return own_->program.memory(); }
+const Program& GradWPass::program() const { return own_->program.program(); }
 
 device::MemoryUse GradWPass::memory_of(const PassSpec& spec, GradWExchange exchange,
                                        const device::Machine& machine) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const Own own(spec, exchange, machine, device::ExchangeMode::Share, *executor);
-  return own.bound.memory(own.engine);
+  Own own(spec, exchange, machine, device::ExchangeMode::Share, *executor);
+  own.program.close();
+  return own.program.memory();
 }
 
 bool GradWPass::run(const BucketImage& image, const Operands& operands, const PassOptions& options,
@@ -311,9 +273,7 @@ bool GradWPass::run(const BucketImage& image, const Operands& operands, const Pa
   pass.image = image;
   pass.operands = operands;
   pass.start();
-  const bool finished = own_->bound.run(own_->engine, options);
-  ledger = own_->engine.ledger();
-  return finished;
+  return own_->program.run(options, ledger);
 }
 
 }  // namespace tessera::runtime

@@ -1,21 +1,23 @@
 #include "tessera/runtime/internal/grad_w_base.hpp"
+#include "tessera/runtime/internal/spread.hpp"
 
 namespace tessera::runtime {
 
 void GradWPass::Base::declare_common_buffers() {
+  if (shared == nullptr) internal::add_other_words(program, spec, all);
   const bool moves = cells_move();
-  use.q = bound.add_buffer("output gradient");
-  use.s = bound.add_buffer("input");
-  if (q_is_fetched()) use.q_home = bound.add_buffer("output gradient share");
-  if (s_is_fetched()) use.s_home = bound.add_buffer("input share");
+  use.q = program.add_buffer("output gradient");
+  use.s = program.add_buffer("input");
+  if (q_is_fetched()) use.q_home = program.add_buffer("output gradient share");
+  if (s_is_fetched()) use.s_home = program.add_buffer("input share");
   use.words = shared != nullptr ? shared->bucket_buffers.words
-                                : bound.add_buffer("bucket words", /*resident=*/true);
-  use.words_here = moves ? bound.add_buffer("bucket words here") : use.words;
-  use.sums = bound.add_buffer("gradient sums");
-  use.result = casts() ? bound.add_buffer("gradients") : use.sums;
+                                : program.add_buffer("bucket words", /*resident=*/true);
+  use.words_here = moves ? program.add_buffer("bucket words here") : use.words;
+  use.sums = program.add_buffer("gradient sums");
+  use.result = casts() ? program.add_buffer("gradients") : use.sums;
   if (!rearranges()) return;
-  use.q_blocks = bound.add_buffer("rearranged output gradient");
-  use.s_blocks = bound.add_buffer("rearranged input");
+  use.q_blocks = program.add_buffer("rearranged output gradient");
+  use.s_blocks = program.add_buffer("rearranged input");
 }
 
 // If tiles work on their own cells and an operand's slices are not shared, it is loaded into its
@@ -28,7 +30,7 @@ void GradWPass::Base::declare_load() {
   if (splits.x == 1 && !spread()) loaded.writes.push_back(use.s);
   if (s_is_fetched()) loaded.writes.push_back(use.s_home);
   if (loop.possible()) loaded.writes.push_back(loop.words());
-  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  program.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
 // In a network the operands come from the tiles that hold them, wherever they are.
@@ -37,7 +39,11 @@ void GradWPass::Base::declare_fetches() {
   s_slices = internal::slices_home(spec.grid, map, false, shared->s->rows, shared->s->cols);
   q_slices.buffer = use.q;
   s_slices.buffer = use.s;
-  fetches.emplace(bound, engine, spec.data_type());
+  for (const TileId tile : all) {
+    q_slices.shares[std::size_t(tile.value)].slot = slots_of(tile).q;
+    s_slices.shares[std::size_t(tile.value)].slot = slots_of(tile).s;
+  }
+  fetches.emplace(program, spec.data_type());
   fetches->add(*shared->q, q_slices, internal::Cleared::All);
   fetches->add(*shared->s, s_slices, internal::Cleared::All);
   fetches->declare_clear();
@@ -55,25 +61,36 @@ void GradWPass::Base::declare_prearrange() {
   if (q_is_fetched()) add(use.q_home, use.q);
   if (s_is_fetched()) add(use.s_home, use.s);
   if (moves) add(use.words, use.words_here);
-  prearrange_node_ = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
-                                [this] { engine.exchange(Phase::PreArrange, prearrange); });
+  program.exchange(Phase::PreArrange, moved, prearrange_gathers(),
+                   fetches ? fetches->moves() : std::vector<device::Move>());
   if (!rearranges()) return;
   // Later steps read the operands in place, not the rearranged ones, as our kernels do.
-  compute(Phase::Rearrange, {{use.q, use.s}, {use.q_blocks, use.s_blocks}},
-          [this] { rearrange(); });
+  program.compute(Phase::Rearrange, {{use.q, use.s}, {use.q_blocks, use.s_blocks}}, all,
+                  [this](const device::Tile& tile) { return rearrange(tile); });
+}
+
+// Every tile arranges its runs of both operands, which are read in place: this is charged alone.
+void GradWPass::Base::declare_arranging() {
+  const Cycles cycles = internal::arrange_cycles(spec, spec.grid.size.x, engine.machine()) +
+                        internal::arrange_cycles(spec, spec.grid.size.y, engine.machine());
+  program.compute(Phase::Arrange, {{use.q_home, use.s_home}, {}}, all,
+                  [cycles](const device::Tile&) { return cycles; });
 }
 
 void GradWPass::Base::declare() {
   declare_common_buffers();
-  loop.declare(bound);
+  add_tiles();
+  loop.declare(program);
   declare_buffers();
   if (shared == nullptr) declare_load();
-  if (spread()) compute(Phase::Arrange, {{use.q_home, use.s_home}, {}}, [this] { arrange(); });
+  if (spread()) declare_arranging();
   declare_prearrange();
   declare_work();
-  if (casts()) compute(Phase::Cast, {{use.sums}, {use.result}}, [this] { cast(); });
+  if (casts())
+    program.compute(Phase::Cast, {{use.sums}, {use.result}}, all,
+                    [this](const device::Tile& tile) { return cast(tile); });
   if (shared == nullptr)
-    bound.step(NodeKind::Collect, {}, {{use.result}, {}}, [this] { collect(); });
+    program.step(NodeKind::Collect, {}, {{use.result}, {}}, [this] { collect(); });
 }
 
 }  // namespace tessera::runtime

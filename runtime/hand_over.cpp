@@ -36,14 +36,22 @@ Fetches::Padding Fetches::padding_of(const Fetch& fetch, const HomeShare& share)
 
 void Fetches::declare_clear() {
   Uses uses;
-  for (const Fetch& fetch : all_)
-    if (std::ranges::any_of(fetch.to->shares, [&](const HomeShare& share) {
-          const Padding padding = padding_of(fetch, share);
-          return padding.tail_bytes > 0 || padding.rows > 0;
-        }))
-      uses.writes.push_back(fetch.to->buffer);
+  padding_.resize(std::size_t(program_.engine().machine().tiles));
+  for (const Fetch& fetch : all_) {
+    bool has_padding = false;
+    for (const HomeShare& share : fetch.to->shares) {
+      const Padding padding = padding_of(fetch, share);
+      if (padding.tail_bytes == 0 && padding.rows == 0) continue;
+      auto& of_tile = padding_[std::size_t(share.tile.value)];
+      if (of_tile.empty()) padded_.push_back(share.tile);
+      of_tile.push_back(padding);
+      has_padding = true;
+    }
+    if (has_padding) uses.writes.push_back(fetch.to->buffer);
+  }
   if (!uses.writes.empty())
-    clear_node_ = program_.step(NodeKind::Compute, kHandOverPhase, uses, [this] { clear(); });
+    program_.compute(kHandOverPhase, std::move(uses), padded_,
+                     [this](const device::Tile& tile) { return clear(tile); });
 }
 
 void Fetches::add_uses(Uses& uses) const {
@@ -53,59 +61,40 @@ void Fetches::add_uses(Uses& uses) const {
   }
 }
 
-std::vector<device::Move> Fetches::prepare() {
+std::vector<device::Move> Fetches::moves() const {
   std::vector<device::Move> moves;
-  const std::int64_t element = bytes_of(type_);
   for (const Fetch& fetch : all_) {
-    const auto of_one = moves_between(*fetch.from, *fetch.to, element);
+    const auto of_one = moves_between(*fetch.from, *fetch.to, bytes_of(type_));
     moves.insert(moves.end(), of_one.begin(), of_one.end());
   }
-  if (clear_node_ < 0) return moves;
-  padding_.resize(std::size_t(engine_.machine().tiles));
-  for (const Fetch& fetch : all_)
-    for (const HomeShare& share : fetch.to->shares) {
-      const Padding padding = padding_of(fetch, share);
-      if (padding.tail_bytes == 0 && padding.rows == 0) continue;
-      auto& of_tile = padding_[std::size_t(share.tile.value)];
-      if (of_tile.empty()) padded_.push_back(share.tile);
-      of_tile.push_back(padding);
-    }
-  program_.set_tiles(clear_node_, std::ssize(padded_));
   return moves;
 }
 
 // The slots have memory of their own, so their rows are adjacent.
-void Fetches::clear() {
-  engine_.compute(kHandOverPhase, padded_, [this](const device::Tile& tile) {
-    Cycles cycles;
-    for (const Padding& padding : padding_[std::size_t(tile.id().value)]) {
-      const device::ByteRows rows = tile.view(padding.slot);
-      std::memset(rows.data + padding.tail, 0, std::size_t(padding.tail_bytes));
-      for (std::int64_t row = 0; row < padding.rows; ++row) {
-        const std::int64_t end = padding.first + row * padding.stride + padding.row_bytes;
-        const std::int64_t begin = std::max<std::int64_t>(0, end - padding.row_bytes);
-        const std::int64_t stop = std::min(end, rows.bytes());
-        if (begin < stop) std::memset(rows.data + begin, 0, std::size_t(stop - begin));
-      }
-      cycles += codelets::clear_padding_cycles(padding.tail_bytes, padding.rows, padding.row_bytes,
-                                               engine_.machine().workers);
+Cycles Fetches::clear(const device::Tile& tile) const {
+  Cycles cycles;
+  for (const Padding& padding : padding_[std::size_t(tile.id().value)]) {
+    const device::ByteRows rows = tile.view(padding.slot);
+    std::memset(rows.data + padding.tail, 0, std::size_t(padding.tail_bytes));
+    for (std::int64_t row = 0; row < padding.rows; ++row) {
+      const std::int64_t end = padding.first + row * padding.stride + padding.row_bytes;
+      const std::int64_t begin = std::max<std::int64_t>(0, end - padding.row_bytes);
+      const std::int64_t stop = std::min(end, rows.bytes());
+      if (begin < stop) std::memset(rows.data + begin, 0, std::size_t(stop - begin));
     }
-    return cycles;
-  });
+    cycles += codelets::clear_padding_cycles(padding.tail_bytes, padding.rows, padding.row_bytes,
+                                             program_.engine().machine().workers);
+  }
+  return cycles;
 }
 
-void HandOver::declare(const TensorHome& from, const TensorHome& to) {
-  fetches_.add(from, to, Cleared::All);
-  fetches_.declare_clear();
+void hand_over(TileProgram& program, const TensorHome& from, const TensorHome& to,
+               Fetches& fetches) {
+  fetches.add(from, to, Cleared::All);
+  fetches.declare_clear();
   Uses uses;
-  fetches_.add_uses(uses);
-  exchange_node_ = program_.step(NodeKind::Exchange, kHandOverPhase, uses,
-                                 [this] { engine_.exchange(kHandOverPhase, exchange_); });
-}
-
-void HandOver::prepare() {
-  exchange_ = engine_.prepare_moves(fetches_.prepare());
-  program_.set_moves(exchange_node_, exchange_.moved);
+  fetches.add_uses(uses);
+  program.exchange(kHandOverPhase, std::move(uses), {}, fetches.moves());
 }
 
 }  // namespace tessera::runtime::internal

@@ -23,32 +23,28 @@ BucketShape values_shape(const PassSpec& spec) {
           grid.blocks * grid.block.area() * bytes_of(spec.data_type())};
 }
 
-BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, TileId tile,
-                             const BucketShape& shape, const BucketUse& use, std::int64_t buckets) {
+BucketSlots add_bucket_slots(TileProgram& program, TileId tile, const BucketShape& shape,
+                             const BucketUse& use, std::int64_t buckets) {
   const auto add = [&](BufferId buffer, std::int64_t bytes) {
-    return engine.add_slot(
-        program.slot(buffer, tile, 1, bytes, device::SlotKind::Landing, buckets));
+    return program.add_slot(buffer, tile, 1, bytes, device::SlotKind::Landing, buckets);
   };
   return {add(use.words, shape.meta_bytes), add(use.payload, shape.payload_bytes)};
 }
 
-OtherWords::OtherWords(BoundProgram& program, const PassSpec& spec) {
+void add_other_words(TileProgram& program, const PassSpec& spec, std::span<const TileId> tiles) {
   if (!spec.grid.separate_grad_a) return;
   const bool reads_own = spec.method == codelets::Method::ElementGradA;
-  bytes_ = (reads_own ? spec.grid.meta_words : spec.grid.grad_a_words) * spec.word_bytes();
-  buffer_ = program.add_buffer("words of another pass", /*resident=*/true);
+  const BufferId buffer = program.add_buffer("words of another pass", /*resident=*/true);
+  for (const TileId tile : tiles)
+    program.add_slot(
+        buffer, tile, 1,
+        (reads_own ? spec.grid.meta_words : spec.grid.grad_a_words) * spec.word_bytes());
 }
 
-void OtherWords::add_slot(BoundProgram& program, device::Engine& engine, TileId tile) const {
-  if (bytes_ > 0) engine.add_slot(program.slot(buffer_, tile, 1, bytes_));
-}
-
-std::vector<BucketSlots> add_home_buckets(BoundProgram& program, device::Engine& engine,
-                                          const TileMap& map, const BucketShape& shape,
-                                          const BucketUse& use) {
+std::vector<BucketSlots> add_home_buckets(TileProgram& program, const TileMap& map,
+                                          const BucketShape& shape, const BucketUse& use) {
   std::vector<BucketSlots> homes;
-  for (const TileId tile : map.all())
-    homes.push_back(add_bucket_slots(program, engine, tile, shape, use));
+  for (const TileId tile : map.all()) homes.push_back(add_bucket_slots(program, tile, shape, use));
   return homes;
 }
 

@@ -13,12 +13,10 @@ using device::SlotKind;
 KeepPass::KeepPass(std::span<const sparse::Csr<float>> masks, const ValueHomes& homes,
                    DataType type, Bytes resident, const device::Machine& machine,
                    device::ExchangeMode mode, Executor& executor)
-    : homes_(homes), type_(type), engine_(machine, mode, executor) {
+    : homes_(homes), type_(type), program_("keep the mask", machine, mode, executor) {
   make_shares(masks);
-  declare();
-  bound_.finish();
-  add_slots(resident);
-  bound_.seal(engine_);
+  declare(resident);
+  program_.seal();
 }
 
 void KeepPass::make_shares(std::span<const sparse::Csr<float>> masks) {
@@ -49,35 +47,27 @@ void KeepPass::make_shares(std::span<const sparse::Csr<float>> masks) {
   }
 }
 
-void KeepPass::declare() {
-  resident_ = bound_.add_buffer("words of the buckets", /*resident=*/true);
-  mask_ = bound_.add_buffer("mask of values", /*resident=*/true);
-  values_ = bound_.add_buffer("values");
-  result_ = bound_.add_buffer("kept values");
-  bound_.step(NodeKind::Load, {}, {{}, {resident_, mask_, values_}}, [this] { load(); });
-  bound_.step(
-      NodeKind::Compute, Phase::Activate, {{mask_, values_}, {result_}},
-      [this] {
-        engine_.compute(Phase::Activate, homes_.tiles,
-                        [this](const device::Tile& tile) { return keep(tile); });
-      },
-      std::ssize(homes_.tiles));
-  bound_.step(NodeKind::Collect, {}, {{result_}, {}}, [] {});
-}
-
-void KeepPass::add_slots(Bytes resident) {
+void KeepPass::declare(Bytes resident) {
+  const BufferId words = program_.add_buffer("words of the buckets", /*resident=*/true),
+                 mask = program_.add_buffer("mask of values", /*resident=*/true),
+                 values = program_.add_buffer("values"),
+                 result = program_.add_buffer("kept values");
   home_of_.assign(std::size_t(engine_.machine().tiles), -1);
   for (std::size_t h = 0; h < shares_.size(); ++h) {
     Share& share = shares_[h];
     const TileId tile = homes_.tiles[h];
     home_of_[std::size_t(tile.value)] = std::int64_t(h);
     const std::int64_t bytes = homes_.per_tile * bytes_of(type_);
-    engine_.add_slot(bound_.slot(resident_, tile, 1, resident.value));
-    share.mask = engine_.add_slot(
-        bound_.slot(mask_, tile, 1, std::ssize(share.kept) * std::int64_t{sizeof(std::uint32_t)}));
-    share.values = engine_.add_slot(bound_.slot(values_, tile, 1, bytes));
-    share.result = engine_.add_slot(bound_.slot(result_, tile, 1, bytes, SlotKind::Owned));
+    program_.add_slot(words, tile, 1, resident.value);
+    share.mask = program_.add_slot(mask, tile, 1,
+                                   std::ssize(share.kept) * std::int64_t{sizeof(std::uint32_t)});
+    share.values = program_.add_slot(values, tile, 1, bytes);
+    share.result = program_.add_slot(result, tile, 1, bytes, SlotKind::Owned);
   }
+  program_.step(NodeKind::Load, {}, {{}, {words, mask, values}}, [this] { load(); });
+  program_.compute(Phase::Activate, {{mask, values}, {result}}, homes_.tiles,
+                   [this](const device::Tile& tile) { return keep(tile); });
+  program_.step(NodeKind::Collect, {}, {{result}, {}}, [] {});
 }
 
 void KeepPass::load() {
@@ -107,8 +97,7 @@ bool KeepPass::run(std::span<float> values, const PassOptions& options, device::
     staged_.assign(std::size_t(homes_.per_tile) * homes_.tiles.size() * sizeof(T), std::byte());
     T* const staged = reinterpret_cast<T*>(staged_.data());
     for (std::size_t i = 0; i < values.size(); ++i) staged[homes_.positions[i]] = T(values[i]);
-    finished = bound_.run(engine_, options);
-    ledger = engine_.ledger();
+    finished = program_.run(options, ledger);
     for (std::size_t i = 0; i < values.size() && finished; ++i) {
       const std::int64_t place = homes_.positions[i];
       const Share& share = shares_[std::size_t(place / homes_.per_tile)];

@@ -156,7 +156,7 @@ std::vector<planner::WorkCost> Network::planned_work(const planner::NetworkPlan&
 
 const Program& Network::program() const { return state_->program.program(); }
 std::span<const NetworkPart> Network::parts() const { return state_->parts; }
-device::MemoryUse Network::memory() const { return state_->program.memory(state_->engine); }
-Bytes Network::high_water() const { return state_->engine.high_water(); }
+device::MemoryUse Network::memory() const { return state_->program.memory(); }
+Bytes Network::high_water() const { return state_->program.engine().high_water(); }
 
 }  // namespace tessera::runtime

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "tessera/codelets/cost/network_cycles.hpp"
 #include "tessera/runtime/internal/network_update.hpp"
@@ -46,22 +48,36 @@ NetworkBiases::Layer* NetworkBiases::find(std::size_t layer) {
 void NetworkBiases::declare_resident(std::size_t number) {
   Layer* const layer = find(number);
   if (layer == nullptr) return;
-  layer->bias = machine_.program.add_buffer("bias", /*resident=*/true);
+  find_owners(*layer);
+  TileProgram& program = machine_.program;
+  const auto add = [&](std::string name) {
+    return program.add_buffer(std::move(name), /*resident=*/true);
+  };
+  layer->bias = add("bias");
   Uses uses{{}, {layer->bias}};
   for (std::size_t s = 0; s < layer->state->state_buffers.size(); ++s) {
-    layer->states.push_back(machine_.program.add_buffer(s == 0 ? "bias state" : "second bias state",
-                                                        /*resident=*/true));
+    layer->states.push_back(add(s == 0 ? "bias state" : "second bias state"));
     uses.writes.push_back(layer->states.back());
   }
-  machine_.program.step(NodeKind::Load, {}, uses, [this, layer] { load(*layer); });
+  for (Owner& owner : layer->owners) {
+    owner.bias =
+        program.add_slot(layer->bias, owner.tile, owner.rows.size(), kFloatBytes, SlotKind::Owned);
+    for (const BufferId buffer : layer->states)
+      owner.states.push_back(
+          program.add_slot(buffer, owner.tile, owner.rows.size(), kFloatBytes, SlotKind::Owned));
+  }
+  program.step(NodeKind::Load, {}, uses, [this, layer] { load(*layer); });
 }
 
 void NetworkBiases::declare() {
-  BoundProgram& program = machine_.program;
-  device::Engine& engine = machine_.engine;
+  TileProgram& program = machine_.program;
   Uses sums, changed, sent;
+  std::vector<device::Move> brought, returned;
   for (Layer& layer : layers_) {
     layer.sums = program.add_buffer("gradients of biases");
+    for (Owner& owner : layer.owners)
+      owner.sums = program.add_slot(layer.sums, owner.tile, owner.first_sums.back(), kFloatBytes,
+                                    SlotKind::Owned);
     sums.reads.push_back(layer.state->row_sums_buffer);
     sums.writes.push_back(layer.sums);
     changed.reads.push_back(layer.sums);
@@ -69,12 +85,13 @@ void NetworkBiases::declare() {
     changed.writes.insert(changed.writes.end(), layer.states.begin(), layer.states.end());
     sent.reads.push_back(layer.bias);
     sent.writes.push_back(layer.state->bias_buffer);
+    add_moves_of_sums(layer, brought);
+    add_moves_of_bias(layer, returned);
   }
-  sums_node_ = program.step(NodeKind::Exchange, Phase::Update, sums,
-                            [&, this] { engine.exchange(Phase::Update, bring_sums_); });
-  program.step(NodeKind::Compute, Phase::Update, changed, [this] { update(); });
-  send_node_ = program.step(NodeKind::Exchange, Phase::Update, sent,
-                            [&, this] { engine.exchange(Phase::Update, send_bias_); });
+  program.exchange(Phase::Update, sums, {}, std::move(brought));
+  program.compute(Phase::Update, changed, owner_tiles_,
+                  [this](const device::Tile& tile) { return update(tile); });
+  program.exchange(Phase::Update, sent, {}, std::move(returned));
 }
 
 void NetworkBiases::declare_collect() {
@@ -85,18 +102,9 @@ void NetworkBiases::declare_collect() {
   }
 }
 
-void NetworkBiases::add_slots() {
-  std::size_t tiles = 0;
-  for (Layer& layer : layers_) {
-    add_owners(layer);
-    tiles = std::max(tiles, layer.owners.size());
-  }
-  for (std::size_t t = 0; t < tiles; ++t) owner_tiles_.emplace_back(std::int64_t(t));
-}
-
-void NetworkBiases::add_owners(Layer& layer) {
+void NetworkBiases::find_owners(Layer& layer) {
   const std::int64_t rows = layer.rows();
-  const std::int64_t parts = std::min(rows, machine_.engine.machine().tiles);
+  const std::int64_t parts = std::min(rows, machine_.engine().machine().tiles);
   for (std::int64_t part = 0; part < parts; ++part) {
     const Range own = share_of(rows, 1, parts, part);
     if (own.size() == 0) continue;
@@ -112,16 +120,8 @@ void NetworkBiases::add_owners(Layer& layer) {
                         });
   for (Owner& owner : layer.owners)
     std::partial_sum(owner.first_sums.begin(), owner.first_sums.end(), owner.first_sums.begin());
-  const auto add = [this](BufferId buffer, TileId tile, std::int64_t count) {
-    return machine_.engine.add_slot(
-        machine_.program.slot(buffer, tile, count, kFloatBytes, SlotKind::Owned));
-  };
-  for (Owner& owner : layer.owners) {
-    owner.bias = add(layer.bias, owner.tile, owner.rows.size());
-    owner.sums = add(layer.sums, owner.tile, owner.first_sums.back());
-    for (const BufferId buffer : layer.states)
-      owner.states.push_back(add(buffer, owner.tile, owner.rows.size()));
-  }
+  while (owner_tiles_.size() < layer.owners.size())
+    owner_tiles_.emplace_back(std::ssize(owner_tiles_));
 }
 
 // The sums of a row arrive in the order of the shares.
@@ -158,34 +158,22 @@ void NetworkBiases::add_moves_of_bias(const Layer& layer, std::vector<device::Mo
   }
 }
 
-void NetworkBiases::prepare() {
-  std::vector<device::Move> sums, biases;
-  for (const Layer& layer : layers_) {
-    add_moves_of_sums(layer, sums);
-    add_moves_of_bias(layer, biases);
-  }
-  bring_sums_ = machine_.engine.prepare_moves(std::move(sums));
-  send_bias_ = machine_.engine.prepare_moves(std::move(biases));
-  machine_.program.set_moves(sums_node_, bring_sums_.moved);
-  machine_.program.set_moves(send_node_, send_bias_.moved);
-}
-
 void NetworkBiases::load(const Layer& layer) {
   for (const Owner& owner : layer.owners) {
     const auto rows = [&](const std::vector<float>& of_all) -> device::ByteRows {
       const auto* first = reinterpret_cast<const std::byte*>(of_all.data() + owner.rows.begin);
       return {const_cast<std::byte*>(first), owner.rows.size(), kFloatBytes, kFloatBytes};
     };
-    machine_.engine.load(owner.bias, rows(layer.state->parameters.bias));
+    machine_.engine().load(owner.bias, rows(layer.state->parameters.bias));
     for (std::size_t s = 0; s < owner.states.size(); ++s)
-      machine_.engine.load(owner.states[s], rows(layer.state->parameters.bias_states[s]));
+      machine_.engine().load(owner.states[s], rows(layer.state->parameters.bias_states[s]));
   }
 }
 
 void NetworkBiases::collect(const Layer& layer) {
   for (const Owner& owner : layer.owners) {
     const auto take = [&](device::SlotId slot, std::vector<float>& to) {
-      std::copy_n(floats(machine_.engine.view(slot)), owner.rows.size(),
+      std::copy_n(floats(machine_.engine().view(slot)), owner.rows.size(),
                   to.begin() + owner.rows.begin);
     };
     take(owner.bias, layer.state->after.bias);
@@ -195,19 +183,17 @@ void NetworkBiases::collect(const Layer& layer) {
 }
 
 // A tile owns rows of every layer that has as many owners as it has tiles before it.
-void NetworkBiases::update() {
-  machine_.engine.compute(Phase::Update, owner_tiles_, [this](const device::Tile& tile) {
-    const auto t = std::size_t(tile.id().value);
-    Cycles cycles;
-    for (Layer& layer : layers_)
-      if (t < layer.owners.size()) cycles += update_rows(layer, layer.owners[t], tile);
-    return cycles;
-  });
+Cycles NetworkBiases::update(const device::Tile& tile) {
+  const auto t = std::size_t(tile.id().value);
+  Cycles cycles;
+  for (Layer& layer : layers_)
+    if (t < layer.owners.size()) cycles += update_rows(layer, layer.owners[t], tile);
+  return cycles;
 }
 
 Cycles NetworkBiases::update_rows(const Layer& layer, Owner& owner,
                                   const device::Tile& tile) const {
-  const std::int64_t rows = owner.rows.size(), workers = machine_.engine.machine().workers;
+  const std::int64_t rows = owner.rows.size(), workers = machine_.engine().machine().workers;
   const float* const sums = floats(tile.view(owner.sums));
   std::vector<float>& gradient = owner.gradient;
   gradient.assign(std::size_t(rows), 0);

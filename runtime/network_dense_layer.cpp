@@ -59,11 +59,9 @@ NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
                                      const planner::Plan& plan, const NetworkMachine& machine,
                                      std::int64_t states)
     : NetworkLayerState(l, p, machine, states),
-      fwd_(*plan.dense, pass_plan(p, plan, Pass::Fwd), machine.program, machine.engine,
-           std::nullopt, &fwd_homes_) {
+      fwd_(*plan.dense, pass_plan(p, plan, Pass::Fwd), machine.program, std::nullopt, &fwd_homes_) {
   const auto make = [&](std::optional<DensePass::State>& state, Pass pass, DenseHomes& homes) {
-    state.emplace(*plan.dense, pass_plan(p, plan, pass), machine.program, machine.engine,
-                  std::nullopt, &homes);
+    state.emplace(*plan.dense, pass_plan(p, plan, pass), machine.program, std::nullopt, &homes);
   };
   if (recomputes()) make(again_, Pass::Fwd, again_homes_);
   if (p.grad_a) make(grad_a_, Pass::GradA, grad_a_homes_);
@@ -98,8 +96,18 @@ void NetworkDenseLayer::bring_with_grad_a(const TensorHome& from, const TensorHo
   grad_a_homes_.also_to = &to;
 }
 
+// Each share of the weights is a part; tiles without any have an empty one.
 void NetworkDenseLayer::declare_weights() {
-  weights_.buffer = machine_.program.add_buffer("weights", /*resident=*/true);
+  add_slots(machine_.program, weights_, "weights", element(), /*resident=*/true);
+  parts.resize(std::size_t((grad_w_ ? *grad_w_ : fwd_).map.tiles()));
+  for (std::size_t t = 0; t < parts.size(); ++t) parts[t].tile = TileId(std::int64_t(t));
+  std::int64_t first = 0;
+  for (const HomeShare& share : weights_.shares) {
+    UpdatedPart& part = parts[std::size_t(share.tile.value)];
+    part.values = {first, first + share.elements.size()};
+    part.weights = share.slot;
+    first = part.values.end;
+  }
 }
 
 void NetworkDenseLayer::add_loaded(Uses& uses) const { uses.writes.push_back(weights_.buffer); }
@@ -107,64 +115,28 @@ void NetworkDenseLayer::add_loaded(Uses& uses) const { uses.writes.push_back(wei
 void NetworkDenseLayer::declare_fwd(Turn turn) {
   DensePass::State& pass = turn == Turn::First ? fwd_ : *again_;
   pass.declare();
-  sums_of(turn).buffer = pass.rounds.front().reduction.result();
+  take_slots(sums_of(turn), pass.rounds.front().reduction);
 }
 
 void NetworkDenseLayer::declare_grad_a() {
   if (brings_kept_before_)
-    kept_before.buffer = machine_.program.add_buffer("result of the layer before");
+    add_slots(machine_.program, kept_before, "result of the layer before", element());
   grad_a_->declare();
-  in_grad.buffer = grad_a_->rounds.front().reduction.result();
+  take_slots(in_grad, grad_a_->rounds.front().reduction);
 }
 
 BufferId NetworkDenseLayer::declare_gradients_at_home() {
-  return grad_w_->rounds.front().reduction.result();
+  TensorHome gradients = weights_;
+  take_slots(gradients, grad_w_->rounds.front().reduction);
+  for (const HomeShare& share : gradients.shares)
+    parts[std::size_t(share.tile.value)].gradients = share.slot;
+  return gradients.buffer;
 }
 
 void NetworkDenseLayer::declare_collect() {
   Uses uses{{weights_.buffer}, {}};
   uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
   machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
-}
-
-void NetworkDenseLayer::add_slots() {
-  for (HomeShare& share : weights_.shares)
-    share.slot = machine_.engine.add_slot(machine_.program.slot(
-        weights_.buffer, share.tile, share.elements.size(), element(), SlotKind::Owned));
-  fwd_.add_slots();
-  if (again_) again_->add_slots();
-  if (grad_a_) grad_a_->add_slots();
-  if (grad_w_) grad_w_->add_slots();
-  take_slots(sums, fwd_.rounds.front().reduction);
-  if (again_) take_slots(sums_again, again_->rounds.front().reduction);
-  if (grad_a_) take_slots(in_grad, grad_a_->rounds.front().reduction);
-  add_parts();
-  add_state_slots();
-  add_result_slots();
-}
-
-// Each share of the weights is a part; tiles without any have an empty one.
-void NetworkDenseLayer::add_parts() {
-  TensorHome gradients = weights_;
-  if (grad_w_) take_slots(gradients, grad_w_->rounds.front().reduction);
-  parts.resize(std::size_t((grad_w_ ? *grad_w_ : fwd_).map.tiles()));
-  for (std::size_t t = 0; t < parts.size(); ++t) parts[t].tile = TileId(std::int64_t(t));
-  std::int64_t first = 0;
-  for (std::size_t i = 0; i < weights_.shares.size(); ++i) {
-    const HomeShare& share = weights_.shares[i];
-    UpdatedPart& part = parts[std::size_t(share.tile.value)];
-    part.values = {first, first + share.elements.size()};
-    part.weights = share.slot;
-    if (grad_w_) part.gradients = gradients.shares[i].slot;
-    first = part.values.end;
-  }
-}
-
-void NetworkDenseLayer::prepare() {
-  fwd_.prepare();
-  if (again_) again_->prepare();
-  if (grad_a_) grad_a_->prepare();
-  if (grad_w_) grad_w_->prepare();
 }
 
 template <class Visit>
@@ -221,8 +193,9 @@ sparse::Csr<float> NetworkDenseLayer::current_weights() {
 void NetworkDenseLayer::load() {
   for (const UpdatedPart& part : parts)
     if (part.values.size() > 0)
-      machine_.engine.load(part.weights, {parameters.values.data() + part.values.begin * element(),
-                                          part.values.size(), element(), element()});
+      machine_.engine().load(part.weights,
+                             {parameters.values.data() + part.values.begin * element(),
+                              part.values.size(), element(), element()});
   NetworkLayerState::load();
 }
 
@@ -231,7 +204,7 @@ void NetworkDenseLayer::collect() {
   for (const UpdatedPart& part : parts)
     if (part.values.size() > 0)
       std::memcpy(after.values.data() + part.values.begin * element(),
-                  machine_.engine.view(part.weights).data,
+                  machine_.engine().view(part.weights).data,
                   std::size_t(part.values.size() * element()));
 }
 

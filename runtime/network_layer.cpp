@@ -21,34 +21,50 @@ NetworkLayerState::NetworkLayerState(const NetworkLayer& l, const Problem& p,
 void NetworkLayerState::set_result_homes(const TensorHome& result, const TensorHome* in_gradient) {
   sums = out = sums_again = out_again = out_grad = result;
   if (in_gradient != nullptr) in_grad = kept_before = *in_gradient;
-  out_shares_ = SharesByTile(out, machine_.engine.machine().tiles);
+  out_shares_ = SharesByTile(out, machine_.engine().machine().tiles);
 }
 
 TensorHome NetworkLayerState::home_of_s() const {
   return layer.operands == Placement::EvenSpread
-             ? spread_home(problem.size.y, problem.size.z, machine_.engine.machine().tiles)
+             ? spread_home(problem.size.y, problem.size.z, machine_.engine().machine().tiles)
              : shares_of_s();
 }
 
 TensorHome NetworkLayerState::home_of_dq() const {
   return layer.operands == Placement::EvenSpread
-             ? spread_home(problem.size.x, problem.size.z, machine_.engine.machine().tiles)
+             ? spread_home(problem.size.x, problem.size.z, machine_.engine().machine().tiles)
              : shares_of_dq();
 }
 
 void NetworkLayerState::set_gradient(const TensorHome& gradient, const TensorHome* kept) {
   gradient_ = &gradient;
   kept_ = kept;
-  gradient_shares_ = SharesByTile(gradient, machine_.engine.machine().tiles);
+  gradient_shares_ = SharesByTile(gradient, machine_.engine().machine().tiles);
 }
 
 void NetworkLayerState::declare_resident() {
-  BoundProgram& program = machine_.program;
+  TileProgram& program = machine_.program;
   declare_weights();
-  for (std::size_t s = 0; s < state_count_; ++s)
+  for (std::size_t s = 0; s < state_count_; ++s) {
     state_buffers.push_back(
         program.add_buffer(s == 0 ? "optimiser state" : "second optimiser state", true));
-  if (layer.bias) bias_buffer = program.add_buffer("bias of the result", /*resident=*/true);
+    for (UpdatedPart& part : parts)
+      if (part.values.size() > 0)
+        part.states.push_back(program.add_slot(state_buffers.back(), part.tile, 1,
+                                               part.values.size() * std::int64_t(sizeof(float)),
+                                               SlotKind::Owned));
+  }
+  if (!layer.bias) return;
+  bias_buffer = program.add_buffer("bias of the result", /*resident=*/true);
+  add_row_slots(bias_buffer, out, bias);
+}
+
+// Adds a slot of floats for the rows of each share.
+void NetworkLayerState::add_row_slots(BufferId buffer, const TensorHome& home,
+                                      std::vector<device::SlotId>& slots) {
+  for (const HomeShare& share : home.shares)
+    slots.push_back(machine_.program.add_slot(buffer, share.tile, home.run_of(share).rows(),
+                                              sizeof(float), SlotKind::Owned));
 }
 
 void NetworkLayerState::declare_load() {
@@ -60,74 +76,67 @@ void NetworkLayerState::declare_load() {
 }
 
 void NetworkLayerState::declare_activation(Turn turn) {
-  const BufferId summed = sums_of(turn).buffer;
-  BufferId& result = out_of(turn).buffer;
+  const TensorHome& summed = sums_of(turn);
+  TensorHome& result = out_of(turn);
   result = summed;
   if (!has_activation_step()) return;
-  if (layer.activation.keeps_sums()) result = machine_.program.add_buffer("activation");
-  Uses uses{{summed}, {summed, result}};
+  if (layer.activation.keeps_sums()) add_slots(machine_.program, result, "activation", element());
+  Uses uses{{summed.buffer}, {summed.buffer, result.buffer}};
   if (layer.bias) uses.reads.push_back(bias_buffer);
-  machine_.program.step(
-      NodeKind::Compute, Phase::Activate, uses, [this, turn] { activate(turn); },
-      std::ssize(out_shares_.tiles()));
+  machine_.program.compute(Phase::Activate, std::move(uses), out_shares_.tiles(),
+                           [this, turn](const device::Tile& tile) { return activate(turn, tile); });
 }
 
-void NetworkLayerState::activate(Turn turn) {
-  auto activate_on = [&](const device::Tile& tile) {
-    const std::size_t index = out_shares_.index(tile.id());
-    const codelets::ElementRun run = out.run_of(out.shares[index]);
-    const float* added =
-        layer.bias ? reinterpret_cast<const float*>(tile.view(bias[index]).data) : nullptr;
-    std::byte* from = tile.view(sums_of(turn).shares[index].slot).data;
-    std::byte* to = tile.view(out_of(turn).shares[index].slot).data;
-    with_type(problem.data_type, [&](auto zero) {
-      using T = decltype(zero);
-      codelets::add_bias_and_activate(run, added, layer.activation, reinterpret_cast<T*>(from),
-                                      reinterpret_cast<T*>(to));
-    });
-    return codelets::activate_cycles(run.size(), run.rows(), layer.activation, problem.data_type,
-                                     machine_.engine.machine().workers);
-  };
-  machine_.engine.compute(Phase::Activate, out_shares_.tiles(), activate_on);
+Cycles NetworkLayerState::activate(Turn turn, const device::Tile& tile) {
+  const std::size_t index = out_shares_.index(tile.id());
+  const codelets::ElementRun run = out.run_of(out.shares[index]);
+  const float* added =
+      layer.bias ? reinterpret_cast<const float*>(tile.view(bias[index]).data) : nullptr;
+  std::byte* from = tile.view(sums_of(turn).shares[index].slot).data;
+  std::byte* to = tile.view(out_of(turn).shares[index].slot).data;
+  with_type(problem.data_type, [&]<class T>(T) {
+    codelets::add_bias_and_activate(run, added, layer.activation, reinterpret_cast<T*>(from),
+                                    reinterpret_cast<T*>(to));
+  });
+  return codelets::activate_cycles(run.size(), run.rows(), layer.activation, problem.data_type,
+                                   machine_.engine().machine().workers);
 }
 
 void NetworkLayerState::declare_derivative() {
-  if (layer.bias) row_sums_buffer = machine_.program.add_buffer("bias gradient of the rows");
   Uses uses{{gradient_->buffer}, {gradient_->buffer}};
   if (kept_ != nullptr) uses.reads.push_back(kept_->buffer);
-  if (layer.bias) uses.writes.push_back(row_sums_buffer);
-  machine_.program.step(
-      NodeKind::Compute, Phase::Activate, uses, [this] { differentiate(); },
-      std::ssize(gradient_shares_.tiles()));
+  if (layer.bias) {
+    row_sums_buffer = machine_.program.add_buffer("bias gradient of the rows");
+    add_row_slots(row_sums_buffer, *gradient_, row_sums);
+    uses.writes.push_back(row_sums_buffer);
+  }
+  machine_.program.compute(Phase::Activate, std::move(uses), gradient_shares_.tiles(),
+                           [this](const device::Tile& tile) { return differentiate(tile); });
 }
 
-void NetworkLayerState::differentiate() {
-  auto differentiate_on = [this](const device::Tile& tile) {
-    const std::size_t index = gradient_shares_.index(tile.id());
-    const codelets::ElementRun run = gradient_->run_of(gradient_->shares[index]);
-    const std::byte* kept = kept_ != nullptr ? tile.view(kept_->shares[index].slot).data : nullptr;
-    std::byte* gradient = tile.view(gradient_->shares[index].slot).data;
-    float* row_sum =
-        layer.bias ? reinterpret_cast<float*>(tile.view(row_sums[index]).data) : nullptr;
-    with_type(problem.data_type, [&](auto zero) {
-      using T = decltype(zero);
-      auto* values_of_gradient = reinterpret_cast<T*>(gradient);
-      codelets::multiply_by_derivative(run.size(), layer.activation,
-                                       reinterpret_cast<const T*>(kept), values_of_gradient);
-      if (row_sum != nullptr) codelets::sum_rows(run, values_of_gradient, row_sum);
-    });
-    const std::int64_t workers = machine_.engine.machine().workers;
-    Cycles cycles =
-        codelets::derivative_cycles(run.size(), layer.activation, problem.data_type, workers);
-    if (layer.bias)
-      cycles += codelets::sum_rows_cycles(run.size(), run.rows(), problem.data_type, workers);
-    return cycles;
-  };
-  machine_.engine.compute(Phase::Activate, gradient_shares_.tiles(), differentiate_on);
+Cycles NetworkLayerState::differentiate(const device::Tile& tile) const {
+  const std::size_t index = gradient_shares_.index(tile.id());
+  const codelets::ElementRun run = gradient_->run_of(gradient_->shares[index]);
+  const std::byte* kept = kept_ != nullptr ? tile.view(kept_->shares[index].slot).data : nullptr;
+  std::byte* gradient = tile.view(gradient_->shares[index].slot).data;
+  float* row_sum = layer.bias ? reinterpret_cast<float*>(tile.view(row_sums[index]).data) : nullptr;
+  with_type(problem.data_type, [&]<class T>(T) {
+    auto* values_of_gradient = reinterpret_cast<T*>(gradient);
+    codelets::multiply_by_derivative(run.size(), layer.activation, reinterpret_cast<const T*>(kept),
+                                     values_of_gradient);
+    if (row_sum != nullptr) codelets::sum_rows(run, values_of_gradient, row_sum);
+  });
+  const std::int64_t workers = machine_.engine().machine().workers;
+  Cycles cycles =
+      codelets::derivative_cycles(run.size(), layer.activation, problem.data_type, workers);
+  if (layer.bias)
+    cycles += codelets::sum_rows_cycles(run.size(), run.rows(), problem.data_type, workers);
+  return cycles;
 }
 
 // The reduction lists its shares column by column.
 void NetworkLayerState::take_slots(TensorHome& home, const Reduction& reduction) {
+  home.buffer = reduction.result();
   TESSERA_ASSERT(reduction.shares().size() == home.shares.size());
   for (const ReducedShare& share : reduction.shares()) {
     const auto is_before = [&](const HomeShare& of_home) { return of_home.tile < share.tile; };
@@ -137,49 +146,11 @@ void NetworkLayerState::take_slots(TensorHome& home, const Reduction& reduction)
   }
 }
 
-void NetworkLayerState::add_result_slots() {
-  for (const Turn turn : {Turn::First, Turn::Again}) {
-    if (turn == Turn::Again && !recomputes()) continue;
-    out_of(turn).shares = sums_of(turn).shares;
-    if (layer.activation.keeps_sums()) add_slots_of(out_of(turn));
-  }
-  if (gradient_ == &out_grad) add_slots_of(out_grad);
-  if (brings_kept_before_) add_slots_of(kept_before);
-  if (layer.bias) add_bias_slots();
-}
-
-void NetworkLayerState::add_slots_of(TensorHome& home) {
-  for (HomeShare& share : home.shares)
-    share.slot = machine_.engine.add_slot(machine_.program.slot(
-        home.buffer, share.tile, share.elements.size(), element(), SlotKind::Owned));
-}
-
-void NetworkLayerState::add_state_slots() {
-  for (UpdatedPart& part : parts) {
-    if (part.values.size() == 0) continue;
-    for (const BufferId buffer : state_buffers)
-      part.states.push_back(machine_.engine.add_slot(machine_.program.slot(
-          buffer, part.tile, 1, part.values.size() * std::int64_t(sizeof(float)),
-          SlotKind::Owned)));
-  }
-}
-
 void NetworkLayerState::reset_states(std::int64_t values) {
   parameters.states.assign(state_count_, std::vector<float>(std::size_t(values)));
   for (std::vector<float>& state : parameters.bias_states)
     std::fill(state.begin(), state.end(), 0.0f);
   parameters.steps = 0;
-}
-
-void NetworkLayerState::add_bias_slots() {
-  const auto add = [this](BufferId buffer, const TensorHome& home, const HomeShare& share) {
-    return machine_.engine.add_slot(machine_.program.slot(
-        buffer, share.tile, home.run_of(share).rows(), sizeof(float), SlotKind::Owned));
-  };
-  for (const HomeShare& share : out.shares) bias.push_back(add(bias_buffer, out, share));
-  if (gradient_ == nullptr) return;
-  for (const HomeShare& share : gradient_->shares)
-    row_sums.push_back(add(row_sums_buffer, *gradient_, share));
 }
 
 namespace {
@@ -204,9 +175,9 @@ Cycles NetworkLayerState::multiply_excess(const planner::Plan&, Pass) const { re
 void NetworkLayerState::load() {
   for (const UpdatedPart& part : parts)
     for (std::size_t s = 0; s < part.states.size(); ++s)
-      machine_.engine.load(part.states[s],
-                           one_row(parameters.states[s].data() + part.values.begin,
-                                   part.values.size() * std::int64_t(sizeof(float))));
+      machine_.engine().load(part.states[s],
+                             one_row(parameters.states[s].data() + part.values.begin,
+                                     part.values.size() * std::int64_t(sizeof(float))));
   if (layer.bias) load_bias();
 }
 
@@ -218,8 +189,8 @@ void NetworkLayerState::load_bias() {
     for (std::int64_t r = 0; r < run.rows(); ++r)
       if (first + r < problem.size.x)
         rows[std::size_t(r)] = parameters.bias[std::size_t(first + r)];
-    machine_.engine.load(bias[i], {reinterpret_cast<std::byte*>(rows.data()), run.rows(),
-                                   sizeof(float), sizeof(float)});
+    machine_.engine().load(bias[i], {reinterpret_cast<std::byte*>(rows.data()), run.rows(),
+                                     sizeof(float), sizeof(float)});
   }
 }
 
@@ -228,7 +199,7 @@ void NetworkLayerState::collect() {
   for (const UpdatedPart& part : parts)
     for (std::size_t s = 0; s < part.states.size(); ++s)
       std::memcpy(after.states[s].data() + part.values.begin,
-                  machine_.engine.view(part.states[s]).data,
+                  machine_.engine().view(part.states[s]).data,
                   std::size_t(part.values.size()) * sizeof(float));
 }
 

@@ -12,7 +12,7 @@ NetworkLayout::NetworkLayout(const Problem& p, const planner::Plan& of_layout,
                              const NetworkMachine& machine)
     : problem(p),
       plan(of_layout),
-      grid(checked_grid(p, of_layout, machine.engine.machine())),
+      grid(checked_grid(p, of_layout, machine.engine().machine())),
       weights(p, grid, machine.executor),
       map(spec(Pass::Fwd).parts(), TileOrder::Yzx),
       shape(values_shape(spec(Pass::Fwd))),
@@ -21,11 +21,26 @@ NetworkLayout::NetworkLayout(const Problem& p, const planner::Plan& of_layout,
 PassSpec NetworkLayout::spec(Pass pass) const { return spec_of(problem, plan, grid, pass); }
 
 void NetworkLayout::declare_resident(const std::string& of) {
-  BoundProgram& program = machine_.program;
+  TileProgram& program = machine_.program;
   words_buffer_ = program.add_buffer("bucket words" + of, /*resident=*/true);
   if (grid.separate_grad_a)
     grad_a_words_buffer_ = program.add_buffer("words of GradA" + of, /*resident=*/true);
   values_buffer = program.add_buffer("bucket values" + of, /*resident=*/true);
+  const std::int64_t word_bytes = spec(Pass::Fwd).word_bytes();
+  const bool is_placed = program.engine().mode() == device::ExchangeMode::Share;
+  if (is_placed) placed_values_.resize(std::size_t(values_bytes()));
+  for (const TileId tile : map.all()) {
+    words_.push_back(program.add_slot(words_buffer_, tile, 1, grid.meta_words * word_bytes));
+    const device::ByteRows place =
+        is_placed
+            ? one_row(placed_values_.data() + bucket_of(tile) * bucket_bytes(), bucket_bytes())
+            : device::ByteRows();
+    values.push_back(
+        program.add_slot(values_buffer, tile, 1, bucket_bytes(), SlotKind::Owned, 1, place));
+    if (grid.separate_grad_a)
+      grad_a_words_.push_back(
+          program.add_slot(grad_a_words_buffer_, tile, 1, grid.grad_a_words * word_bytes));
+  }
 }
 
 void NetworkLayout::add_loaded(Uses& uses) const {
@@ -34,42 +49,17 @@ void NetworkLayout::add_loaded(Uses& uses) const {
   if (grid.separate_grad_a) uses.writes.push_back(grad_a_words_buffer_);
 }
 
-void NetworkLayout::give_buffers(PassHomes& homes, Pass pass) const {
+void NetworkLayout::give(PassHomes& homes, Pass pass) const {
   const bool own_words = pass == Pass::GradA && grid.separate_grad_a;
   homes.bucket_buffers = {own_words ? grad_a_words_buffer_ : words_buffer_, values_buffer};
-}
-
-void NetworkLayout::give_slots(PassHomes& homes, Pass pass) const {
-  const bool own_words = pass == Pass::GradA && grid.separate_grad_a;
   for (std::size_t t = 0; t < values.size(); ++t)
     homes.buckets.push_back({own_words ? grad_a_words_[t] : words_[t], values[t]});
-}
-
-void NetworkLayout::add_slots() {
-  const std::int64_t word_bytes = spec(Pass::Fwd).word_bytes();
-  const auto add = [this](BufferId buffer, TileId tile, std::int64_t bytes, SlotKind kind) {
-    return machine_.engine.add_slot(machine_.program.slot(buffer, tile, 1, bytes, kind));
-  };
-  const bool is_placed = machine_.engine.mode() == device::ExchangeMode::Share;
-  if (is_placed) placed_values_.resize(std::size_t(values_bytes()));
-  for (const TileId tile : map.all()) {
-    words_.push_back(add(words_buffer_, tile, grid.meta_words * word_bytes, SlotKind::Landing));
-    device::SlotSpec spec =
-        machine_.program.slot(values_buffer, tile, 1, bucket_bytes(), SlotKind::Owned);
-    if (is_placed)
-      spec.placed =
-          one_row(placed_values_.data() + bucket_of(tile) * bucket_bytes(), bucket_bytes());
-    values.push_back(machine_.engine.add_slot(spec));
-    if (grid.separate_grad_a)
-      grad_a_words_.push_back(
-          add(grad_a_words_buffer_, tile, grid.grad_a_words * word_bytes, SlotKind::Landing));
-  }
 }
 
 void NetworkLayout::load(const std::byte* from) const {
   const partitioner::Buckets& buckets = weights.buckets(0);
   const std::int64_t word_bytes = spec(Pass::Fwd).word_bytes();
-  device::Engine& engine = machine_.engine;
+  device::Engine& engine = machine_.engine();
   for (const TileId tile : map.all()) {
     const std::int64_t bucket = bucket_of(tile);
     const auto t = std::size_t(tile.value);
@@ -84,7 +74,7 @@ void NetworkLayout::load(const std::byte* from) const {
 void NetworkLayout::collect(std::byte* to) const {
   for (const TileId tile : map.all())
     std::memcpy(to + bucket_of(tile) * bucket_bytes(),
-                machine_.engine.view(values[std::size_t(tile.value)]).data,
+                machine_.engine().view(values[std::size_t(tile.value)]).data,
                 std::size_t(bucket_bytes()));
 }
 

@@ -16,44 +16,32 @@ NetworkLoss::NetworkLoss(codelets::Loss loss, const NetworkLayerState& last,
     : kind_(loss),
       last_(last),
       machine_(machine),
-      home_(column_home(last.problem.size.x, last.problem.size.z, machine.engine.machine().tiles)),
-      bring_(machine.program, machine.engine, last.problem.data_type) {
+      home_(
+          column_home(last.problem.size.x, last.problem.size.z, machine.engine().machine().tiles)),
+      bring_(machine.program, last.problem.data_type) {
   for (const HomeShare& share : home_.shares) tiles_.push_back(share.tile);
 }
 
 void NetworkLoss::declare_load() {
-  wanted_buffer_ = machine_.program.add_buffer(
-      kind_ == codelets::Loss::SoftmaxCrossEntropy ? "labels" : "targets");
+  const bool has_labels = kind_ == codelets::Loss::SoftmaxCrossEntropy;
+  wanted_buffer_ = machine_.program.add_buffer(has_labels ? "labels" : "targets");
+  for (const HomeShare& share : home_.shares)
+    wanted_.push_back(machine_.program.add_slot(
+        wanted_buffer_, share.tile, has_labels ? share.width : share.elements.size(),
+        has_labels ? kLabelBytes : last_.element(), SlotKind::Owned));
   machine_.program.step(NodeKind::Load, {}, {{}, {wanted_buffer_}}, [this] { load(); });
 }
 
 void NetworkLoss::declare() {
-  home_.buffer = machine_.program.add_buffer("outputs and their gradients");
-  loss_buffer_ = machine_.program.add_buffer("loss");
-  bring_.declare(last_.out, home_);
-  machine_.program.step(
-      NodeKind::Compute, Phase::Loss,
-      {{home_.buffer, wanted_buffer_}, {home_.buffer, loss_buffer_}}, [this] { compute(); },
-      std::ssize(tiles_));
-}
-
-void NetworkLoss::declare_collect() {
-  machine_.program.step(NodeKind::Collect, {}, {{loss_buffer_}, {}}, [this] { collect(); });
-}
-
-void NetworkLoss::add_slots() {
-  const auto add = [this](BufferId buffer, TileId tile, std::int64_t count, std::int64_t bytes) {
-    return machine_.engine.add_slot(
-        machine_.program.slot(buffer, tile, count, bytes, SlotKind::Owned));
-  };
-  const bool has_labels = kind_ == codelets::Loss::SoftmaxCrossEntropy;
-  for (HomeShare& share : home_.shares) {
-    share.slot = add(home_.buffer, share.tile, share.elements.size(), last_.element());
-    wanted_.push_back(
-        has_labels ? add(wanted_buffer_, share.tile, share.width, kLabelBytes)
-                   : add(wanted_buffer_, share.tile, share.elements.size(), last_.element()));
-    losses_.push_back(add(loss_buffer_, share.tile, 1, sizeof(float)));
-  }
+  TileProgram& program = machine_.program;
+  add_slots(program, home_, "outputs and their gradients", last_.element());
+  loss_buffer_ = program.add_buffer("loss");
+  for (const TileId tile : tiles_)
+    losses_.push_back(program.add_slot(loss_buffer_, tile, 1, sizeof(float), SlotKind::Owned));
+  hand_over(program, last_.out, home_, bring_);
+  program.compute(Phase::Loss, {{home_.buffer, wanted_buffer_}, {home_.buffer, loss_buffer_}},
+                  tiles_, [this](const device::Tile& tile) { return compute(tile); });
+  program.step(NodeKind::Collect, {}, {{loss_buffer_}, {}}, [this] { collect(); });
 }
 
 void NetworkLoss::load() {
@@ -62,8 +50,8 @@ void NetworkLoss::load() {
     if (kind_ == codelets::Loss::SoftmaxCrossEntropy) {
       const auto* labels =
           reinterpret_cast<const std::byte*>(batch_->labels.data() + share.first_col);
-      machine_.engine.load(wanted_[i],
-                           {const_cast<std::byte*>(labels), share.width, kLabelBytes, kLabelBytes});
+      machine_.engine().load(
+          wanted_[i], {const_cast<std::byte*>(labels), share.width, kLabelBytes, kLabelBytes});
       continue;
     }
     with_type(last_.problem.data_type, [&](auto zero) {
@@ -72,36 +60,33 @@ void NetworkLoss::load() {
       for (std::int64_t row = 0; row < rows(); ++row)
         for (std::int64_t col = 0; col < share.width; ++col)
           targets.push_back(T(batch_->targets(row, share.first_col + col)));
-      machine_.engine.load(wanted_[i], {reinterpret_cast<std::byte*>(targets.data()),
-                                        share.elements.size(), sizeof(T), sizeof(T)});
+      machine_.engine().load(wanted_[i], {reinterpret_cast<std::byte*>(targets.data()),
+                                          share.elements.size(), sizeof(T), sizeof(T)});
     });
   }
 }
 
-void NetworkLoss::compute() {
-  machine_.engine.compute(Phase::Loss, tiles_, [this](const device::Tile& tile) {
-    const auto i = std::size_t(tile.id().value);  // the shares are on the first tiles
-    const codelets::LossPart part{rows(), home_.shares[i].width, home_.cols};
-    std::byte* outputs = tile.view(home_.shares[i].slot).data;
-    const std::byte* wanted = tile.view(wanted_[i]).data;
-    auto* loss = reinterpret_cast<float*>(tile.view(losses_[i]).data);
-    with_type(last_.problem.data_type, [&](auto zero) {
-      using T = decltype(zero);
-      auto* values = reinterpret_cast<T*>(outputs);
-      *loss = kind_ == codelets::Loss::SoftmaxCrossEntropy
-                  ? codelets::softmax_cross_entropy(
-                        part, reinterpret_cast<const std::int32_t*>(wanted), values)
-                  : codelets::mean_squared_error(part, reinterpret_cast<const T*>(wanted), values);
-    });
-    return codelets::loss_cycles(part, kind_, last_.problem.data_type,
-                                 machine_.engine.machine().workers);
+Cycles NetworkLoss::compute(const device::Tile& tile) const {
+  const auto i = std::size_t(tile.id().value);  // the shares are on the first tiles
+  const codelets::LossPart part{rows(), home_.shares[i].width, home_.cols};
+  std::byte* outputs = tile.view(home_.shares[i].slot).data;
+  const std::byte* wanted = tile.view(wanted_[i]).data;
+  auto* loss = reinterpret_cast<float*>(tile.view(losses_[i]).data);
+  with_type(last_.problem.data_type, [&]<class T>(T) {
+    auto* values = reinterpret_cast<T*>(outputs);
+    *loss = kind_ == codelets::Loss::SoftmaxCrossEntropy
+                ? codelets::softmax_cross_entropy(
+                      part, reinterpret_cast<const std::int32_t*>(wanted), values)
+                : codelets::mean_squared_error(part, reinterpret_cast<const T*>(wanted), values);
   });
+  return codelets::loss_cycles(part, kind_, last_.problem.data_type,
+                               machine_.engine().machine().workers);
 }
 
 void NetworkLoss::collect() {
   double sum = 0;
   for (const device::SlotId slot : losses_)
-    sum += double(*reinterpret_cast<const float*>(machine_.engine.view(slot).data));
+    sum += double(*reinterpret_cast<const float*>(machine_.engine().view(slot).data));
   loss_ = float(sum);
 }
 

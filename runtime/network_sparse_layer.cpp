@@ -28,7 +28,7 @@ NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
                                        std::int64_t states)
     : NetworkLayerState(l, p, machine, states),
       forward_(problems_of_layouts(p, plan).forward, plan, machine),
-      fwd_(forward_.spec(Pass::Fwd), machine.program, machine.engine, &fwd_homes_) {
+      fwd_(forward_.spec(Pass::Fwd), machine.program, &fwd_homes_) {
   if (!plan.backward.empty())
     transposed_.emplace(problems_of_layouts(p, plan).transposed, plan.backward.front(), machine);
   make_passes();
@@ -39,17 +39,16 @@ NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
 }
 
 void NetworkSparseLayer::make_passes() {
-  BoundProgram& program = machine_.program;
-  device::Engine& engine = machine_.engine;
-  if (recomputes()) again_.emplace(forward_.spec(Pass::Fwd), program, engine, &again_homes_);
+  TileProgram& program = machine_.program;
+  if (recomputes()) again_.emplace(forward_.spec(Pass::Fwd), program, &again_homes_);
   if (problem.grad_a)
     grad_a_.emplace(transposed_ ? transposed_->spec(Pass::Fwd) : forward_.spec(Pass::GradA),
-                    program, engine, &grad_a_homes_);
+                    program, &grad_a_homes_);
   if (problem.grad_w)
     grad_w_ = make_grad_w(updated().spec(Pass::GradW), grad_w_exchange(updated().plan), program,
-                          engine, &grad_w_homes_);
+                          &grad_w_homes_);
   if (transposed_)
-    rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, engine, &rehome_homes_);
+    rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, &rehome_homes_);
 }
 
 TensorHome NetworkSparseLayer::shares_of_s() const {
@@ -89,11 +88,23 @@ void NetworkSparseLayer::bring_with_grad_a(const TensorHome& from, const TensorH
 void NetworkSparseLayer::declare_weights() {
   forward_.declare_resident("");
   if (transposed_) transposed_->declare_resident(" of the second layout");
-  forward_.give_buffers(fwd_homes_, Pass::Fwd);
-  forward_.give_buffers(again_homes_, Pass::Fwd);
-  if (grad_a_) of_grad_a().give_buffers(grad_a_homes_, grad_a_->pass());
-  updated().give_buffers(grad_w_homes_, Pass::GradW);
-  if (transposed_) rehome_homes_ = {updated().values_buffer, other().values_buffer, {}, {}};
+  forward_.give(fwd_homes_, Pass::Fwd);
+  forward_.give(again_homes_, Pass::Fwd);
+  if (grad_a_) of_grad_a().give(grad_a_homes_, grad_a_->pass());
+  updated().give(grad_w_homes_, Pass::GradW);
+  if (transposed_)
+    rehome_homes_ = {updated().values_buffer, other().values_buffer, updated().values,
+                     other().values};
+  if (!grad_w_) return;
+  const std::int64_t count = updated().values_per_bucket();
+  for (const TileId tile : updated().map.all()) {
+    const std::int64_t first = updated().bucket_of(tile) * count;
+    parts.push_back({.tile = tile,
+                     .values = {first, first + count},
+                     .weights = updated().values[std::size_t(tile.value)],
+                     .gradients = {},
+                     .states = {}});
+  }
 }
 
 void NetworkSparseLayer::add_loaded(Uses& uses) const {
@@ -119,14 +130,14 @@ void NetworkSparseLayer::complete_load() {
 void NetworkSparseLayer::declare_fwd(Turn turn) {
   SpmmPass::State& pass = turn == Turn::First ? fwd_ : *again_;
   pass.declare();
-  sums_of(turn).buffer = pass.reduction.result();
+  take_slots(sums_of(turn), pass.reduction);
 }
 
 void NetworkSparseLayer::declare_grad_a() {
   if (brings_kept_before_)
-    kept_before.buffer = machine_.program.add_buffer("result of the layer before");
+    add_slots(machine_.program, kept_before, "result of the layer before", element());
   grad_a_->declare();
-  in_grad.buffer = grad_a_->reduction.result();
+  take_slots(in_grad, grad_a_->reduction);
 }
 
 bool NetworkSparseLayer::gradients_move() const {
@@ -137,14 +148,20 @@ bool NetworkSparseLayer::gradients_move() const {
 }
 
 BufferId NetworkSparseLayer::declare_gradients_at_home() {
-  gradients_buffer_ = grad_w_->use.result;
-  if (!gradients_move()) return gradients_buffer_;
-  const BufferId computed = gradients_buffer_;
-  gradients_buffer_ = machine_.program.add_buffer("gradients at home");
-  gradients_node_ =
-      machine_.program.step(NodeKind::Exchange, Phase::Update, {{computed}, {gradients_buffer_}},
-                            [this] { machine_.engine.exchange(Phase::Update, bring_gradients_); });
-  return gradients_buffer_;
+  const BufferId computed = grad_w_->use.result;
+  if (!gradients_move()) {
+    for (UpdatedPart& part : parts) part.gradients = grad_w_->slots_of(part.tile).result;
+    return computed;
+  }
+  const BufferId at_home = machine_.program.add_buffer("gradients at home");
+  std::vector<device::Gather> gathers;
+  for (UpdatedPart& part : parts) {
+    part.gradients = machine_.program.add_slot(at_home, part.tile, 1, updated().bucket_bytes());
+    const TileId here = grad_w_->map.tile(updated().map.cell(part.tile));
+    gathers.push_back({{{grad_w_->slots_of(here).result, {0, 1}}}, {part.gradients}});
+  }
+  machine_.program.exchange(Phase::Update, {{computed}, {at_home}}, std::move(gathers));
+  return at_home;
 }
 
 void NetworkSparseLayer::declare_collect() {
@@ -152,65 +169,6 @@ void NetworkSparseLayer::declare_collect() {
   if (transposed_) uses.reads.push_back(other().values_buffer);
   uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
   machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
-}
-
-void NetworkSparseLayer::add_slots() {
-  add_parameter_slots();
-  fwd_.add_slots();
-  if (again_) again_->add_slots();
-  if (grad_a_) grad_a_->add_slots();
-  if (grad_w_) grad_w_->add_slots();
-  if (rehome_) rehome_->add_slots();
-  take_slots(sums, fwd_.reduction);
-  if (again_) take_slots(sums_again, again_->reduction);
-  if (grad_a_) take_slots(in_grad, grad_a_->reduction);
-  if (grad_w_) add_parts();
-  add_state_slots();
-  add_result_slots();
-}
-
-void NetworkSparseLayer::add_parts() {
-  const std::int64_t count = updated().values_per_bucket();
-  for (const TileId tile : updated().map.all()) {
-    const std::int64_t first = updated().bucket_of(tile) * count;
-    const device::SlotId gradients =
-        gradients_move() ? machine_.engine.add_slot(machine_.program.slot(
-                               gradients_buffer_, tile, 1, updated().bucket_bytes()))
-                         : grad_w_->slots_of(tile).result;
-    parts.push_back({.tile = tile,
-                     .values = {first, first + count},
-                     .weights = updated().values[std::size_t(tile.value)],
-                     .gradients = gradients,
-                     .states = {}});
-  }
-}
-
-void NetworkSparseLayer::add_parameter_slots() {
-  forward_.add_slots();
-  if (transposed_) transposed_->add_slots();
-  forward_.give_slots(fwd_homes_, Pass::Fwd);
-  forward_.give_slots(again_homes_, Pass::Fwd);
-  if (grad_a_) of_grad_a().give_slots(grad_a_homes_, grad_a_->pass());
-  updated().give_slots(grad_w_homes_, Pass::GradW);
-  if (!transposed_) return;
-  rehome_homes_.from = updated().values;
-  rehome_homes_.to = other().values;
-}
-
-void NetworkSparseLayer::prepare() {
-  fwd_.prepare();
-  if (again_) again_->prepare();
-  if (grad_a_) grad_a_->prepare();
-  if (grad_w_) grad_w_->prepare();
-  if (rehome_) rehome_->prepare();
-  if (gradients_node_ < 0) return;
-  std::vector<device::Gather> gathers;
-  for (const UpdatedPart& part : parts) {
-    const TileId here = grad_w_->map.tile(updated().map.cell(part.tile));
-    gathers.push_back({{{grad_w_->slots_of(here).result, {0, 1}}}, {part.gradients}});
-  }
-  bring_gradients_ = machine_.engine.prepare(std::move(gathers));
-  machine_.program.set_moves(gradients_node_, bring_gradients_.moved);
 }
 
 std::optional<partitioner::Misfit> NetworkSparseLayer::set_weights(
@@ -336,7 +294,7 @@ Cycles multiply_term(const planner::PassCost& cost) {
 // The term of a plan has the clearing of the sums and, in GradW, one round if buckets travel and
 // all rounds over the parts of the batch if operands do.
 Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass) const {
-  const device::Machine& machine = machine_.engine.machine();
+  const device::Machine& machine = machine_.engine().machine();
   const planner::Plan& of_pass = plan.layout_of(pass);
   if (pass == Pass::GradW) {
     const NetworkLayout& layout = updated();
@@ -364,7 +322,7 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
 
 void NetworkSparseLayer::load() {
   const auto load_loop = [&](TravelLoop& loop, const NetworkLayout& layout) {
-    if (loop.possible()) loop.load(machine_.engine, layout.weights.image().travel_words);
+    if (loop.possible()) loop.load(machine_.engine(), layout.weights.image().travel_words);
   };
   load_loop(fwd_.loop, forward_);
   if (again_) load_loop(again_->loop, forward_);

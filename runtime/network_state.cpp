@@ -17,8 +17,8 @@ using internal::NetworkLayerState;
 
 Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans,
                       const device::Machine& machine, device::ExchangeMode mode, Executor& executor)
-    : spec(s), program(s.loss ? "training step" : "network"), engine(machine, mode, executor) {
-  const internal::NetworkMachine shared{program, engine, executor};
+    : spec(s), program(s.loss ? "training step" : "network", machine, mode, executor) {
+  const internal::NetworkMachine shared{program, executor};
   make_layers(plans, shared);
   if (trains()) {
     biases.emplace(layers, spec.optimiser, shared);
@@ -29,24 +29,13 @@ Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans
   declare_forward();
   if (trains()) declare_backward();
   for (const auto& layer : layers) layer->complete_load();
-  program.finish();
-  add_slots();
   seal();
-  for (const auto& layer : layers) layer->prepare();
-  for (internal::NetworkUpdate& update : updates) update.prepare();
-  if (biases && !biases->empty()) biases->prepare();
-  if (loss) loss->prepare();
-  if (back_from_loss_) back_from_loss_->prepare();
-  for (OwnHomes& own : own_) {
-    if (own.bring_s) own.bring_s->prepare();
-    if (own.bring_dq) own.bring_dq->prepare();
-  }
 }
 
 // A network has a remedy of its own if a tile is too full.
 void Network::State::seal() {
   try {
-    program.seal(engine);
+    program.seal();
   } catch (const Error& error) {
     const bool may_recompute = trains() && layers.size() > 1;
     if (error.code() != ErrorCode::LimitExceeded || !may_recompute) throw;
@@ -69,23 +58,6 @@ void Network::State::make_layers(std::span<const planner::Plan> plans,
       layers.push_back(
           std::make_unique<internal::NetworkSparseLayer>(layer, problem, plans[l], shared, states));
     if (trains()) updates.emplace_back(*layers.back(), spec.optimiser, shared);
-  }
-}
-
-void Network::State::add_slots() {
-  for (const auto& layer : layers) layer->add_slots();
-  if (biases) biases->add_slots();
-  if (loss) loss->add_slots();
-  const std::int64_t element = layers.front()->element();
-  const auto add = [&](internal::TensorHome& home) {
-    for (internal::HomeShare& share : home.shares)
-      share.slot = engine.add_slot(program.slot(home.buffer, share.tile, share.elements.size(),
-                                                element, device::SlotKind::Owned));
-  };
-  add(inputs_);
-  for (OwnHomes& own : own_) {
-    if (own.bring_s) add(own.s);
-    if (own.bring_dq) add(own.dq);
   }
 }
 
@@ -125,10 +97,10 @@ void Network::State::connect_gradient(std::size_t l) {
 
 // Brings an operand to the home that the layer asks for.
 void Network::State::hand_over(std::size_t l, const internal::TensorHome& from,
-                               internal::TensorHome& to, std::optional<internal::HandOver>& bring) {
+                               internal::TensorHome& to, std::optional<internal::Fetches>& bring) {
   begin(NetworkWork::HandOver, l);
-  to.buffer = program.add_buffer("operand at its home");
-  bring.emplace(program, engine, spec.data_type).declare(from, to);
+  internal::add_slots(program, to, "operand at its home", bytes_of(spec.data_type));
+  internal::hand_over(program, from, to, bring.emplace(program, spec.data_type));
 }
 
 void Network::State::begin(NetworkWork work, std::size_t layer) {
@@ -144,7 +116,7 @@ void Network::State::declare_loads() {
     if (biases) biases->declare_resident(l);
   }
   if (loss) loss->declare_load();
-  inputs_.buffer = program.add_buffer("inputs");
+  internal::add_slots(program, inputs_, "inputs", bytes_of(spec.data_type));
   program.step(NodeKind::Load, {}, {{}, {inputs_.buffer}}, [this] { load_inputs(); });
 }
 
@@ -177,11 +149,11 @@ void Network::State::declare_loss() {
   NetworkLayerState& last = *layers.back();
   begin(NetworkWork::Loss, layers.size() - 1);
   loss->declare();
-  loss->declare_collect();
   if (!last.has_derivative()) return;
   begin(NetworkWork::HandOver, layers.size() - 1);
-  last.out_grad.buffer = program.add_buffer("gradient of the result");
-  back_from_loss_.emplace(program, engine, spec.data_type).declare(loss->home(), last.out_grad);
+  internal::add_slots(program, last.out_grad, "gradient of the result", last.element());
+  internal::hand_over(program, loss->home(), last.out_grad,
+                      back_from_loss_.emplace(program, spec.data_type));
 }
 
 void Network::State::declare_backward() {
@@ -274,8 +246,8 @@ void Network::State::load_inputs() {
       for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
         if (share.row_of(e) < inputs_.rows && share.col_of(e) < inputs_.cols)
           to[e - share.elements.begin] = T(batch_->inputs(share.row_of(e), share.col_of(e)));
-      engine.load(share.slot,
-                  {input_bytes_.data(), share.elements.size(), first.element(), first.element()});
+      program.engine().load(share.slot, {input_bytes_.data(), share.elements.size(),
+                                         first.element(), first.element()});
     }
   });
 }
@@ -286,7 +258,7 @@ void Network::State::collect_outputs() {
   with_type(spec.data_type, [&](auto zero) {
     using T = decltype(zero);
     for (const internal::HomeShare& share : home.shares) {
-      const auto* values = reinterpret_cast<const T*>(engine.view(share.slot).data);
+      const auto* values = reinterpret_cast<const T*>(program.engine().view(share.slot).data);
       for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
         if (share.row_of(e) < home.rows && share.col_of(e) < home.cols)
           outputs(share.row_of(e), share.col_of(e)) = float(values[e - share.elements.begin]);
@@ -326,8 +298,7 @@ bool Network::State::run(const NetworkBatch& batch, const PassOptions& options, 
   if (loss) loss->set_batch(batch);
   for (std::size_t l = 0; l < updates.size(); ++l)
     updates[l].set_step(layers[l]->parameters.steps + 1);
-  const bool finished = program.run(engine, options);
-  cost.ledger = engine.ledger();
+  const bool finished = program.run(options, cost.ledger);
   cost.node_of = program.ran();
   cost.part_of.clear();
   for (const int node : program.ran()) cost.part_of.push_back(program.scope_of(node));

@@ -71,31 +71,30 @@ AddUp add_up_for(DataType partials, DataType result) {
   return partials == DataType::Half ? add_up_narrow<Half> : add_up_narrow<BFloat16>;
 }
 
-void Reduction::declare(BoundProgram& program, device::Engine& engine, BufferId partials) {
+void Reduction::declare(TileProgram& program, BufferId partials,
+                        std::vector<ReductionColumn> columns) {
   partial_buffer_ = partials;
+  if (depth_ > 1) others_buffer_ = program.add_buffer("partials of others");
+  if (has_work()) result_buffer_ = program.add_buffer("result");
+  add_jobs(program, columns);
   std::vector<BufferId> reads{partials};
   if (depth_ > 1) {
-    others_buffer_ = program.add_buffer("partials of others");
-    exchange_node_ = program.step(NodeKind::Exchange, kReducePhase, {{partials}, {others_buffer_}},
-                                  [&] { engine.exchange(kReducePhase, exchange_); });
+    program.exchange(kReducePhase, {{partials}, {others_buffer_}}, gathers(columns), {},
+                     only_charges_ ? Exchanged::CostAlone : Exchanged::Data);
     reads.push_back(others_buffer_);
   }
   if (!has_work()) return;
-  result_buffer_ = program.add_buffer("result");
-  compute_node_ = program.step(NodeKind::Compute, kReducePhase, {reads, {result_buffer_}}, [&] {
-    engine.compute(kReducePhase, tiles_, [&](const device::Tile& tile) {
-      Job& job = jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])];
-      if (!only_charges_) add_up(tile, job);
-      return cycles(engine, job);
-    });
-  });
+  program.compute(kReducePhase, {reads, {result_buffer_}}, tiles_,
+                  [this, &program](const device::Tile& tile) {
+                    Job& job = jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])];
+                    if (!only_charges_) add_up(tile, job);
+                    return cycles(program.engine(), job);
+                  });
 }
 
-void Reduction::add_slots(BoundProgram& program, device::Engine& engine,
-                          std::vector<ReductionColumn> columns) {
-  columns_ = std::move(columns);
-  for (const ReductionColumn& column : columns_)
-    for (std::size_t i = 0; i < column.tiles.size(); ++i) add_job(program, engine, column, i);
+void Reduction::add_jobs(TileProgram& program, const std::vector<ReductionColumn>& columns) {
+  for (const ReductionColumn& column : columns)
+    for (std::size_t i = 0; i < column.tiles.size(); ++i) add_job(program, column, i);
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const auto tile = std::size_t(jobs_[i].tile.value);
     if (tile >= job_of_tile_.size()) job_of_tile_.resize(tile + 1);
@@ -105,8 +104,7 @@ void Reduction::add_slots(BoundProgram& program, device::Engine& engine,
   }
 }
 
-void Reduction::add_job(BoundProgram& program, device::Engine& engine,
-                        const ReductionColumn& column, std::size_t i) {
+void Reduction::add_job(TileProgram& program, const ReductionColumn& column, std::size_t i) {
   const auto parts = static_cast<std::int64_t>(column.tiles.size());
   TESSERA_ASSERT(parts == depth_);
   Job job{.tile = column.tiles[i],
@@ -118,34 +116,31 @@ void Reduction::add_job(BoundProgram& program, device::Engine& engine,
   const std::int64_t elements = job.elements.size();
   if (elements == 0) return;
   const auto add_other = [&](std::int64_t sources) {
-    return engine.add_slot(program.slot(others_buffer_, job.tile, elements, bytes_of(partials_),
-                                        device::SlotKind::Landing, sources));
+    return program.add_slot(others_buffer_, job.tile, elements, bytes_of(partials_),
+                            device::SlotKind::Landing, sources);
   };
   device::SlotId others;  // the memory of all other sources, if nothing arrives there
   if (only_charges_ && parts > 1) others = add_other(parts - 1);
   for (std::size_t s = 0; s < column.tiles.size(); ++s)
     job.sources.push_back(s == i ? column.partials[i] : only_charges_ ? others : add_other(1));
   if (has_work())
-    job.result = engine.add_slot(
-        program.slot(result_buffer_, job.tile, elements, bytes_of(result_),
-                     only_charges_ ? device::SlotKind::Landing : device::SlotKind::Owned));
+    job.result =
+        program.add_slot(result_buffer_, job.tile, elements, bytes_of(result_),
+                         only_charges_ ? device::SlotKind::Landing : device::SlotKind::Owned);
   jobs_.push_back(std::move(job));
 }
 
-void Reduction::prepare(BoundProgram& program, const device::Engine& engine) {
-  std::vector<device::Gather> gathers;
+std::vector<device::Gather> Reduction::gathers(const std::vector<ReductionColumn>& columns) const {
+  std::vector<device::Gather> all;
   std::size_t next = 0;
-  for (const ReductionColumn& column : columns_)
+  for (const ReductionColumn& column : columns)
     for (std::size_t i = 0; i < column.tiles.size(); ++i) {
       if (next == jobs_.size() || jobs_[next].tile != column.tiles[i]) continue;  // empty share
       const Job& job = jobs_[next++];
       for (std::size_t s = 0; s < job.sources.size(); ++s)
-        if (s != job.own)
-          gathers.push_back({{{column.partials[s], job.elements}}, {job.sources[s]}});
+        if (s != job.own) all.push_back({{{column.partials[s], job.elements}}, {job.sources[s]}});
     }
-  exchange_ = only_charges_ ? engine.charge_gathers(gathers) : engine.prepare(std::move(gathers));
-  if (exchange_node_ >= 0) program.set_moves(exchange_node_, exchange_.moved);
-  if (compute_node_ >= 0) program.set_tiles(compute_node_, std::ssize(tiles_));
+  return all;
 }
 
 void Reduction::add_up(const device::Tile& tile, Job& job) const {

@@ -28,12 +28,12 @@ void copy_value(const std::byte* from, std::byte* to) {
 
 }  // namespace
 
-RehomePass::State::State(const RehomeSpec& s, BoundProgram& program, device::Engine& machine,
+RehomePass::State::State(const RehomeSpec& s, TileProgram& of_state,
                          const RehomeHomes* homes_of_network)
     : spec(s),
       tables(s.from, s.to, s.groups),
-      bound(program),
-      engine(machine),
+      program(of_state),
+      engine(of_state.engine()),
       shared(homes_of_network),
       tiles(tables.to_map().all()),
       zeros(std::size_t(from_bytes())) {
@@ -41,89 +41,79 @@ RehomePass::State::State(const RehomeSpec& s, BoundProgram& program, device::Eng
 }
 
 void RehomePass::State::declare_load() {
-  use.home = shared != nullptr ? shared->from_buffer
-                               : bound.add_buffer("values of the first layout", /*resident=*/true);
-  if (passes()) use.nothing = bound.add_buffer("no values", /*resident=*/shared != nullptr);
-  use.table = bound.add_buffer("re-home table", /*resident=*/true);
-  use.result =
-      shared != nullptr ? shared->to_buffer : bound.add_buffer("bucket values", /*resident=*/true);
+  use.home = shared != nullptr
+                 ? shared->from_buffer
+                 : program.add_buffer("values of the first layout", /*resident=*/true);
+  if (passes()) use.nothing = program.add_buffer("no values", /*resident=*/shared != nullptr);
+  use.table = program.add_buffer("re-home table", /*resident=*/true);
+  use.result = shared != nullptr ? shared->to_buffer
+                                 : program.add_buffer("bucket values", /*resident=*/true);
+  const std::int64_t holders = tables.from_map().tiles();
+  for (std::int64_t t = 0; t < tables.ring(); ++t)
+    homes.push_back(
+        shared != nullptr && t < holders
+            ? shared->from[std::size_t(t)]
+            : program.add_slot(t < holders ? use.home : use.nothing, TileId(t), 1, from_bytes()));
+  for (const TileId tile : tiles)
+    receivers.push_back(
+        {.met = {},
+         .table = program.add_slot(use.table, tile, 1, table_bytes()),
+         .result = shared != nullptr
+                       ? shared->to[std::size_t(tile.value)]
+                       : program.add_slot(use.result, tile, 1, to_bytes(), SlotKind::Owned)});
   Uses loaded{{}, {use.table}};
   if (shared == nullptr) loaded.writes.push_back(use.home);
   if (passes()) loaded.writes.push_back(use.nothing);
-  bound.step(NodeKind::Load, std::nullopt, loaded, [this] { load(); });
+  program.step(NodeKind::Load, std::nullopt, loaded, [this] { load(); });
 }
 
 void RehomePass::State::declare() {
-  use.gathered = bound.add_buffer("gathered values");
-  gather_node = bound.step(NodeKind::Exchange, kRehomePhase, {{use.home}, {use.gathered}},
-                           [this] { engine.exchange(kRehomePhase, gather); });
+  use.gathered = program.add_buffer("gathered values");
+  for (const TileId tile : tiles)
+    for (std::int64_t k = 0; k < met(tile).count(); ++k)
+      receivers[std::size_t(tile.value)].met.push_back(
+          program.add_slot(use.gathered, tile, spec.from.splits.z, from_bytes()));
+  program.exchange(kRehomePhase, {{use.home}, {use.gathered}}, cells_to_receivers());
   Uses unpacked{{use.home, use.gathered, use.table}, {use.result}};
   if (passes()) unpacked.reads.push_back(use.nothing);
-  bound.step(
-      NodeKind::Compute, kRehomePhase, unpacked,
-      [this] {
-        compute([this]<class Element>(Element, const device::Tile& tile) {
-          return unpack<Element>(tile);
-        });
-      },
-      tables.to_map().tiles());
+  compute(unpacked, [this]<class Element>(Element, const device::Tile& tile) {
+    return unpack<Element>(tile);
+  });
   if (passes()) declare_passing();
   if (shared == nullptr)
-    bound.step(NodeKind::Collect, std::nullopt, {{use.result}, {}}, [this] { collect(); });
+    program.step(NodeKind::Collect, std::nullopt, {{use.result}, {}}, [this] { collect(); });
 }
 
 void RehomePass::State::declare_passing() {
-  use.passing = {bound.add_buffer("passing values"), bound.add_buffer("other passing values")};
-  bound.repeat(
+  use.passing = {program.add_buffer("passing values"), program.add_buffer("other passing values")};
+  for (std::size_t buffer = 0; buffer < 2; ++buffer)
+    for (std::int64_t t = 0; t < tables.ring(); ++t)
+      passing[buffer].push_back(program.add_slot(use.passing[buffer], TileId(t), 1, from_bytes()));
+  for (const bool far : {false, true}) {
+    const std::int64_t by = far ? tables.stride() : 1;
+    pass_on[far] = {program.exchange_of(further(by, homes, 0)),
+                    program.exchange_of(further(by, passing[0], 1)),
+                    program.exchange_of(further(by, passing[1], 0))};
+  }
+  program.repeat(
       "a spilled value has not passed yet", [this] { return moved++ < tables.moves().size(); },
       [this] {
-        bound.step(NodeKind::Exchange, kRehomePhase,
-                   {{use.home, use.nothing, use.passing[0], use.passing[1]},
-                    {use.passing[0], use.passing[1]}},
-                   [this] {
-                     const std::size_t way = moved == 1 ? 0 : 1 + moved % 2;
-                     engine.exchange(kRehomePhase, pass_on[move().far][way]);
-                   });
-        bound.when(
+        program.step(NodeKind::Exchange, kRehomePhase,
+                     {{use.home, use.nothing, use.passing[0], use.passing[1]},
+                      {use.passing[0], use.passing[1]}},
+                     [this] {
+                       const std::size_t way = moved == 1 ? 0 : 1 + moved % 2;
+                       engine.exchange(kRehomePhase, *pass_on[move().far][way]);
+                     });
+        program.when(
             "a tile picks a value at this distance", [this] { return move().wanted; },
-            [this] { declare_picking(); });
+            [this] {
+              compute({{use.passing[0], use.passing[1], use.table}, {use.result}},
+                      [this]<class Element>(Element, const device::Tile& tile) {
+                        return pick<Element>(tile);
+                      });
+            });
       });
-}
-
-void RehomePass::State::declare_picking() {
-  bound.step(
-      NodeKind::Compute, kRehomePhase, {{use.passing[0], use.passing[1], use.table}, {use.result}},
-      [this] {
-        compute([this]<class Element>(Element, const device::Tile& tile) {
-          return pick<Element>(tile);
-        });
-      },
-      tables.to_map().tiles());
-}
-
-void RehomePass::State::add_slots() {
-  const std::int64_t holders = tables.from_map().tiles();
-  for (std::int64_t t = 0; t < tables.ring(); ++t)
-    homes.push_back(shared != nullptr && t < holders
-                        ? shared->from[std::size_t(t)]
-                        : engine.add_slot(bound.slot(t < holders ? use.home : use.nothing,
-                                                     TileId(t), 1, from_bytes())));
-  for (const TileId tile : tiles) {
-    Receiver receiver;
-    for (std::int64_t k = 0; k < met(tile).count(); ++k)
-      receiver.met.push_back(
-          engine.add_slot(bound.slot(use.gathered, tile, spec.from.splits.z, from_bytes())));
-    receiver.table = engine.add_slot(bound.slot(use.table, tile, 1, table_bytes()));
-    receiver.result =
-        shared != nullptr
-            ? shared->to[std::size_t(tile.value)]
-            : engine.add_slot(bound.slot(use.result, tile, 1, to_bytes(), SlotKind::Owned));
-    receivers.push_back(std::move(receiver));
-  }
-  for (int buffer = 0; passes() && buffer < 2; ++buffer)
-    for (std::int64_t t = 0; t < tables.ring(); ++t)
-      passing[std::size_t(buffer)].push_back(engine.add_slot(
-          bound.slot(use.passing[std::size_t(buffer)], TileId(t), 1, from_bytes())));
 }
 
 // Returns the gathers that bring the buckets of each cell to all tiles whose cells overlap it.
@@ -161,18 +151,6 @@ std::vector<device::Gather> RehomePass::State::further(std::int64_t by,
   return gathers;
 }
 
-void RehomePass::State::prepare() {
-  gather = engine.prepare(cells_to_receivers());
-  bound.set_moves(gather_node, gather.moved);
-  if (!passes()) return;
-  for (const bool far : {false, true}) {
-    const std::int64_t by = far ? tables.stride() : 1;
-    pass_on[far] = {engine.prepare(further(by, homes, 0)),
-                    engine.prepare(further(by, passing[0], 1)),
-                    engine.prepare(further(by, passing[1], 0))};
-  }
-}
-
 void RehomePass::State::load() {
   moved = 0;
   for (std::size_t t = 0; t < homes.size(); ++t) {
@@ -190,10 +168,11 @@ void RehomePass::State::load() {
                 one_row(tables.of_tile(tile).data(), table_bytes()));
 }
 
-template <class Step>
-void RehomePass::State::compute(Step&& step) {
-  engine.compute(kRehomePhase, tiles, [&](const device::Tile& tile) {
-    return element() == 2 ? step(std::uint16_t{}, tile) : step(std::uint32_t{}, tile);
+// Adds a step that calls work(element, tile) with a number of the size of an element.
+template <class Work>
+void RehomePass::State::compute(Uses uses, Work work) {
+  program.compute(kRehomePhase, std::move(uses), tiles, [this, work](const device::Tile& tile) {
+    return element() == 2 ? work(std::uint16_t{}, tile) : work(std::uint32_t{}, tile);
   });
 }
 
@@ -262,14 +241,11 @@ void RehomePass::State::collect() {
 
 RehomePass::Own::Own(const RehomeSpec& spec, const device::Machine& machine,
                      device::ExchangeMode mode, Executor& executor)
-    : engine(machine, mode, executor), state(spec, bound, engine) {
+    : program("re-home values", machine, mode, executor), state(spec, program) {
   state.declare_load();
   state.declare();
-  bound.check_steps(rehome_step_order(state.passes()));
-  bound.finish();
-  state.add_slots();
-  bound.seal(engine);
-  state.prepare();
+  program.check_steps(rehome_step_order(state.passes()));
+  program.seal();
 }
 
 RehomePass::RehomePass(const RehomeSpec& spec, const device::Machine& machine,
@@ -285,20 +261,18 @@ void RehomePass::set_pattern(std::int64_t group, std::span<const std::int64_t> f
 
 bool RehomePass::run(const std::byte* from, const PassOptions& options, device::Ledger& ledger) {
   own_->state.from = from;
-  const bool finished = own_->bound.run(own_->engine, options);
-  ledger = own_->engine.ledger();
-  return finished;
+  return own_->program.run(options, ledger);
 }
 
 const std::byte* RehomePass::values() const { return own_->state.result.data(); }
-const device::Damage& RehomePass::damage() const { return own_->bound.damage(); }
+const device::Damage& RehomePass::damage() const { return own_->program.damage(); }
 std::int64_t RehomePass::steps() const {
   std::int64_t steps = 0;
   for_each_rehome_step(own_->state.passes(), [&](const PassStep& step) { steps += step.times; });
   for (const PassingMove& move : own_->state.tables.moves()) steps += 1 + move.wanted;
   return steps;
 }
-Bytes RehomePass::high_water() const { return own_->engine.high_water(); }
+Bytes RehomePass::high_water() const { return own_->program.engine().high_water(); }
 Bytes RehomePass::table_bytes() const { return Bytes(own_->state.table_bytes()); }
 
 }  // namespace tessera::runtime::internal

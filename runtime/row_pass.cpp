@@ -118,14 +118,13 @@ RowPass::RowPass(Kind kind, const DealtRows& rows, const ValueHomes& homes, floa
       homes_(homes),
       scale_(scale),
       type_(type),
-      bound_(kind == Kind::Softmax ? "softmax of rows" : "gradient of the softmax"),
-      engine_(machine, mode, executor) {
+      program_(kind == Kind::Softmax ? "softmax of rows" : "gradient of the softmax", machine, mode,
+               executor) {
   make_shares();
-  declare();
-  bound_.finish();
   add_slots(resident);
-  bound_.seal(engine_);
-  prepare();
+  list_exchanges();
+  declare();
+  program_.seal();
 }
 
 void RowPass::make_shares() {
@@ -181,46 +180,39 @@ Cycles RowPass::planned() const {
   const device::Machine& machine = engine_.machine();
   Cycles sum = machine.launch, slowest;
   for (const Share& share : shares_) slowest = std::max(slowest, cycles_of(share.slowest));
-  for (const device::Exchange* exchange : {&bring_, &return_})
+  for (const device::Exchange* exchange : {bring_, return_})
     sum += exchange->cycles + (exchange->moved > Bytes() ? machine.sync : Cycles());
   return sum + slowest;
 }
 
 void RowPass::declare() {
+  Uses loaded{{}, {resident_, table_, mask_}}, computed{{table_, mask_}, {result_}};
+  loaded.writes.insert(loaded.writes.end(), home_buffers_.begin(), home_buffers_.end());
+  computed.reads.insert(computed.reads.end(), arrived_buffers_.begin(), arrived_buffers_.end());
+  program_.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  program_.exchange(Phase::HandOver, {home_buffers_, arrived_buffers_}, bring_);
+  program_.compute(Phase::Activate, computed, tiles_,
+                   [this](const device::Tile& tile) { return compute(tile); });
+  program_.exchange(Phase::HandOver, {{result_}, {home_out_buffer_}}, return_);
+  program_.step(NodeKind::Collect, {}, {{home_out_buffer_}, {}}, [] {});
+}
+
+void RowPass::add_slots(Bytes resident) {
   constexpr const char* kHomes[2][2] = {{"scores", ""}, {"softmax", "gradient of the softmax"}};
   constexpr const char* kRows[2][2] = {{"rows of scores", ""},
                                        {"rows of the softmax", "rows of its gradient"}};
   const auto kind = static_cast<std::size_t>(kind_);
-  resident_ = bound_.add_buffer("words of the buckets", /*resident=*/true);
-  table_ = bound_.add_buffer("table of rows", /*resident=*/true);
-  mask_ = bound_.add_buffer("mask of rows", /*resident=*/true);
+  resident_ = program_.add_buffer("words of the buckets", /*resident=*/true);
+  table_ = program_.add_buffer("table of rows", /*resident=*/true);
+  mask_ = program_.add_buffer("mask of rows", /*resident=*/true);
   for (std::size_t k = 0; k < std::size_t(inputs()); ++k) {
-    home_buffers_.push_back(bound_.add_buffer(kHomes[kind][k]));
-    arrived_buffers_.push_back(bound_.add_buffer(kRows[kind][k]));
+    home_buffers_.push_back(program_.add_buffer(kHomes[kind][k]));
+    arrived_buffers_.push_back(program_.add_buffer(kRows[kind][k]));
   }
-  result_ = bound_.add_buffer("rows of results");
-  home_out_buffer_ = bound_.add_buffer("results");
-  Uses loaded{{}, {resident_, table_, mask_}}, computed{{table_, mask_}, {result_}};
-  loaded.writes.insert(loaded.writes.end(), home_buffers_.begin(), home_buffers_.end());
-  computed.reads.insert(computed.reads.end(), arrived_buffers_.begin(), arrived_buffers_.end());
-  bound_.step(NodeKind::Load, {}, loaded, [this] { load(); });
-  bring_node_ = bound_.step(NodeKind::Exchange, Phase::HandOver, {home_buffers_, arrived_buffers_},
-                            [this] { engine_.exchange(Phase::HandOver, bring_); });
-  bound_.step(
-      NodeKind::Compute, Phase::Activate, computed,
-      [this] {
-        engine_.compute(Phase::Activate, tiles_,
-                        [this](const device::Tile& tile) { return compute(tile); });
-      },
-      std::ssize(tiles_));
-  return_node_ = bound_.step(NodeKind::Exchange, Phase::HandOver, {{result_}, {home_out_buffer_}},
-                             [this] { engine_.exchange(Phase::HandOver, return_); });
-  bound_.step(NodeKind::Collect, {}, {{home_out_buffer_}, {}}, [] {});
-}
-
-void RowPass::add_slots(Bytes resident) {
-  const auto add = [&](BufferId buffer, TileId tile, std::int64_t bytes, SlotKind kind) {
-    return engine_.add_slot(bound_.slot(buffer, tile, 1, bytes, kind));
+  result_ = program_.add_buffer("rows of results");
+  home_out_buffer_ = program_.add_buffer("results");
+  const auto add = [&](BufferId buffer, TileId tile, std::int64_t bytes, SlotKind slot_kind) {
+    return program_.add_slot(buffer, tile, 1, bytes, slot_kind);
   };
   home_in_.resize(std::size_t(inputs()));
   for (const TileId tile : homes_.tiles) {
@@ -242,7 +234,7 @@ void RowPass::add_slots(Bytes resident) {
   }
 }
 
-void RowPass::prepare() {
+void RowPass::list_exchanges() {
   std::vector<device::Move> bring, back;
   for (std::size_t t = 0; t < shares_.size(); ++t) {
     const Share& share = shares_[t];
@@ -257,10 +249,8 @@ void RowPass::prepare() {
       back.push_back({share.result, home_out_[home], at * element(), offset, bytes});
     });
   }
-  bring_ = engine_.prepare_moves(std::move(bring));
-  return_ = engine_.prepare_moves(std::move(back));
-  bound_.set_moves(bring_node_, bring_.moved);
-  bound_.set_moves(return_node_, return_.moved);
+  bring_ = program_.exchange_of({}, std::move(bring));
+  return_ = program_.exchange_of({}, std::move(back));
 }
 
 void RowPass::load() {
@@ -355,7 +345,7 @@ void RowPass::check(std::span<const std::span<const float>> inputs, std::span<co
   sums = {};
   sums.exact = true;
   sums.compared = std::ssize(results);
-  const verify::MemoryDamage damage = memory_damage({bound_.damage()});
+  const verify::MemoryDamage damage = memory_damage({program_.damage()});
   sums.damaged = damage.slots;
   sums.first_damage = damage.first;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -364,8 +354,9 @@ void RowPass::check(std::span<const std::span<const float>> inputs, std::span<co
     if (std::memcmp(&want, &results[at], sizeof(float)) == 0) continue;
     sums.wrong_rows = 1;
     sums.first_wrong_row = std::int64_t(at);
-    throw Error(ErrorCode::CheckFailed, fmt::format("self-check: {}: value {} is {}; it must be {}",
-                                                    bound_.program().name, at, results[at], want));
+    throw Error(ErrorCode::CheckFailed,
+                fmt::format("self-check: {}: value {} is {}; it must be {}",
+                            program_.program().name, at, results[at], want));
   }
 }
 
@@ -374,8 +365,7 @@ bool RowPass::run(std::span<const std::span<const float>> inputs, std::span<floa
   bool finished = false;
   with_type(type_, [&]<class T>(T) {
     read_inputs<T>(inputs);
-    finished = bound_.run(engine_, options);
-    ledger = engine_.ledger();
+    finished = program_.run(options, ledger);
     if (!finished) return;
     if (options.self_check == nullptr) return write_results<T>(out);
     std::vector<float> results(out.size());  // `out` may be an input

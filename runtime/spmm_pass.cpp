@@ -19,12 +19,12 @@ using device::Gather;
 using device::SlotKind;
 using internal::BucketSlots;
 
-SpmmPass::State::State(const PassSpec& s, internal::BoundProgram& program, device::Engine& machine,
+SpmmPass::State::State(const PassSpec& s, internal::TileProgram& of_state,
                        const internal::PassHomes* homes_of_network)
     : spec(s),
       role(internal::role_of(s)),
-      bound(program),
-      engine(machine),
+      program(of_state),
+      engine(of_state.engine()),
       shared(homes_of_network),
       map(s.parts(), TileOrder::Yzx),
       shape(internal::values_shape(s)),
@@ -32,9 +32,7 @@ SpmmPass::State::State(const PassSpec& s, internal::BoundProgram& program, devic
       loop(s, Served::AllOfZ),
       travelling(map, shape, loop),
       reduction(role.in_parts(s.grid.splits), s.partials_type, s.data_type()),
-      kernel(codelets::find_kernel(internal::kernel_key(s)).run) {
-  if (shared == nullptr) other_words = internal::OtherWords(bound, s);
-}
+      kernel(codelets::find_kernel(internal::kernel_key(s)).run) {}
 
 PassForm SpmmPass::State::form() const {
   const Dims& splits = spec.grid.splits;
@@ -45,17 +43,6 @@ PassForm SpmmPass::State::form() const {
           .casts = spec.partials_type != spec.data_type(),
           .arranges_operands = in_is_spread(),
           .arranges_result = out_is_spread()};
-}
-
-void SpmmPass::State::prepare() {
-  travelling.prepare(bound, engine, homes);
-  reduction.prepare(bound, engine);
-  if (sums)
-    prearrange = engine.charge_gathers(prearrange_gathers());
-  else
-    prearrange = engine.prepare(prearrange_gathers(),
-                                fetches ? fetches->prepare() : std::vector<device::Move>());
-  bound.set_moves(prearrange_node, prearrange.moved);
 }
 
 void SpmmPass::State::share_sums(Executor& executor) {
@@ -71,32 +58,25 @@ bool SpmmPass::State::turns_blocks() const {
 
 void SpmmPass::State::add_slots() {
   homes = shared != nullptr ? shared->buckets
-                            : internal::add_home_buckets(bound, engine, map, shape, use.home);
+                            : internal::add_home_buckets(program, map, shape, use.home);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
     const std::int64_t share = share_of(in_rows, 1, sharers(), role.out_part(c)).size();
     TileSlots slots;
-    slots.in = engine.add_slot(bound.slot(use.in, tile, in_rows, row_bytes(),
-                                          shared != nullptr ? SlotKind::Owned : SlotKind::Landing));
-    if (shared != nullptr)
-      slices.shares[std::size_t(tile.value)].slot = slots.in;
-    else
-      slots.in_home = in_is_here()
-                          ? slots.in
-                          : engine.add_slot(bound.slot(use.in_home, tile, share, row_bytes()));
+    slots.in = program.add_slot(use.in, tile, in_rows, row_bytes(),
+                                shared != nullptr ? SlotKind::Owned : SlotKind::Landing);
+    if (shared == nullptr)
+      slots.in_home =
+          in_is_here() ? slots.in : program.add_slot(use.in_home, tile, share, row_bytes());
     // Rows of one element, because the reduction cuts the partials at any element.
-    slots.partial = engine.add_slot(
-        bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
-                   bytes_of(spec.partials_type), sums ? SlotKind::Landing : SlotKind::Owned));
+    slots.partial =
+        program.add_slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
+                         bytes_of(spec.partials_type), sums ? SlotKind::Landing : SlotKind::Owned);
     add_arrived_slots(tile, slots);
-    other_words.add_slot(bound, engine, tile);
-    if (turns_blocks()) engine.add_slot(bound.slot(use.turned, tile, 1, shape.payload_bytes));
+    if (turns_blocks()) program.add_slot(use.turned, tile, 1, shape.payload_bytes);
     tiles.push_back(std::move(slots));
   }
-  travelling.add_slots(bound, engine);
-  reduction.add_slots(bound, engine, columns());
-  loop.add_slots(bound, engine);
 }
 
 // With `sums`, nothing arrives, and one pair of slots stands for the memory of all other buckets.
@@ -104,12 +84,11 @@ void SpmmPass::State::add_arrived_slots(TileId tile, TileSlots& slots) {
   const std::int64_t parts = spec.grid.splits.z;
   BucketSlots others;
   if (sums && parts > 1)
-    others = internal::add_bucket_slots(bound, engine, tile, shape, use.arrived, parts - 1);
+    others = internal::add_bucket_slots(program, tile, shape, use.arrived, parts - 1);
   for (std::int64_t k = 0; k < parts; ++k)
-    slots.arrived.push_back(
-        k == map.cell(tile).z ? homes[std::size_t(tile.value)]
-        : sums                ? others
-               : internal::add_bucket_slots(bound, engine, tile, shape, use.arrived));
+    slots.arrived.push_back(k == map.cell(tile).z ? homes[std::size_t(tile.value)]
+                            : sums                ? others
+                                   : internal::add_bucket_slots(program, tile, shape, use.arrived));
 }
 
 // A column has the tiles that share a part of the result and a part of z.
@@ -177,22 +156,6 @@ void SpmmPass::State::load() {
   }
 }
 
-// Charges the time in which every tile arranges its run of [groups * rows][z] elements. No data
-// move, because the caller's memory is read in place.
-void SpmmPass::State::arrange(std::int64_t rows) {
-  const Cycles cycles = internal::arrange_cycles(spec, rows, engine.machine());
-  engine.compute(Phase::Arrange, all, [&](const device::Tile&) { return cycles; });
-}
-
-// Each tile transposes the blocks of its own bucket before the buckets travel. This charges the
-// cycles only, because our kernels read the blocks in place.
-void SpmmPass::State::transpose() {
-  engine.compute(Phase::Transpose, all, [&](const device::Tile&) {
-    return codelets::transpose_blocks_cycles(spec.grid.blocks, spec.grid.block, spec.data_type(),
-                                             engine.machine().workers);
-  });
-}
-
 Cycles SpmmPass::State::visit(const device::Tile& tile,
                               std::span<const BucketSlots> buckets) const {
   const Cell c = map.cell(tile.id());
@@ -214,33 +177,28 @@ Cycles SpmmPass::State::visit(const device::Tile& tile,
   return internal::visit_cycles(spec, engine.machine(), words.all(), args.sub_group);
 }
 
-void SpmmPass::State::distribute() {
-  if (sums) sums->count_cycles(engine.machine());
-  engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
-    const TileSlots& slots = tiles[std::size_t(tile.id().value)];
-    if (sums) {
-      const Cell c = map.cell(tile.id());
-      const std::int64_t bytes =
-          role.out_rows(spec.grid, c).size() * z() * bytes_of(spec.partials_type);
-      return codelets::zero_cycles(bytes, engine.machine().workers) + sums->cycles(c);
-    }
-    const device::ByteRows partial = tile.view(slots.partial);
-    std::memset(partial.data, 0, std::size_t(partial.bytes()));
-    return codelets::zero_cycles(partial.bytes(), engine.machine().workers) +
-           visit(tile, slots.arrived);
-  });
+Cycles SpmmPass::State::distribute(const device::Tile& tile) const {
+  const TileSlots& slots = tiles[std::size_t(tile.id().value)];
+  if (sums) {
+    const Cell c = map.cell(tile.id());
+    const std::int64_t bytes =
+        role.out_rows(spec.grid, c).size() * z() * bytes_of(spec.partials_type);
+    return codelets::zero_cycles(bytes, engine.machine().workers) + sums->cycles(c);
+  }
+  const device::ByteRows partial = tile.view(slots.partial);
+  std::memset(partial.data, 0, std::size_t(partial.bytes()));
+  return codelets::zero_cycles(partial.bytes(), engine.machine().workers) +
+         visit(tile, slots.arrived);
 }
 
-void SpmmPass::State::visit_arrived() {
-  engine.compute(Phase::Propagate, all, [&](const device::Tile& tile) {
-    const BucketSlots arrived = travelling.current(tile.id());
-    if (!sums) return visit(tile, {&arrived, 1});
-    const Cell c = map.cell(tile.id());
-    const void* const words = tile.view(arrived.meta).data;
-    sums->note_visit(tile.id(), words, tile.view(arrived.payload).data);
-    return internal::visit_cycles(spec, engine.machine(), {&words, 1},
-                                  codelets::sub_group_id(c.x, c.y, spec.grid.splits.y));
-  });
+Cycles SpmmPass::State::visit_arrived(const device::Tile& tile) {
+  const BucketSlots arrived = travelling.current(tile.id());
+  if (!sums) return visit(tile, {&arrived, 1});
+  const Cell c = map.cell(tile.id());
+  const void* const words = tile.view(arrived.meta).data;
+  sums->note_visit(tile.id(), words, tile.view(arrived.payload).data);
+  return internal::visit_cycles(spec, engine.machine(), {&words, 1},
+                                codelets::sub_group_id(c.x, c.y, spec.grid.splits.y));
 }
 
 void SpmmPass::State::collect() {
@@ -265,38 +223,32 @@ void SpmmPass::State::collect() {
 
 SpmmPass::Own::Own(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
                    Executor& executor)
-    : bound(to_string(internal::role_of(spec).forward ? Pass::Fwd : Pass::GradA)),
-      engine(machine, mode, executor),
-      state(spec, bound, engine) {
+    : program(to_string(internal::role_of(spec).forward ? Pass::Fwd : Pass::GradA), machine, mode,
+              executor),
+      state(spec, program) {
   if (mode == device::ExchangeMode::Share) state.share_sums(executor);
   state.declare();
-  bound.check_steps(state.form());
-  bound.finish();
-  state.add_slots();
-}
-
-void SpmmPass::Own::seal() {
-  bound.seal(engine);
-  state.prepare();
+  program.check_steps(state.form());
 }
 
 SpmmPass::SpmmPass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
                    Executor& executor)
     : own_(std::make_unique<Own>(spec, machine, mode, executor)) {
-  own_->seal();
+  own_->program.seal();
 }
 SpmmPass::~SpmmPass() = default;
 SpmmPass::SpmmPass(SpmmPass&&) noexcept = default;
 
-const device::Damage& SpmmPass::damage() const { return own_->bound.damage(); }
-Bytes SpmmPass::high_water() const { return own_->engine.high_water(); }
-device::MemoryUse SpmmPass::memory() const { return own_->bound.memory(own_->engine); }
-const Program& SpmmPass::program() const { return own_->bound.program(); }
+const device::Damage& SpmmPass::damage() const { return own_->program.damage(); }
+Bytes SpmmPass::high_water() const { return own_->program.engine().high_water(); }
+device::MemoryUse SpmmPass::memory() const { return own_->program.memory(); }
+const Program& SpmmPass::program() const { return own_->program.program(); }
 
 device::MemoryUse SpmmPass::memory_of(const PassSpec& spec, const device::Machine& machine) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const Own own(spec, machine, device::ExchangeMode::Share, *executor);
-  return own.bound.memory(own.engine);
+  Own own(spec, machine, device::ExchangeMode::Share, *executor);
+  own.program.close();
+  return own.program.memory();
 }
 
 bool SpmmPass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
@@ -306,9 +258,7 @@ bool SpmmPass::run(const BucketImage& image, device::ByteRows in, device::ByteRo
   state.image = image;
   state.host_in = in;
   state.host_out = out;
-  const bool finished = own_->bound.run(own_->engine, options);
-  ledger = own_->engine.ledger();
-  return finished;
+  return own_->program.run(options, ledger);
 }
 
 }  // namespace tessera::runtime

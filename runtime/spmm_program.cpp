@@ -1,23 +1,28 @@
+#include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/runtime/internal/spmm_state.hpp"
+#include "tessera/runtime/internal/spread.hpp"
 
 namespace tessera::runtime {
 
 void SpmmPass::State::declare_buffers() {
+  if (shared == nullptr) internal::add_other_words(program, spec, all);
   if (shared != nullptr) {
     use.home = shared->bucket_buffers;
-    use.in = bound.add_buffer("operand");
+    use.in = program.add_buffer("operand");
   } else {
-    use.home = {bound.add_buffer("bucket words", /*resident=*/true),
-                bound.add_buffer("bucket values", /*resident=*/true)};
-    use.in = bound.add_buffer("operand");
-    if (!in_is_here()) use.in_home = bound.add_buffer("operand share");
+    use.home = {program.add_buffer("bucket words", /*resident=*/true),
+                program.add_buffer("bucket values", /*resident=*/true)};
+    use.in = program.add_buffer("operand");
+    if (!in_is_here()) use.in_home = program.add_buffer("operand share");
   }
-  use.partial = bound.add_buffer("partial sums");
+  use.partial = program.add_buffer("partial sums");
   if (spec.grid.splits.z > 1)
-    use.arrived = {bound.add_buffer("words of the cell"), bound.add_buffer("values of the cell")};
-  if (turns_blocks()) use.turned = bound.add_buffer("transposed values");
-  travelling.declare_buffers(bound);
-  loop.declare(bound);
+    use.arrived = {program.add_buffer("words of the cell"),
+                   program.add_buffer("values of the cell")};
+  if (turns_blocks()) use.turned = program.add_buffer("transposed values");
+  add_slots();
+  travelling.declare_buffers(program);
+  loop.declare(program);
 }
 
 // Returns the buffers of a tile's own bucket that a visit reads. If blocks are transposed, these
@@ -30,15 +35,15 @@ std::vector<BufferId> SpmmPass::State::visited_buckets() const {
 
 void SpmmPass::State::declare_propagation() {
   if (!loop.possible()) return;
-  loop.declare_loops(bound, engine, [&] {
-    travelling.declare_move(bound, engine, visited_buckets());
+  loop.declare_loops(program, [&] {
+    travelling.declare_move(program, homes, visited_buckets());
     internal::Uses uses{{use.in}, {use.partial}};
     travelling.add_words_and_payloads(uses.reads);
-    bound.when(
+    program.when(
         "this displacement holds something", [this] { return loop.now().compute; },
         [&] {
-          bound.step(
-              NodeKind::Compute, Phase::Propagate, uses, [this] { visit_arrived(); }, map.tiles());
+          program.compute(Phase::Propagate, uses, all,
+                          [this](const device::Tile& tile) { return visit_arrived(tile); });
         });
   });
 }
@@ -47,60 +52,84 @@ void SpmmPass::State::declare_load() {
   internal::Uses loaded{{},
                         {use.home.words, use.home.payload, in_is_here() ? use.in : use.in_home}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
-  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  program.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
 // In a network the operand comes from the tiles that hold it, wherever they are.
 void SpmmPass::State::declare_fetches() {
   slices = internal::slices_home(spec.grid, map, !role.forward, shared->in->rows, shared->in->cols);
   slices.buffer = use.in;
-  fetches.emplace(bound, engine, spec.data_type());
+  for (internal::HomeShare& share : slices.shares)
+    share.slot = tiles[std::size_t(share.tile.value)].in;
+  fetches.emplace(program, spec.data_type());
   fetches->add(*shared->in, slices, shared->cleared);
   if (shared->also_from != nullptr)
     fetches->add(*shared->also_from, *shared->also_to, internal::Cleared::All);
   fetches->declare_clear();
 }
 
-void SpmmPass::State::declare() {
-  declare_buffers();
-  if (shared == nullptr) declare_load();
-  if (shared != nullptr) declare_fetches();
-  const bool shares = !in_is_here() && shared == nullptr, copies = spec.grid.splits.z > 1;
-  if (in_is_spread())
-    bound.step(
-        NodeKind::Compute, Phase::Arrange, {{use.in_home}, {}},
-        [this] { arrange(role.all_in_rows(spec.grid.size)); }, map.tiles());
-  if (turns_blocks())
-    bound.step(
-        NodeKind::Compute, Phase::Transpose, {{use.home.payload}, {use.turned}},
-        [this] { transpose(); }, map.tiles());
+// Adds the step in which every tile arranges its run of [groups * rows][z] elements, which is
+// charged alone: no data move, because the caller's memory is read in place.
+void SpmmPass::State::declare_arranging(BufferId buffer, std::int64_t rows) {
+  const Cycles cycles = internal::arrange_cycles(spec, rows, engine.machine());
+  program.compute(Phase::Arrange, {{buffer}, {}}, all,
+                  [cycles](const device::Tile&) { return cycles; });
+}
 
+// Each tile transposes the blocks of its own bucket before the buckets travel. This charges the
+// cycles only, because our kernels read the blocks in place.
+void SpmmPass::State::declare_transposing() {
+  const Cycles cycles = codelets::transpose_blocks_cycles(
+      spec.grid.blocks, spec.grid.block, spec.data_type(), engine.machine().workers);
+  program.compute(Phase::Transpose, {{use.home.payload}, {use.turned}}, all,
+                  [cycles](const device::Tile&) { return cycles; });
+}
+
+// Brings the slices of the operand, and the other buckets of a cell, to the tiles.
+void SpmmPass::State::declare_prearranging() {
   internal::Uses moved;
-  if (shares) moved = {{use.in_home}, {use.in}};
+  if (!in_is_here() && shared == nullptr) moved = {{use.in_home}, {use.in}};
   if (fetches) fetches->add_uses(moved);
-  if (copies) {
+  if (spec.grid.splits.z > 1) {
     const auto buckets = visited_buckets();
     moved.reads.insert(moved.reads.end(), buckets.begin(), buckets.end());
     moved.writes.insert(moved.writes.end(), {use.arrived.words, use.arrived.payload});
   }
-  prearrange_node = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
-                               [this] { engine.exchange(Phase::PreArrange, prearrange); });
+  program.exchange(Phase::PreArrange, moved, prearrange_gathers(),
+                   fetches ? fetches->moves() : std::vector<device::Move>(),
+                   sums ? internal::Exchanged::CostAlone : internal::Exchanged::Data);
+}
 
+void SpmmPass::State::declare_multiplying() {
   internal::Uses multiplied{{use.in}, {use.partial}};
   const auto buckets = visited_buckets();
   multiplied.reads.insert(multiplied.reads.end(), buckets.begin(), buckets.end());
-  if (copies)
+  if (spec.grid.splits.z > 1)
     multiplied.reads.insert(multiplied.reads.end(), {use.arrived.words, use.arrived.payload});
-  bound.step(
-      NodeKind::Compute, Phase::Distribute, multiplied, [this] { distribute(); }, map.tiles());
+  program.step(
+      NodeKind::Compute, Phase::Distribute, multiplied,
+      [this] {
+        if (sums) sums->count_cycles(engine.machine());
+        engine.compute(Phase::Distribute, all,
+                       [this](const device::Tile& tile) { return distribute(tile); });
+      },
+      map.tiles());
+}
+
+void SpmmPass::State::declare() {
+  declare_buffers();
+  if (shared == nullptr) declare_load();
+  if (shared != nullptr) declare_fetches();
+  if (in_is_spread()) declare_arranging(use.in_home, role.all_in_rows(spec.grid.size));
+  if (turns_blocks()) declare_transposing();
+  declare_prearranging();
+  declare_multiplying();
   declare_propagation();
-  reduction.declare(bound, engine, use.partial);
+  reduction.declare(program, use.partial, columns());
   if (out_is_spread())
-    bound.step(
-        NodeKind::Compute, Phase::Arrange, {{reduction.result()}, {}},
-        [this] { arrange(role.forward ? spec.grid.size.x : spec.grid.size.y); }, map.tiles());
+    declare_arranging(reduction.result(), role.forward ? spec.grid.size.x : spec.grid.size.y);
   if (shared == nullptr)
-    bound.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
+    program.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
 }
 
 }  // namespace tessera::runtime

@@ -39,8 +39,7 @@ StaticPass::StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass,
       turned_(turned_works(cut, pass)),
       row_runs_(is_gradient() ? std::vector<StaticRun>()
                               : runs_of_rows(works(), cut.sizes.block.rows)),
-      bound_("static " + to_string(pass)),
-      engine_(machine, mode, executor),
+      program_("static " + to_string(pass), machine, mode, executor),
       sums_(is_gradient() ? std::span(cut.gradients) : std::span<const StaticRun>(row_runs_),
             cut.sizes.type),
       work_of_tile_(std::size_t(machine.tiles), -1) {
@@ -54,11 +53,8 @@ StaticPass::StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass,
   }
   write_words();
   declare();
-  if (!cut_.works.empty()) bound_.check_steps(static_step_order(steps()));
-  bound_.finish();
-  add_slots();
-  bound_.seal(engine_);
-  prepare();
+  if (!cut_.works.empty()) program_.check_steps(static_step_order(steps()));
+  program_.seal();
 }
 
 StaticSteps StaticPass::steps() const {
@@ -127,14 +123,6 @@ void StaticPass::load() {
                    {const_cast<std::byte*>(arrays_.values) + stored.begin * element, stored.size(),
                     element, element});
   }
-}
-
-void StaticPass::arrange(std::int64_t rows) {
-  const device::Machine& machine = engine_.machine();
-  const StaticSizes& sizes = cut_.sizes;
-  const Cycles cycles = codelets::arrange_cycles(rows * sizes.size.z * sizes.bytes(), sizes.tiles,
-                                                 machine.arrange_bytes_per_cycle);
-  engine_.compute(Phase::Arrange, all_, [cycles](const device::Tile&) { return cycles; });
 }
 
 Cycles StaticPass::turn(const device::Tile& tile) {
@@ -236,9 +224,7 @@ void StaticPass::collect() {
 bool StaticPass::run(const StaticArrays& arrays, const PassOptions& options,
                      device::Ledger& ledger) {
   arrays_ = arrays;
-  const bool finished = bound_.run(engine_, options);
-  ledger = engine_.ledger();
-  return finished;
+  return program_.run(options, ledger);
 }
 
 }  // namespace tessera::runtime::internal

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/runtime/internal/static_pass.hpp"
 
@@ -40,28 +41,29 @@ std::vector<std::byte> StaticPass::words_of(const StaticWork& work) const {
 }
 
 void StaticPass::declare_buffers() {
-  in_.home = bound_.add_buffer(is_gradient() ? "dQ share" : "operand share", /*resident=*/true);
-  in_.here = bound_.add_buffer(is_gradient() ? "rows of dQ" : "rows of the operand");
+  in_.home = program_.add_buffer(is_gradient() ? "dQ share" : "operand share", /*resident=*/true);
+  in_.here = program_.add_buffer(is_gradient() ? "rows of dQ" : "rows of the operand");
   if (is_gradient()) {
-    in_s_.home = bound_.add_buffer("S share", /*resident=*/true);
-    in_s_.here = bound_.add_buffer("rows of S");
+    in_s_.home = program_.add_buffer("S share", /*resident=*/true);
+    in_s_.here = program_.add_buffer("rows of S");
   }
-  use_.words = bound_.add_buffer("static words", /*resident=*/true);
-  use_.result = bound_.add_buffer(is_gradient() ? "partial gradients" : "partial sums");
+  use_.words = program_.add_buffer("static words", /*resident=*/true);
+  use_.result = program_.add_buffer(is_gradient() ? "partial gradients" : "partial sums");
   if (is_gradient()) return;
-  use_.value_home = bound_.add_buffer("values", /*resident=*/true);
-  use_.values = brings_values() ? bound_.add_buffer("values of the tile") : use_.value_home;
+  use_.value_home = program_.add_buffer("values", /*resident=*/true);
+  use_.values = brings_values() ? program_.add_buffer("values of the tile") : use_.value_home;
   if (!turns()) return;
-  use_.table = bound_.add_buffer("places of transposed blocks", /*resident=*/true);
-  use_.turned = bound_.add_buffer("transposed values");
+  use_.table = program_.add_buffer("places of transposed blocks", /*resident=*/true);
+  use_.turned = program_.add_buffer("transposed values");
 }
 
 void StaticPass::declare() {
   if (cut_.works.empty()) {  // all results are zero
-    bound_.step(NodeKind::Collect, {}, {}, [this] { collect(); });
+    program_.step(NodeKind::Collect, {}, {}, [this] { collect(); });
     return;
   }
   declare_buffers();
+  add_slots();
   Uses loaded{{}, {in_.home, use_.words}}, fetched{{in_.home}, {in_.here}},
       multiplied{{in_.here, use_.words}, {use_.result}};
   if (is_gradient()) {
@@ -74,59 +76,56 @@ void StaticPass::declare() {
     multiplied.reads.push_back(turns() ? use_.turned : use_.values);
   }
   if (turns()) loaded.writes.push_back(use_.table);
-  bound_.step(NodeKind::Load, {}, loaded, [this] { load(); });
-  bound_.step(
-      NodeKind::Compute, Phase::Arrange, {fetched.reads, {}},
-      [this] { arrange(in_.all_rows + in_s_.all_rows); }, std::ssize(all_));
-  operand_node_ = bound_.step(NodeKind::Exchange, Phase::PreArrange, fetched,
-                              [this] { engine_.exchange(Phase::PreArrange, operand_exchange_); });
+  program_.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  declare_arranging(fetched.reads, in_.all_rows + in_s_.all_rows);
+  std::vector<Gather> gathers;
+  add_gathers(in_, false, gathers);
+  if (is_gradient()) add_gathers(in_s_, true, gathers);
+  program_.exchange(Phase::PreArrange, fetched, std::move(gathers));
   if (brings_values())
-    value_node_ =
-        bound_.step(NodeKind::Exchange, Phase::Distribute, {{use_.value_home}, {use_.values}},
-                    [this] { engine_.exchange(Phase::Distribute, value_exchange_); });
-  const auto on_tiles = [this](Phase phase, Cycles (StaticPass::*body)(const device::Tile&)) {
-    return [this, phase, body] {
-      engine_.compute(phase, busy_,
-                      [this, body](const device::Tile& tile) { return (this->*body)(tile); });
-    };
-  };
+    program_.exchange(Phase::Distribute, {{use_.value_home}, {use_.values}}, value_gathers());
   if (turns())
-    bound_.step(NodeKind::Compute, Phase::Transpose, {{use_.values, use_.table}, {use_.turned}},
-                on_tiles(Phase::Transpose, &StaticPass::turn), std::ssize(busy_));
-  bound_.step(NodeKind::Compute, Phase::Distribute, multiplied,
-              on_tiles(Phase::Distribute, &StaticPass::multiply), std::ssize(busy_));
+    program_.compute(Phase::Transpose, {{use_.values, use_.table}, {use_.turned}}, busy_,
+                     [this](const device::Tile& tile) { return turn(tile); });
+  program_.compute(Phase::Distribute, multiplied, busy_,
+                   [this](const device::Tile& tile) { return multiply(tile); });
   declare_result();
 }
 
+// Every tile arranges its run of this many rows of each group, which is charged alone.
+void StaticPass::declare_arranging(std::vector<BufferId> reads, std::int64_t rows) {
+  const StaticSizes& sizes = cut_.sizes;
+  const Cycles cycles = codelets::arrange_cycles(rows * sizes.size.z * sizes.bytes(), sizes.tiles,
+                                                 engine_.machine().arrange_bytes_per_cycle);
+  program_.compute(Phase::Arrange, {std::move(reads), {}}, all_,
+                   [cycles](const device::Tile&) { return cycles; });
+}
+
 void StaticPass::declare_result() {
-  sums_.declare(bound_, engine_, use_.result);
+  std::vector<SlotId> results;
+  for (const Slots& slots : slots_) results.push_back(slots.result);
+  sums_.declare(program_, use_.result, works(), results);
   if (!is_gradient())
-    bound_.step(
-        NodeKind::Compute, Phase::Arrange, {sums_.results(), {}},
-        [this] { arrange(turns() ? cut_.sizes.size.y : cut_.sizes.size.x); }, std::ssize(all_));
-  bound_.step(NodeKind::Collect, {}, {sums_.results(), {}}, [this] { collect(); });
+    declare_arranging(sums_.results(), turns() ? cut_.sizes.size.y : cut_.sizes.size.x);
+  program_.step(NodeKind::Collect, {}, {sums_.results(), {}}, [this] { collect(); });
 }
 
 void StaticPass::add_homes(OperandUse& operand) {
   for (const StaticBatchPart& part : cut_.parts) {
     std::vector<SlotId>& homes = operand.homes.emplace_back();
     for (std::int64_t i = 0; i < part.tiles.size(); ++i)
-      homes.push_back(engine_.add_slot(bound_.slot(
-          operand.home, TileId(part.tiles.begin + i), part.spread(operand.all_rows, i).size(),
-          part.z.size() * cut_.sizes.bytes(), SlotKind::Landing)));
+      homes.push_back(program_.add_slot(operand.home, TileId(part.tiles.begin + i),
+                                        part.spread(operand.all_rows, i).size(),
+                                        part.z.size() * cut_.sizes.bytes()));
   }
 }
 
 void StaticPass::add_slots() {
-  if (cut_.works.empty()) return;
   add_homes(in_);
   if (is_gradient()) add_homes(in_s_);
   if (!is_gradient()) add_value_homes();
   slots_.resize(works().size());
   for (std::size_t w = 0; w < works().size(); ++w) add_work_slots(w);
-  std::vector<SlotId> results;
-  for (const Slots& slots : slots_) results.push_back(slots.result);
-  sums_.add_slots(bound_, engine_, works(), results);
 }
 
 void StaticPass::add_value_homes() {
@@ -134,9 +133,8 @@ void StaticPass::add_value_homes() {
   value_homes_.resize(values_.works.size());
   for (std::size_t w = 0; w < values_.works.size(); ++w)
     if (values_.stored[w].size() > 0)
-      value_homes_[w] =
-          engine_.add_slot(bound_.slot(use_.value_home, values_.works[w].tile,
-                                       values_.stored[w].size(), bytes, SlotKind::Landing));
+      value_homes_[w] = program_.add_slot(use_.value_home, values_.works[w].tile,
+                                          values_.stored[w].size(), bytes);
 }
 
 void StaticPass::add_work_slots(std::size_t w) {
@@ -145,7 +143,7 @@ void StaticPass::add_work_slots(std::size_t w) {
   const std::int64_t bytes = cut_.sizes.bytes(), row_bytes = work.z.size() * bytes;
   const auto add = [&](BufferId buffer, std::int64_t rows, std::int64_t bytes_of_row,
                        SlotKind kind) {
-    return engine_.add_slot(bound_.slot(buffer, work.tile, rows, bytes_of_row, kind));
+    return program_.add_slot(buffer, work.tile, rows, bytes_of_row, kind);
   };
   Slots& slots = slots_[w];
   const std::int64_t rows = std::ssize(work.own->rows) * block.rows;
@@ -288,20 +286,6 @@ std::vector<Gather> StaticPass::value_gathers() const {
                                                   values_.first_value.back() * cut_.sizes.bytes());
   }
   return gathers;
-}
-
-void StaticPass::prepare() {
-  if (cut_.works.empty()) return;
-  std::vector<Gather> gathers;
-  add_gathers(in_, false, gathers);
-  if (is_gradient()) add_gathers(in_s_, true, gathers);
-  operand_exchange_ = engine_.prepare(std::move(gathers));
-  bound_.set_moves(operand_node_, operand_exchange_.moved);
-  if (brings_values()) {
-    value_exchange_ = engine_.prepare(value_gathers());
-    bound_.set_moves(value_node_, value_exchange_.moved);
-  }
-  sums_.prepare(bound_, engine_);
 }
 
 }  // namespace tessera::runtime::internal

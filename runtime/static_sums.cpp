@@ -14,20 +14,30 @@ StaticSums::StaticSums(std::span<const StaticRun> runs, DataType type)
         return run.pieces.size() > 1;
       })) {}
 
-void StaticSums::declare(BoundProgram& program, device::Engine& engine, BufferId partials) {
+void StaticSums::declare(TileProgram& program, BufferId partials, std::span<const StaticWork> works,
+                         std::span<const device::SlotId> slots) {
   partial_buffer_ = partials;
-  if (!has_work()) return;
-  others_buffer_ = program.add_buffer("partials of others");
-  exchange_node_ = program.step(NodeKind::Exchange, Phase::Reduce, {{partials}, {others_buffer_}},
-                                [&] { engine.exchange(Phase::Reduce, exchange_); });
-  result_buffer_ = program.add_buffer("result");
-  compute_node_ = program.step(
-      NodeKind::Compute, Phase::Reduce, {{partials, others_buffer_}, {result_buffer_}}, [&] {
-        engine.compute(Phase::Reduce, tiles_, [&](const device::Tile& tile) {
-          return reduce(engine, tile,
-                        jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])]);
-        });
-      });
+  partials_.assign(slots.begin(), slots.end());
+  find_jobs(works, program.engine().machine().tiles);
+  if (has_work()) {
+    others_buffer_ = program.add_buffer("partials of others");
+    result_buffer_ = program.add_buffer("result");
+    const std::int64_t bytes = bytes_of(type_);
+    for (Job& job : jobs_) {
+      job.others =
+          program.add_slot(others_buffer_, job.tile, 1, (job.operands - job.elements) * bytes);
+      job.result = program.add_slot(result_buffer_, job.tile, 1, job.elements * bytes,
+                                    device::SlotKind::Owned);
+    }
+    program.exchange_in_place(Phase::Reduce, {{partials}, {others_buffer_}},
+                              [this](const auto& visit) { for_each_move(visit); });
+    program.compute(Phase::Reduce, {{partials, others_buffer_}, {result_buffer_}}, tiles_,
+                    [this, &program](const device::Tile& tile) {
+                      return reduce(program.engine(), tile,
+                                    jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])]);
+                    });
+  }
+  add_shares();
 }
 
 std::vector<BufferId> StaticSums::results() const {
@@ -35,10 +45,7 @@ std::vector<BufferId> StaticSums::results() const {
   return {partial_buffer_, result_buffer_};
 }
 
-void StaticSums::add_slots(BoundProgram& program, device::Engine& engine,
-                           std::span<const StaticWork> works,
-                           std::span<const device::SlotId> partials) {
-  partials_.assign(partials.begin(), partials.end());
+void StaticSums::find_jobs(std::span<const StaticWork> works, std::int64_t tiles) {
   std::vector<std::int32_t> job_of_work(works.size(), -1);
   for (std::size_t r = 0; r < runs_.size(); ++r) {
     const StaticRun& run = runs_[r];
@@ -48,7 +55,7 @@ void StaticSums::add_slots(BoundProgram& program, device::Engine& engine,
       const auto work = std::size_t(run.pieces[i].work);
       if (job_of_work[work] < 0) {
         job_of_work[work] = std::int32_t(jobs_.size());
-        jobs_.push_back({.tile = works[work].tile, .partials = partials[work]});
+        jobs_.push_back({.tile = works[work].tile, .partials = partials_[work]});
       }
       Job& job = jobs_[std::size_t(job_of_work[work])];
       job.parts.push_back({std::int32_t(r), std::int32_t(i),
@@ -60,27 +67,14 @@ void StaticSums::add_slots(BoundProgram& program, device::Engine& engine,
   }
   for (Job& job : jobs_) job.parts.shrink_to_fit();
   std::ranges::sort(jobs_, {}, &Job::tile);
-  job_of_tile_.assign(std::size_t(engine.machine().tiles), -1);
+  job_of_tile_.assign(std::size_t(tiles), -1);
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     job_of_tile_[std::size_t(jobs_[i].tile.value)] = std::int32_t(i);
     tiles_.push_back(jobs_[i].tile);
   }
-  add_job_slots(program, engine);
-  add_shares(partials);
 }
 
-void StaticSums::add_job_slots(BoundProgram& program, device::Engine& engine) {
-  const std::int64_t bytes = bytes_of(type_);
-  for (Job& job : jobs_) {
-    job.others = engine.add_slot(program.slot(others_buffer_, job.tile, 1,
-                                              (job.operands - job.elements) * bytes,
-                                              device::SlotKind::Landing));
-    job.result = engine.add_slot(
-        program.slot(result_buffer_, job.tile, 1, job.elements * bytes, device::SlotKind::Owned));
-  }
-}
-
-void StaticSums::add_shares(std::span<const device::SlotId> partials) {
+void StaticSums::add_shares() {
   std::size_t count = 0;
   for (const StaticRun& run : runs_) count += run.pieces.size() == 1;
   for (const Job& job : jobs_) count += job.parts.size();
@@ -89,7 +83,7 @@ void StaticSums::add_shares(std::span<const device::SlotId> partials) {
     if (run.pieces.size() == 1) {
       const auto first = std::int32_t(run.pieces[0].first);
       shares_.push_back({run.pieces[0].work, first, std::int32_t(run.elements), first,
-                         partials[std::size_t(run.pieces[0].work)]});
+                         partials_[std::size_t(run.pieces[0].work)]});
     }
   for (const Job& job : jobs_)
     for (const Part& part : job.parts) {
@@ -116,19 +110,6 @@ void StaticSums::for_each_move(const std::function<void(const device::Move&)>& v
         to += size;
       }
     }
-}
-
-void StaticSums::prepare(BoundProgram& program, const device::Engine& engine) {
-  if (!has_work()) return;
-  if (engine.mode() == device::ExchangeMode::Share) {
-    exchange_ = engine.charge_moves([this](const auto& visit) { for_each_move(visit); });
-  } else {
-    std::vector<device::Move> moves;
-    for_each_move([&moves](const device::Move& move) { moves.push_back(move); });
-    exchange_ = engine.prepare_moves(std::move(moves));
-  }
-  program.set_moves(exchange_node_, exchange_.moved);
-  program.set_tiles(compute_node_, std::ssize(tiles_));
 }
 
 Cycles StaticSums::reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const {

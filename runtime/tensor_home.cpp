@@ -1,6 +1,7 @@
 #include "tessera/runtime/internal/tensor_home.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
@@ -50,6 +51,14 @@ SharesByTile::SharesByTile(const TensorHome& home, std::int64_t tiles)
     tiles_.push_back(home.shares[i].tile);
     index_[std::size_t(tiles_.back().value)] = static_cast<std::int32_t>(i);
   }
+}
+
+void add_slots(TileProgram& program, TensorHome& home, std::string name, std::int64_t element_bytes,
+               bool resident) {
+  home.buffer = program.add_buffer(std::move(name), resident);
+  for (HomeShare& share : home.shares)
+    share.slot = program.add_slot(home.buffer, share.tile, share.elements.size(), element_bytes,
+                                  device::SlotKind::Owned);
 }
 
 TensorHome operand_home(const partitioner::TileGrid& grid, bool by_rows_of_r, std::int64_t rows,

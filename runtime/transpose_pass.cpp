@@ -6,7 +6,7 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/codelets/transpose.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -33,92 +33,65 @@ struct TransposePass::State {
         device::ExchangeMode mode, Executor& executor);
 
   std::int64_t element() const { return bytes_of(plan.data_type); }
-  void add_parts();
+  void add_parts(Bytes resident);
   void declare();
-  void add_slots(Bytes resident);
-  void prepare();
   void load();
   Cycles transpose(const device::Tile& tile) const;
   void collect() const;
 
   planner::TransposePlan plan;
-  BoundProgram bound{"transpose operand"};
-  device::Engine engine;
+  TileProgram program;
+  device::Engine& engine = program.engine();
   std::vector<TransposedPart> parts;  // by tile
   std::vector<TileId> tiles;
   BufferId buckets, home, arrived, turned;
-  int exchange_node = -1;
-  device::Exchange exchange;
   ByteRows from, to;
 };
 
 TransposePass::State::State(const planner::TransposePlan& made, Bytes resident,
                             const device::Machine& machine, device::ExchangeMode mode,
                             Executor& executor)
-    : plan(made), engine(machine, mode, executor) {
-  add_parts();
+    : plan(made), program("transpose operand", machine, mode, executor) {
+  buckets = program.add_buffer("buckets of the layer", /*resident=*/true);
+  home = program.add_buffer("operand share", /*resident=*/true);
+  arrived = program.add_buffer("part of the operand");
+  turned = program.add_buffer("transposed part");
+  add_parts(resident);
   declare();
-  bound.finish();
-  add_slots(resident);
-  bound.seal(engine);
-  prepare();
+  program.seal();
 }
 
-void TransposePass::State::add_parts() {
+void TransposePass::State::add_parts(Bytes resident) {
   for (std::int64_t g = 0; g < plan.groups; ++g)
     for (std::int64_t i = 0; i < plan.row_parts; ++i)
       for (std::int64_t j = 0; j < plan.col_parts; ++j) {
         const Range rows = plan.rows_of(i), cols = plan.cols_of(j);
         if (rows.size() == 0 || cols.size() == 0) continue;
-        tiles.emplace_back(std::ssize(tiles));
-        parts.push_back({.tile = tiles.back(), .group = g, .rows = rows, .cols = cols});
+        const TileId tile = tiles.emplace_back(std::ssize(tiles));
+        program.add_slot(buckets, tile, 1, resident.value);
+        parts.push_back(
+            {.tile = tile,
+             .group = g,
+             .rows = rows,
+             .cols = cols,
+             .home = program.add_slot(home, tile, rows.size(), cols.size() * element()),
+             .arrived = program.add_slot(arrived, tile, rows.size(), cols.size() * element()),
+             .turned = program.add_slot(turned, tile, cols.size(), rows.size() * element(),
+                                        SlotKind::Owned)});
       }
 }
 
 void TransposePass::State::declare() {
-  buckets = bound.add_buffer("buckets of the layer", /*resident=*/true);
-  home = bound.add_buffer("operand share", /*resident=*/true);
-  arrived = bound.add_buffer("part of the operand");
-  turned = bound.add_buffer("transposed part");
-  bound.step(NodeKind::Load, {}, {{}, {buckets, home}}, [this] { load(); });
-  bound.step(
-      NodeKind::Compute, kTransposePhase, {{home}, {}},
-      [this] {
-        engine.compute(kTransposePhase, tiles,
-                       [this](const device::Tile&) { return plan.arrange; });
-      },
-      std::ssize(tiles));
-  exchange_node = bound.step(NodeKind::Exchange, kTransposePhase, {{home}, {arrived}},
-                             [this] { engine.exchange(kTransposePhase, exchange); });
-  bound.step(
-      NodeKind::Compute, kTransposePhase, {{arrived}, {turned}},
-      [this] {
-        engine.compute(kTransposePhase, tiles,
-                       [this](const device::Tile& tile) { return transpose(tile); });
-      },
-      std::ssize(tiles));
-  bound.step(NodeKind::Collect, {}, {{turned}, {}}, [this] { collect(); });
-}
-
-void TransposePass::State::add_slots(Bytes resident) {
-  for (TransposedPart& part : parts) {
-    const std::int64_t rows = part.rows.size(), cols = part.cols.size();
-    const auto add = [&](BufferId buffer, std::int64_t of_rows, std::int64_t bytes, SlotKind kind) {
-      return engine.add_slot(bound.slot(buffer, part.tile, of_rows, bytes, kind));
-    };
-    add(buckets, 1, resident.value, SlotKind::Landing);
-    part.home = add(home, rows, cols * element(), SlotKind::Landing);
-    part.arrived = add(arrived, rows, cols * element(), SlotKind::Landing);
-    part.turned = add(turned, cols, rows * element(), SlotKind::Owned);
-  }
-}
-
-void TransposePass::State::prepare() {
+  program.step(NodeKind::Load, {}, {{}, {buckets, home}}, [this] { load(); });
+  program.compute(kTransposePhase, {{home}, {}}, tiles,
+                  [this](const device::Tile&) { return plan.arrange; });
   std::vector<device::Gather> gathers;
   for (const TransposedPart& part : parts)
     gathers.push_back({{{part.home, {0, part.rows.size()}}}, {part.arrived}, plan.senders});
-  exchange = engine.prepare(std::move(gathers));
-  bound.set_moves(exchange_node, exchange.moved);
+  program.exchange(kTransposePhase, {{home}, {arrived}}, std::move(gathers));
+  program.compute(kTransposePhase, {{arrived}, {turned}}, tiles,
+                  [this](const device::Tile& tile) { return transpose(tile); });
+  program.step(NodeKind::Collect, {}, {{turned}, {}}, [this] { collect(); });
 }
 
 void TransposePass::State::load() {
@@ -165,13 +138,11 @@ bool TransposePass::run(ByteRows from, ByteRows to, const PassOptions& options,
                         device::Ledger& ledger) {
   state_->from = from;
   state_->to = to;
-  const bool finished = state_->bound.run(state_->engine, options);
-  ledger = state_->engine.ledger();
-  return finished;
+  return state_->program.run(options, ledger);
 }
 
-const device::Damage& TransposePass::damage() const { return state_->bound.damage(); }
-const Program& TransposePass::program() const { return state_->bound.program(); }
+const device::Damage& TransposePass::damage() const { return state_->program.damage(); }
+const Program& TransposePass::program() const { return state_->program.program(); }
 Bytes TransposePass::high_water() const { return state_->engine.high_water(); }
 
 }  // namespace tessera::runtime::internal

@@ -23,14 +23,11 @@ TileId TravelLoop::control_tile(const device::Engine& engine) const {
   return TileId(std::min(engine.machine().tiles - 1, splits_.product()));
 }
 
-void TravelLoop::declare(BoundProgram& program) {
-  if (possible()) words_ = program.add_buffer("travel words", /*resident=*/true);
-}
-
-void TravelLoop::add_slots(BoundProgram& program, device::Engine& engine) {
+void TravelLoop::declare(TileProgram& program) {
   if (!possible()) return;
-  slot_ = engine.add_slot(
-      program.slot(words_, control_tile(engine), kFirstBound + splits_.x, kWordBytes));
+  words_ = program.add_buffer("travel words", /*resident=*/true);
+  slot_ =
+      program.add_slot(words_, control_tile(program.engine()), kFirstBound + splits_.x, kWordBytes);
 }
 
 void TravelLoop::load(device::Engine& engine, std::span<const std::uint32_t> travel_words) {
@@ -59,11 +56,10 @@ void TravelLoop::read_bounds(device::ByteRows words) {
     throw Error(ErrorCode::CheckFailed, "self-check: travel words beyond the layer's partition");
 }
 
-void TravelLoop::declare_loops(BoundProgram& program, const device::Engine& engine,
-                               const std::function<void()>& body) {
+void TravelLoop::declare_loops(TileProgram& program, const std::function<void()>& body) {
   program.controlled_repeat(
-      "a distance inside the travel bounds is left", {control_tile(engine), {words_}},
-      [this, &engine] { return next_distance(engine); },
+      "a distance inside the travel bounds is left", {control_tile(program.engine()), {words_}},
+      [this, &program] { return next_distance(program.engine()); },
       [&] { program.repeat("a batch part of it is left", [this] { return next(); }, body); });
 }
 

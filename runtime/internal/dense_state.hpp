@@ -10,9 +10,9 @@
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/planner/dense_operand.hpp"
 #include "tessera/runtime/dense_pass.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime {
@@ -50,7 +50,7 @@ struct DenseSlice {
 
 // The homes from which a dense pass of a network fetches its operands, and a tensor that the same
 // exchange brings to another home (null: none). Such a pass neither loads nor collects. The homes
-// must be set before the pass declares its steps.
+// must have their slots before the pass is declared.
 struct DenseHomes {
   const TensorHome *left = nullptr, *right = nullptr;
   const TensorHome *also_from = nullptr, *also_to = nullptr;
@@ -59,9 +59,8 @@ struct DenseHomes {
 }  // namespace internal
 
 // A dense pass as a part of a program: a program of its own (DensePass::Own), or a part of a
-// network's, which has one round. The functions are called in this order: declare(), then
-// add_slots() when all parts of the program are declared, then prepare() when the memory is
-// allocated. A cell's x, y and z are its parts of rows, of the inner dimension and of columns.
+// network's, which has one round. A cell's x, y and z are its parts of rows, of the inner dimension
+// and of columns.
 struct DensePass::State {
   // One operand of one round on all tiles.
   struct OperandSlots {
@@ -78,8 +77,6 @@ struct DensePass::State {
     BufferId partial_buffer;
     std::vector<device::SlotId> partial;
     internal::Reduction reduction;
-    device::Exchange exchange;
-    int exchange_node = 0;
   };
 
   // The search for the best blocks, instead of a result (dense_grad_w.hpp). A tile's words of the
@@ -98,12 +95,10 @@ struct DensePass::State {
     std::vector<internal::SelectionRequest> requests;     // [tiles]
   };
 
-  // The program and the engine must outlive the state, as `homes` must if it is not null.
+  // The program must outlive the state, as `homes` must if it is not null.
   State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-        internal::BoundProgram& program, device::Engine& machine,
-        std::optional<Selection> search = std::nullopt,
+        internal::TileProgram& program, std::optional<Selection> search = std::nullopt,
         const internal::DenseHomes* homes = nullptr);
-  void prepare();
 
   // Returns the home of the result in a network, without slots: [rows][columns] of the product.
   internal::TensorHome result_home() const;
@@ -126,9 +121,9 @@ struct DensePass::State {
 
   // These declare buffers, nodes and slots (dense_program.cpp).
   void declare();
+  void declare_homes();
   void declare_fetches(const Round& round);
   void declare_round(Round& round, const Round* before);
-  void add_slots();
   void add_round_slots(Round& round, const Round* before);
   void add_operand_slots(OperandSlots& slots, const internal::DenseSlice& slice, TileId tile);
   std::vector<internal::ReductionColumn> columns(const Round& round) const;
@@ -136,25 +131,24 @@ struct DensePass::State {
 
   // These do the same for the search (dense_selection.cpp).
   void declare_selection(Round& round);
-  void add_selection_slots();
+  void add_selection();
 
   // Returns the blocks of a cell in a round, as rows and columns.
   std::pair<std::int64_t, std::int64_t> blocks_of(const Round& round, Cell c) const;
 
   // The code of the nodes.
   void load();
-  void rearrange(const Round& round);
-  void multiply(const Round& round);
+  Cycles rearrange(const Round& round, const device::Tile& tile) const;
+  Cycles multiply(const Round& round, const device::Tile& tile) const;
   void load_selection();
-  void select(const Round& round);
-  Cycles select_on(const Round& round, const device::Tile& tile);
+  Cycles select(const Round& round, const device::Tile& tile);
   void collect() const;
   void collect_round(const Round& round) const;
 
   planner::DensePassPlan plan;
   std::optional<Selection> selection;
   codelets::DenseKernel kernel;
-  internal::BoundProgram& bound;
+  internal::TileProgram& program;
   device::Engine& engine;
   const internal::DenseHomes* shared;  // null: the pass has homes of its own
   // In a network: the slices of the operands, and the fetches of the first exchange.
@@ -168,16 +162,13 @@ struct DensePass::State {
   DenseArrays arrays;                                                // of the current run
 };
 
-// A pass with a program and a machine of its own. seal() checks the memory and prepares the
-// exchanges.
+// A pass with a program of its own, which is declared and not sealed.
 struct DensePass::Own {
   Own(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
       const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
       std::optional<State::Selection> search = std::nullopt);
-  void seal();
 
-  internal::BoundProgram bound;
-  device::Engine engine;
+  internal::TileProgram program;
   State state;
 };
 

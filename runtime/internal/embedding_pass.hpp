@@ -8,8 +8,8 @@
 
 #include "tessera/codelets/embedding.hpp"
 #include "tessera/device/engine.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 #include "tessera/runtime/pass_spec.hpp"
@@ -53,10 +53,9 @@ struct EmbeddingPass {
   }
   std::int64_t rows_bytes() const { return sizes.slots * std::int64_t{sizeof(std::int32_t)}; }
   std::int64_t places_bytes() const { return sizes.ids * std::int64_t{sizeof(std::int32_t)}; }
-  device::SlotId add_slot(BufferId buffer, TileId tile, std::int64_t rows, std::int64_t bytes,
-                          device::SlotKind kind = device::SlotKind::Landing) {
-    return engine.add_slot(bound.slot(buffer, tile, rows, bytes, kind));
-  }
+
+  // Adds the step in which every tile arranges its run of all ids' rows, which is charged alone.
+  void declare_arranging(BufferId buffer);
 
   // Adds the gather that brings `bytes` of a list or operand of `all` bytes, which is spread over
   // the machine, from its home slot.
@@ -79,17 +78,14 @@ struct EmbeddingPass {
 
   PassSpec spec;
   EmbeddingSizes sizes;
-  BoundProgram bound;
+  TileProgram program;
+  device::Engine& engine = program.engine();
   std::vector<std::byte> placed;  // memory of slots that are adjacent on this computer
-  device::Engine engine;
   TileMap map;
   BucketShape shape;
   std::vector<TileId> all, owners;  // owners: tiles with columns
   TravelLoop loop;
-  OtherWords other_words;
   std::vector<BucketSlots> homes;
-  device::Exchange prearrange;
-  int prearrange_node = -1;
 
   // The data of the current run.
   BucketImage image;
@@ -103,8 +99,8 @@ class EmbeddingSlice : private EmbeddingPass {
                  device::ExchangeMode mode, Executor& executor);
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
            const PassOptions& options, device::Ledger& ledger);
-  const device::Damage& damage() const { return bound.damage(); }
-  Bytes high_water() const { return engine.high_water(); }
+  const device::Damage& damage() const { return program.damage(); }
+  Bytes high_water() const { return program.engine().high_water(); }
 
  private:
   struct TileSlots {
@@ -113,23 +109,21 @@ class EmbeddingSlice : private EmbeddingPass {
   };
   // The columns that a tile looks up, counted from the start of its part of y.
   Range looked_up(Cell c) const { return share_of(columns(c.y), 1, spec.grid.splits.z, c.z); }
+  void declare_buffers();
   void declare();
   void add_slots();
-  void prepare();
-  void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
+  std::vector<device::Gather> prearrange_gathers() const;
   std::vector<device::Gather> gathers_to_owners() const;
   void load();
   Cycles visit(const device::Tile& tile, std::span<const BucketSlots> buckets) const;
-  void distribute();
-  void select();
+  Cycles distribute(const device::Tile& tile) const;
+  Cycles select(const device::Tile& tile) const;
   void collect() const;
 
   TravellingBuckets travelling_;
   BucketUse home_, arrived_;
   BufferId rows_home_, rows_, places_home_, places_, partial_, received_, result_;
   std::vector<TileSlots> tiles_;
-  device::Exchange to_owners_;
-  int to_owners_node_ = -1;
   std::byte* out_ = nullptr;
 };
 
@@ -140,8 +134,8 @@ class EmbeddingUpdate : private EmbeddingPass {
                   device::ExchangeMode mode, Executor& executor);
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, const std::byte* slices,
            float scale, std::byte* values, const PassOptions& options, device::Ledger& ledger);
-  const device::Damage& damage() const { return bound.damage(); }
-  Bytes high_water() const { return engine.high_water(); }
+  const device::Damage& damage() const { return program.damage(); }
+  Bytes high_water() const { return program.engine().high_water(); }
 
  private:
   struct TileSlots {
@@ -170,17 +164,18 @@ class EmbeddingUpdate : private EmbeddingPass {
     std::array<std::vector<device::SlotId>, 2> rows, sums;  // by tile
   };
   std::int64_t values() const { return spec.grid.blocks * spec.grid.block.area(); }
+  void declare_buffers();
   void declare();
   void declare_travel();
   void add_slots();
-  void prepare();
+  std::vector<device::Gather> prearrange_gathers() const;
+  std::vector<device::Gather> gathers_to_parts() const;
   void load();
-  void pack();
-  Cycles pack_on(const device::Tile& tile) const;
-  void add_up(Phase phase, bool first);
-  void fill_move(Cell by);
+  Cycles pack(const device::Tile& tile) const;
+  Cycles add_up(const device::Tile& tile, bool first) const;
+  void list_move(Cell by, device::Exchange& move) const;
   void move();
-  void update();
+  Cycles update(const device::Tile& tile) const;
   void collect() const;
 
   std::int64_t wide_ = 1;        // columns of a packing, but for the last one
@@ -191,9 +186,7 @@ class EmbeddingUpdate : private EmbeddingPass {
   std::size_t at_ = 0;
   Displacement now_;
   std::vector<TileSlots> tiles_;
-  device::Exchange to_parts_, move_;
-  int to_parts_node_ = -1;
-  std::array<int, 2> move_nodes_ = {-1, -1};
+  device::Exchange move_;
   const std::byte* slices_in_ = nullptr;
   std::byte* values_out_ = nullptr;
   float scale_ = 0;

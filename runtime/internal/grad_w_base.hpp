@@ -9,9 +9,9 @@
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
@@ -19,8 +19,7 @@ namespace tessera::runtime {
 
 // The part that both kinds of GradW share: operands, words and sums on their tiles, the kernel and
 // the cast. The kinds differ in the data that move (GradWExchange) and override the virtual
-// functions. It is a part of a program, as SpmmPass::State is (spmm_state.hpp), with the same order
-// of calls.
+// functions. It is a part of a program, as SpmmPass::State is (spmm_state.hpp).
 struct GradWPass::Base {
   // The slots of one tile. Operands at home are shares of slices that several tiles need.
   struct TileSlots {
@@ -33,24 +32,20 @@ struct GradWPass::Base {
     BufferId q_home, s_home, q, s, words, words_here, sums, result, q_blocks, s_blocks;
   };
 
-  Base(const PassSpec& spec, GradWExchange exchange, internal::BoundProgram& program,
-       device::Engine& machine, const internal::PassHomes* shared);
+  Base(const PassSpec& spec, GradWExchange exchange, internal::TileProgram& program,
+       const internal::PassHomes* shared);
   virtual ~Base() = default;
 
   void declare();
-  void add_slots();
-  void prepare();
   PassForm form() const;
 
   // True: some tile works on another cell than the one it holds at home.
   bool cells_move() const;
 
-  // The parts of one kind: its buffers, the nodes that distribute and propagate, its slots, and its
-  // exchanges.
+  // The parts of one kind: its buffers with their slots, and the nodes that distribute and
+  // propagate.
   virtual void declare_buffers() = 0;
   virtual void declare_work() = 0;
-  virtual void add_own_slots() = 0;
-  virtual void prepare_own() = 0;
 
   // Is called before the first step of a run.
   virtual void start() {}
@@ -74,13 +69,8 @@ struct GradWPass::Base {
     return shared != nullptr ? device::SlotKind::Owned : device::SlotKind::Landing;
   }
 
-  // Adds a compute step on all tiles.
-  void compute(Phase phase, internal::Uses uses, internal::BoundProgram::Action action) {
-    bound.step(NodeKind::Compute, phase, std::move(uses), std::move(action), map.tiles());
-  }
-
   PassSpec spec;
-  internal::BoundProgram& bound;
+  internal::TileProgram& program;
   device::Engine& engine;
   const internal::PassHomes* shared;  // null: the pass has homes of its own
   // In a network: the slices of the operands, and the fetches of the first exchange.
@@ -90,11 +80,9 @@ struct GradWPass::Base {
   internal::BucketShape shape;
   std::vector<TileId> all;
   internal::TravelLoop loop;
-  internal::OtherWords other_words;
   Use use;
   std::vector<device::SlotId> meta_homes;  // by tile of home_map
   std::vector<TileSlots> tiles;
-  device::Exchange prearrange;
   codelets::Kernel kernel;
 
   // The data of the current run.
@@ -107,6 +95,7 @@ struct GradWPass::Base {
   void declare_fetches();
   void declare_load();
   void declare_prearrange();
+  void declare_arranging();
 
   // True: the operands come from an even spread over all tiles, so every slice is fetched.
   bool spread() const { return spreads_operands(spec.placement, Pass::GradW); }
@@ -125,27 +114,24 @@ struct GradWPass::Base {
   void add_operand_homes(TileId tile, TileSlots& slots);
   std::int64_t senders_of(Cell c, bool q_side) const;
   void add_operand_gathers(std::vector<device::Gather>& gathers, bool q_side) const;
+  std::vector<device::Gather> prearrange_gathers() const;
   void load();
-  void arrange();
-  void rearrange();
-  void cast();
+  Cycles rearrange(const device::Tile& tile) const;
+  Cycles cast(const device::Tile& tile) const;
   void collect() const;
 
   GradWExchange exchange_;
-  int prearrange_node_ = 0;
 };
 
 namespace internal {
-std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec, BoundProgram& program,
-                                                    device::Engine& engine,
+std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec, TileProgram& program,
                                                     const PassHomes* shared);
-std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec, BoundProgram& program,
-                                                     device::Engine& engine,
+std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec, TileProgram& program,
                                                      const PassHomes* shared);
 
 // Makes the kind that `exchange` names.
 std::unique_ptr<GradWPass::Base> make_grad_w(const PassSpec& spec, GradWExchange exchange,
-                                             BoundProgram& program, device::Engine& engine,
+                                             TileProgram& program,
                                              const PassHomes* shared = nullptr);
 }  // namespace internal
 

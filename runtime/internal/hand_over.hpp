@@ -17,23 +17,21 @@ enum class Cleared { Rows, All };
 //            The exchange is a step of the caller, which may bring other data too.
 class Fetches {
  public:
-  Fetches(BoundProgram& program, device::Engine& engine, DataType type)
-      : program_(program), engine_(engine), type_(type) {}
+  Fetches(TileProgram& program, DataType type) : program_(program), type_(type) {}
 
-  // Adds a tensor. The homes must have their buffers and outlive this object.
+  // Adds a tensor. The homes must have their buffers and slots and outlive this object.
   void add(const TensorHome& from, const TensorHome& to, Cleared cleared) {
     all_.push_back({&from, &to, cleared});
   }
 
-  // Declares the step that clears padding, if there is any.
+  // Adds the step that clears padding, if there is any.
   void declare_clear();
 
   // Adds the buffers that the exchange reads and writes.
   void add_uses(Uses& uses) const;
 
-  // Prepares the clearing and returns the moves of the exchange, when all homes have their slots
-  // and memory is allocated.
-  std::vector<device::Move> prepare();
+  // Returns the moves of the exchange.
+  std::vector<device::Move> moves() const;
 
  private:
   struct Fetch {
@@ -48,35 +46,18 @@ class Fetches {
     std::int64_t first = 0, rows = 0, row_bytes = 0, stride = 0;
   };
   Padding padding_of(const Fetch& fetch, const HomeShare& share) const;
-  void clear();
+  Cycles clear(const device::Tile& tile) const;
 
-  BoundProgram& program_;
-  device::Engine& engine_;
+  TileProgram& program_;
   DataType type_;
   std::vector<Fetch> all_;
   std::vector<TileId> padded_;
   std::vector<std::vector<Padding>> padding_;  // by tile
-  int clear_node_ = -1;
 };
 
-// Brings one tensor from one home to another in an exchange of its own.
-class HandOver {
- public:
-  HandOver(BoundProgram& program, device::Engine& engine, DataType type)
-      : program_(program), engine_(engine), fetches_(program, engine, type) {}
-
-  // Declares the steps. The homes must have their buffers and outlive this object.
-  void declare(const TensorHome& from, const TensorHome& to);
-
-  // Prepares the exchange, when both homes have their slots and memory is allocated.
-  void prepare();
-
- private:
-  BoundProgram& program_;
-  device::Engine& engine_;
-  Fetches fetches_;
-  device::Exchange exchange_;
-  int exchange_node_ = -1;
-};
+// Adds steps that bring one tensor from one home to another. The homes must have their buffers and
+// slots and outlive `fetches`, which is empty at first and must outlive the program.
+void hand_over(TileProgram& program, const TensorHome& from, const TensorHome& to,
+               Fetches& fetches);
 
 }  // namespace tessera::runtime::internal

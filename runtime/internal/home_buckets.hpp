@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "tessera/device/engine.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/propagation.hpp"
 #include "tessera/runtime/tile_map.hpp"
@@ -36,27 +37,16 @@ BucketShape values_shape(const PassSpec& spec);
 device::ByteRows one_row(const void* data, std::int64_t bytes);
 
 // Adds a pair of slots on a tile, for a bucket or for several.
-BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, TileId tile,
-                             const BucketShape& shape, const BucketUse& use,
-                             std::int64_t buckets = 1);
+BucketSlots add_bucket_slots(TileProgram& program, TileId tile, const BucketShape& shape,
+                             const BucketUse& use, std::int64_t buckets = 1);
 
-// The words of a bucket that this pass does not read, if GradA has separate words. They stay on
-// the tile, so they need memory during the whole program.
-class OtherWords {
- public:
-  OtherWords() = default;  // none
-  OtherWords(BoundProgram& program, const PassSpec& spec);
-  void add_slot(BoundProgram& program, device::Engine& engine, TileId tile) const;
-
- private:
-  std::int64_t bytes_ = 0;  // 0: there are none
-  BufferId buffer_;
-};
+// Adds slots for the words of the buckets of these tiles that this pass does not read, if GradA has
+// separate words. They stay on the tiles, so they need memory during the whole program.
+void add_other_words(TileProgram& program, const PassSpec& spec, std::span<const TileId> tiles);
 
 // Adds slots for the home bucket of each tile of `map`, in the order of tile numbers.
-std::vector<BucketSlots> add_home_buckets(BoundProgram& program, device::Engine& engine,
-                                          const TileMap& map, const BucketShape& shape,
-                                          const BucketUse& use);
+std::vector<BucketSlots> add_home_buckets(TileProgram& program, const TileMap& map,
+                                          const BucketShape& shape, const BucketUse& use);
 
 // Loads words and values to their home tiles.
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,

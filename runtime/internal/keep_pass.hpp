@@ -7,7 +7,7 @@
 #include "tessera/codelets/cost/softmax_cycles.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/block_softmax.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -31,18 +31,16 @@ class KeepPass {
   };
 
   void make_shares(std::span<const sparse::Csr<float>> masks);
-  void declare();
-  void add_slots(Bytes resident);
+  void declare(Bytes resident);
   void load();
   Cycles keep(const device::Tile& tile) const;
 
   ValueHomes homes_;
   DataType type_;
-  BoundProgram bound_{"keep the mask"};
-  device::Engine engine_;
+  TileProgram program_;
+  device::Engine& engine_ = program_.engine();
   std::vector<Share> shares_;          // by home
   std::vector<std::int64_t> home_of_;  // by tile; -1: none
-  BufferId resident_, mask_, values_, result_;
   std::vector<std::byte> staged_;
 };
 

@@ -25,8 +25,6 @@ class NetworkBiases {
   // Declares the steps of all layers.
   void declare();
   void declare_collect();
-  void add_slots();
-  void prepare();
 
  private:
   // A tile that owns rows of a bias. It receives the sums of its row i as elements
@@ -53,18 +51,16 @@ class NetworkBiases {
   Layer* find(std::size_t layer);
   void load(const Layer& layer);
   void collect(const Layer& layer);
-  void add_owners(Layer& layer);
+  void find_owners(Layer& layer);
   void add_moves_of_sums(const Layer& layer, std::vector<device::Move>& moves) const;
   void add_moves_of_bias(const Layer& layer, std::vector<device::Move>& moves) const;
-  void update();
+  Cycles update(const device::Tile& tile);
   Cycles update_rows(const Layer& layer, Owner& owner, const device::Tile& tile) const;
 
   const codelets::Optimiser& optimiser_;
   NetworkMachine machine_;
   std::vector<Layer> layers_;  // that have a bias
   std::vector<TileId> owner_tiles_;
-  device::Exchange bring_sums_, send_bias_;
-  int sums_node_ = -1, send_node_ = -1;
 };
 
 }  // namespace tessera::runtime::internal

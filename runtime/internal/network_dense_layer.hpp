@@ -28,8 +28,6 @@ class NetworkDenseLayer final : public NetworkLayerState {
   void declare_grad_w() override { grad_w_->declare(); }
   BufferId declare_gradients_at_home() override;
   void declare_collect() override;
-  void add_slots() override;
-  void prepare() override;
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
   bool has_weights() const override { return !parameters.values.empty(); }
@@ -43,7 +41,6 @@ class NetworkDenseLayer final : public NetworkLayerState {
  private:
   void declare_weights() override;
   void add_loaded(Uses& uses) const override;
-  void add_parts();
   // Calls visit(row, column, position) for all weights, in the order of Parameters::values.
   template <class Visit>
   void for_each_weight(Visit&& visit) const;

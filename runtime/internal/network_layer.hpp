@@ -40,8 +40,8 @@ struct UpdatedPart {
 
 // A layer of a network with its passes: the homes of its results, its bias and its activation. The
 // kinds of layers (network_sparse_layer.hpp, network_dense_layer.hpp) have weights and passes.
-// Steps are declared in the order in which they run; then slots are added, and exchanges prepared.
-// Passes fetch their operands from the results of other layers.
+// Steps are declared in the order in which they run, with their buffers and slots. Passes fetch
+// their operands from the results of other layers.
 //
 // A layer that recomputes has a second forward pass, which runs in front of the backward passes of
 // the next layer. Its result, and not that of the first one, is what backward passes read.
@@ -76,7 +76,7 @@ class NetworkLayerState {
   // GradA's first exchange also brings a tensor of the layer before to the home of GradA's result.
   virtual void bring_with_grad_a(const TensorHome& from, const TensorHome& to) = 0;
 
-  // These declare buffers and steps.
+  // These declare buffers, slots and steps.
   void declare_resident();
   virtual void declare_load();
   // Adds the travel words, which passes declare, to the buffers that the load writes.
@@ -90,9 +90,6 @@ class NetworkLayerState {
   virtual BufferId declare_gradients_at_home() = 0;
   virtual void declare_rehome() {}
   virtual void declare_collect() = 0;
-
-  virtual void add_slots() = 0;
-  virtual void prepare() = 0;
 
   // Encodes weights and sets the states of the optimiser to 0. After a misfit or an exception the
   // layer has the weights it had before.
@@ -152,7 +149,8 @@ class NetworkLayerState {
   virtual BufferId weights_buffer() const = 0;
 
  protected:
-  // The parts of declare_resident() and declare_load() that the kinds of layers add.
+  // The parts of declare_resident() and declare_load() that the kinds of layers add: weights and
+  // `parts`, without gradients.
   virtual void declare_weights() = 0;
   virtual void add_loaded(Uses& uses) const = 0;
 
@@ -161,9 +159,6 @@ class NetworkLayerState {
   // Sets the buffers and slots of sums and of dS from their reductions.
   TensorHome& sums_of(Turn turn) { return turn == Turn::First ? sums : sums_again; }
   static void take_slots(TensorHome& home, const Reduction& reduction);
-  // Adds the slots of results, states and bias, when those of sums, dS and weights are set.
-  void add_result_slots();
-  void add_state_slots();
   // Sets the states of the optimiser to 0, for this number of values.
   void reset_states(std::int64_t values);
 
@@ -176,10 +171,9 @@ class NetworkLayerState {
  private:
   TensorHome& out_of(Turn turn) { return turn == Turn::First ? out : out_again; }
   void load_bias();
-  void add_slots_of(TensorHome& home);
-  void add_bias_slots();
-  void activate(Turn turn);
-  void differentiate();
+  void add_row_slots(BufferId buffer, const TensorHome& home, std::vector<device::SlotId>& slots);
+  Cycles activate(Turn turn, const device::Tile& tile);
+  Cycles differentiate(const device::Tile& tile) const;
 
   SharesByTile out_shares_, gradient_shares_;
 };

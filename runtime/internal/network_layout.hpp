@@ -30,15 +30,11 @@ class NetworkLayout {
   // The inputs of a pass of this layout.
   PassSpec spec(Pass pass) const;
 
-  // Sets the buckets of a pass of this layout: their buffers, and after add_slots() their slots.
-  void give_buffers(PassHomes& homes, Pass pass) const;
-  void give_slots(PassHomes& homes, Pass pass) const;
-
-  // Declares the buffers, with `of` at the end of their names, and adds them to those that the load
-  // writes.
+  // Declares the buckets, with `of` at the end of the names of their buffers. Add the buffers to
+  // those that the load writes, and give the buckets to a pass of this layout.
   void declare_resident(const std::string& of);
   void add_loaded(Uses& uses) const;
-  void add_slots();
+  void give(PassHomes& homes, Pass pass) const;
 
   // Load the words and these values, [buckets][values_per_bucket], and copy the values back.
   void load(const std::byte* from) const;

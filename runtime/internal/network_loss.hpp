@@ -16,9 +16,6 @@ class NetworkLoss {
 
   void declare_load();
   void declare();
-  void declare_collect();
-  void add_slots();
-  void prepare() { bring_.prepare(); }
 
   // Sets the batch of the next run, which must stay valid until the run ends.
   void set_batch(const NetworkBatch& batch) { batch_ = &batch; }
@@ -30,14 +27,14 @@ class NetworkLoss {
  private:
   std::int64_t rows() const { return home_.rows; }
   void load();
-  void compute();
+  Cycles compute(const device::Tile& tile) const;
   void collect();
 
   codelets::Loss kind_;
   const NetworkLayerState& last_;
   NetworkMachine machine_;
   TensorHome home_;
-  HandOver bring_;
+  Fetches bring_;
   std::vector<TileId> tiles_;
   BufferId wanted_buffer_, loss_buffer_;
   std::vector<device::SlotId> wanted_, losses_;  // labels or targets, and losses, by share

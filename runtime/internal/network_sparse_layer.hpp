@@ -40,8 +40,6 @@ class NetworkSparseLayer final : public NetworkLayerState {
   BufferId declare_gradients_at_home() override;
   void declare_rehome() override { rehome_->declare(); }
   void declare_collect() override;
-  void add_slots() override;
-  void prepare() override;
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
   partitioner::SavedWeights saved_weights() const override;
@@ -61,8 +59,6 @@ class NetworkSparseLayer final : public NetworkLayerState {
   void add_loaded(Uses& uses) const override;
   void make_passes();
   void set_parameters();
-  void add_parameter_slots();
-  void add_parts();
   bool gradients_move() const;
 
   // The layout that the optimiser updates, and the other one if there are two.
@@ -84,9 +80,6 @@ class NetworkSparseLayer final : public NetworkLayerState {
   RehomeHomes rehome_homes_;
   std::optional<RehomePass::State> rehome_;  // with two layouts
   std::vector<std::int64_t> places_;         // with two: position of each value in transpose(R)
-  BufferId gradients_buffer_;                // where the values are
-  device::Exchange bring_gradients_;
-  int gradients_node_ = -1;
 };
 
 }  // namespace tessera::runtime::internal

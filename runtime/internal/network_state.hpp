@@ -18,7 +18,7 @@
 namespace tessera::runtime {
 
 // A network with its program. The constructor declares all steps in the order in which they run,
-// adds the slots, checks the memory and prepares the exchanges.
+// and checks the memory.
 struct Network::State {
   State(const NetworkSpec& spec, std::span<const planner::Plan> plans,
         const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
@@ -36,8 +36,7 @@ struct Network::State {
   [[nodiscard]] OneCaller::Call enter(std::string_view function) { return caller_.enter(function); }
 
   NetworkSpec spec;
-  internal::BoundProgram program;
-  device::Engine engine;
+  internal::TileProgram program;
   std::vector<std::unique_ptr<internal::NetworkLayerState>> layers;
   std::deque<internal::NetworkUpdate> updates;    // of a training step, by layer
   std::optional<internal::NetworkBiases> biases;  // of a training step
@@ -49,12 +48,11 @@ struct Network::State {
   // The homes of the operands of a layer that asks for its own, and the exchanges that bring them.
   struct OwnHomes {
     internal::TensorHome s, dq;
-    std::optional<internal::HandOver> bring_s, bring_dq;
+    std::optional<internal::Fetches> bring_s, bring_dq;
   };
   void hand_over(std::size_t layer, const internal::TensorHome& from, internal::TensorHome& to,
-                 std::optional<internal::HandOver>& bring);
+                 std::optional<internal::Fetches>& bring);
   void make_layers(std::span<const planner::Plan> plans, const internal::NetworkMachine& shared);
-  void add_slots();
   void seal();
   void begin(NetworkWork work, std::size_t layer);
   void connect();
@@ -69,7 +67,7 @@ struct Network::State {
   bool trains() const { return spec.loss.has_value(); }
   void check_loss(const NetworkBatch& batch) const;
 
-  std::optional<internal::HandOver> back_from_loss_;
+  std::optional<internal::Fetches> back_from_loss_;
   internal::TensorHome inputs_;         // equal shares on the tiles that need a slice
   std::vector<std::byte> input_bytes_;  // of one tile
   std::vector<OwnHomes> own_;           // by layer

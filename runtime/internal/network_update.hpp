@@ -19,21 +19,17 @@ class NetworkUpdate {
 
   void declare();
 
-  // Lists the tiles that have values, when the layer has its slots.
-  void prepare();
-
   // Sets the number of the step, counted from 1.
   void set_step(std::int64_t step) { step_ = step; }
 
  private:
-  void update_weights();
+  Cycles update_weights(const device::Tile& tile) const;
 
   NetworkLayerState& layer_;
   const codelets::Optimiser& optimiser_;
   NetworkMachine machine_;
   std::int64_t step_ = 0;
-  std::vector<TileId> tiles_;
-  int update_node_ = -1;
+  std::vector<TileId> tiles_;  // that have values
 };
 
 }  // namespace tessera::runtime::internal

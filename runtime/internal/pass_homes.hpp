@@ -9,9 +9,8 @@ namespace tessera::runtime::internal {
 
 // The slots and homes that a pass of a network has in common with other steps of the program: the
 // slots of its home buckets, and the homes from which its first exchange fetches its operands. Such
-// a pass neither loads from the host nor collects results. Buffers and homes must be set before the
-// pass declares its steps, the slots of buckets before it adds its own, and the slots of homes
-// before it is prepared.
+// a pass neither loads from the host nor collects results. All must have their slots before the
+// pass is declared.
 struct PassHomes {
   BucketUse bucket_buffers;
   std::vector<BucketSlots> buckets;  // by tile, cells in the order Yzx; GradW reads the words only

@@ -5,7 +5,7 @@
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/engine.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -39,15 +39,12 @@ class Reduction {
   // For Share mode, if something else adds up the partials. Must be called before declare().
   void only_charge() { only_charges_ = true; }
 
-  void declare(BoundProgram& program, device::Engine& engine, BufferId partials);
+  // Adds the steps, whose buffers and slots are new but for the partials of the columns. The
+  // program must outlive this object.
+  void declare(TileProgram& program, BufferId partials, std::vector<ReductionColumn> columns);
 
   // The buffer that has the result.
   BufferId result() const { return has_work() ? result_buffer_ : partial_buffer_; }
-  void add_slots(BoundProgram& program, device::Engine& engine,
-                 std::vector<ReductionColumn> columns);
-
-  // Prepares the exchange. Must be called after all slots are added.
-  void prepare(BoundProgram& program, const device::Engine& engine);
 
   std::span<const ReducedShare> shares() const { return shares_; }
 
@@ -61,8 +58,9 @@ class Reduction {
     device::SlotId result;
     std::vector<const std::byte*> views;  // of the sources, while the job runs
   };
-  void add_job(BoundProgram& program, device::Engine& engine, const ReductionColumn& column,
-               std::size_t i);
+  void add_jobs(TileProgram& program, const std::vector<ReductionColumn>& columns);
+  void add_job(TileProgram& program, const ReductionColumn& column, std::size_t i);
+  std::vector<device::Gather> gathers(const std::vector<ReductionColumn>& columns) const;
   void add_up(const device::Tile& tile, Job& job) const;
   Cycles cycles(const device::Engine& engine, const Job& job) const;
 
@@ -73,13 +71,10 @@ class Reduction {
   DataType partials_, result_;
   bool only_charges_ = false;
   BufferId partial_buffer_, others_buffer_, result_buffer_;
-  int exchange_node_ = -1, compute_node_ = -1;
-  std::vector<ReductionColumn> columns_;
   std::vector<Job> jobs_;
   std::vector<std::int32_t> job_of_tile_;
   std::vector<TileId> tiles_;
   std::vector<ReducedShare> shares_;
-  device::Exchange exchange_;
 };
 
 }  // namespace tessera::runtime::internal

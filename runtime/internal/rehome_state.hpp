@@ -4,23 +4,22 @@
 #include <cstddef>
 #include <vector>
 
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/rehome.hpp"
 #include "tessera/runtime/internal/rehome_tables.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 
 namespace tessera::runtime::internal {
 
 // The value buckets of both layouts on their tiles, if other steps of a program write or read them
-// too: buffers, which must be set before the steps are declared, and slots, which must be there
-// before the state adds its own. Values are then neither loaded from the host nor collected.
+// too. They must be set before the state declares anything. Values are then neither loaded from the
+// host nor collected.
 struct RehomeHomes {
   BufferId from_buffer, to_buffer;
   std::vector<device::SlotId> from, to;  // by tile
 };
 
 // The move of values as a part of a program: a program of its own (RehomePass::Own), or a part of a
-// network's. The functions are called in this order: declare_load() and declare(), then add_slots()
-// when all parts of the program are declared, then prepare() when the memory is allocated.
+// network's. declare_load() is called before declare().
 struct RehomePass::State {
   // The slots of a tile of the second layout.
   struct Receiver {
@@ -34,7 +33,7 @@ struct RehomePass::State {
 
   RehomeSpec spec;
   RehomeTables tables;
-  BoundProgram& bound;
+  TileProgram& program;
   device::Engine& engine;
   const RehomeHomes* shared;  // null: the values have homes of their own
   Buffers use;
@@ -42,17 +41,14 @@ struct RehomePass::State {
   std::vector<Receiver> receivers;
   std::vector<TileId> tiles;  // of the second layout
   std::array<std::vector<device::SlotId>, 2> passing;
-  device::Exchange gather;
   // [far][from home, then from either buffer to the other]
-  std::array<std::array<device::Exchange, 3>, 2> pass_on;
-  int gather_node = 0;
+  std::array<std::array<const device::Exchange*, 3>, 2> pass_on{};
   std::size_t moved = 0;  // moves that have begun
   const std::byte* from = nullptr;
   std::vector<std::byte> result, zeros;
 
-  // The program and the engine must outlive the state, as `homes` must if it is not null.
-  State(const RehomeSpec& spec, BoundProgram& program, device::Engine& machine,
-        const RehomeHomes* homes = nullptr);
+  // The program must outlive the state, as `homes` must if it is not null.
+  State(const RehomeSpec& spec, TileProgram& program, const RehomeHomes* homes = nullptr);
 
   std::int64_t element() const { return bytes_of(spec.from.data_type); }
   std::int64_t from_bytes() const { return tables.from_values() * element(); }
@@ -65,13 +61,10 @@ struct RehomePass::State {
     return met_cells(spec.from, spec.to, tables.to_map().cell(tile));
   }
 
-  // These declare buffers and nodes; the load may come long before the move.
+  // These declare buffers, slots and nodes; the load may come long before the move.
   void declare_load();
   void declare();
   void declare_passing();
-  void declare_picking();
-  void add_slots();
-  void prepare();
   std::vector<device::Gather> cells_to_receivers() const;
   std::vector<device::Gather> further(std::int64_t by,
                                       const std::vector<device::SlotId>& from_slots,
@@ -85,8 +78,8 @@ struct RehomePass::State {
   Cycles unpack(const device::Tile& tile) const;
   template <class Element>
   Cycles pick(const device::Tile& tile) const;
-  template <class Step>
-  void compute(Step&& step);
+  template <class Work>
+  void compute(Uses uses, Work work);
   void collect();
 };
 
@@ -95,8 +88,7 @@ struct RehomePass::Own {
   Own(const RehomeSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
       Executor& executor);
 
-  BoundProgram bound{"re-home values"};
-  device::Engine engine;
+  TileProgram program;
   State state;
 };
 

@@ -8,7 +8,7 @@
 #include "tessera/codelets/softmax.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/block_softmax.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -42,7 +42,7 @@ class RowPass {
   bool run(std::span<const std::span<const float>> inputs, std::span<float> out,
            const PassOptions& options, device::Ledger& ledger);
 
-  const Program& program() const { return bound_.program(); }
+  const Program& program() const { return program_.program(); }
   Bytes high_water() const { return engine_.high_water(); }
 
   // Returns the cycles of a run, which do not depend on the values.
@@ -64,7 +64,7 @@ class RowPass {
   codelets::SoftmaxWork slowest_worker(std::int64_t tile) const;
   void declare();
   void add_slots(Bytes resident);
-  void prepare();
+  void list_exchanges();
   void load();
   Cycles compute(const device::Tile& tile) const;
   Cycles cycles_of(const codelets::SoftmaxWork& work) const;
@@ -84,16 +84,15 @@ class RowPass {
   const ValueHomes& homes_;
   float scale_;
   DataType type_;
-  BoundProgram bound_;
-  device::Engine engine_;
+  TileProgram program_;
+  device::Engine& engine_ = program_.engine();
   std::vector<Share> shares_;                         // by tile
   std::vector<TileId> tiles_;                         // of the shares
   std::vector<std::vector<device::SlotId>> home_in_;  // [inputs][homes]
   std::vector<device::SlotId> home_out_;              // [homes]
   BufferId resident_, table_, mask_, result_, home_out_buffer_;
   std::vector<BufferId> home_buffers_, arrived_buffers_;  // by input
-  int bring_node_ = -1, return_node_ = -1;
-  device::Exchange bring_, return_;
+  const device::Exchange *bring_ = nullptr, *return_ = nullptr;
   std::vector<std::vector<std::byte>> staged_;  // by input: all shares of the homes
 };
 

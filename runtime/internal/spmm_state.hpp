@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "tessera/codelets/kernel.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/shared_sums.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 #include "tessera/runtime/internal/visit.hpp"
@@ -18,8 +18,7 @@
 namespace tessera::runtime {
 
 // A dense pass as a part of a program: a program of its own (SpmmPass::Own), or a part of a
-// network's. The functions are called in this order: declare(), then add_slots() when all parts of
-// the program are declared, then prepare() when the memory is allocated.
+// network's.
 struct SpmmPass::State {
   // The slots of one tile, without its travelling buckets.
   struct TileSlots {
@@ -32,10 +31,9 @@ struct SpmmPass::State {
     BufferId in_home, in, partial, turned;
   };
 
-  // The program and the engine must outlive the state, as `shared` must if it is not null.
-  State(const PassSpec& spec, internal::BoundProgram& program, device::Engine& machine,
+  // The program must outlive the state, as `shared` must if it is not null.
+  State(const PassSpec& spec, internal::TileProgram& program,
         const internal::PassHomes* shared = nullptr);
-  void prepare();
 
   // For a pass alone in Share mode: leaves the products and sums to SharedSums. Must be called
   // before declare().
@@ -54,14 +52,17 @@ struct SpmmPass::State {
 
   PassForm form() const;
 
-  // These declare buffers and nodes (spmm_program.cpp).
+  // These declare buffers, slots and nodes (spmm_program.cpp).
   void declare();
   void declare_buffers();
   void declare_fetches();
   void declare_load();
   std::vector<BufferId> visited_buckets() const;
+  void declare_arranging(BufferId buffer, std::int64_t rows);
+  void declare_transposing();
+  void declare_prearranging();
+  void declare_multiplying();
   void declare_propagation();
-
   void add_slots();
   void add_arrived_slots(TileId tile, TileSlots& slots);
   std::vector<internal::ReductionColumn> columns() const;
@@ -70,16 +71,14 @@ struct SpmmPass::State {
 
   // The code of the nodes.
   void load();
-  void arrange(std::int64_t rows);
-  void transpose();
-  void distribute();
-  void visit_arrived();
+  Cycles distribute(const device::Tile& tile) const;
+  Cycles visit_arrived(const device::Tile& tile);
   Cycles visit(const device::Tile& tile, std::span<const internal::BucketSlots> buckets) const;
   void collect();
 
   PassSpec spec;
   internal::SpmmRole role;
-  internal::BoundProgram& bound;
+  internal::TileProgram& program;
   device::Engine& engine;
   const internal::PassHomes* shared;  // null: the pass has homes of its own
   // In a network: the slices of the operand, and the fetches of the first exchange.
@@ -91,28 +90,22 @@ struct SpmmPass::State {
   internal::TravelLoop loop;
   internal::TravellingBuckets travelling;
   internal::Reduction reduction;
-  internal::OtherWords other_words;
   codelets::Kernel kernel;
   std::optional<internal::SharedSums> sums;  // empty: every tile computes in memory of its own
   Use use;
   std::vector<internal::BucketSlots> homes;
   std::vector<TileSlots> tiles;
-  device::Exchange prearrange;
-  int prearrange_node = 0;
   // The data of the current run.
   BucketImage image;
   device::ByteRows host_in, host_out;
 };
 
-// A pass with a program and a machine of its own. seal() checks the memory and prepares the
-// exchanges.
+// A pass with a program of its own, which is declared and not sealed.
 struct SpmmPass::Own {
   Own(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
       Executor& executor);
-  void seal();
 
-  internal::BoundProgram bound;
-  device::Engine engine;
+  internal::TileProgram program;
   State state;
 };
 

@@ -7,9 +7,9 @@
 #include "tessera/base/static_steps.hpp"
 #include "tessera/codelets/static_kernel.hpp"
 #include "tessera/device/engine.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/static_sums.hpp"
 #include "tessera/runtime/internal/static_work.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/tile_options.hpp"
 
@@ -41,9 +41,9 @@ class StaticPass {
   StaticPass(const StaticPass&) = delete;
   StaticPass& operator=(const StaticPass&) = delete;
 
-  const Program& program() const { return bound_.program(); }
-  device::MemoryUse memory() const { return bound_.memory(engine_); }
-  const device::Damage& damage() const { return bound_.damage(); }
+  const Program& program() const { return program_.program(); }
+  device::MemoryUse memory() const { return program_.memory(); }
+  const device::Damage& damage() const { return program_.damage(); }
 
   // Returns the largest number of partial sums of a result.
   std::int64_t depth() const;
@@ -87,6 +87,7 @@ class StaticPass {
   // These declare buffers, nodes and slots (static_program.cpp).
   void declare();
   void declare_buffers();
+  void declare_arranging(std::vector<BufferId> reads, std::int64_t rows);
   void declare_result();
   void add_slots();
   void add_homes(OperandUse& operand);
@@ -94,7 +95,6 @@ class StaticPass {
   void add_work_slots(std::size_t w);
   void write_words();
   std::vector<std::byte> words_of(const StaticWork& work) const;
-  void prepare();
   void add_gathers(const OperandUse& operand, bool second,
                    std::vector<device::Gather>& gathers) const;
   std::vector<std::vector<Arrival>> arrivals() const;
@@ -104,7 +104,6 @@ class StaticPass {
   // The code of the nodes.
   void load();
   void load_operand(const OperandUse& operand, const device::ByteRows& from);
-  void arrange(std::int64_t rows);
   Cycles turn(const device::Tile& tile);
   Cycles multiply(const device::Tile& tile);
   void collect();
@@ -124,8 +123,8 @@ class StaticPass {
   Pass pass_;
   std::vector<StaticWork> turned_;   // GradA
   std::vector<StaticRun> row_runs_;  // Fwd and GradA
-  BoundProgram bound_;
-  device::Engine engine_;
+  TileProgram program_;
+  device::Engine& engine_ = program_.engine();
   StaticSums sums_;
   OperandUse in_, in_s_;
   struct {
@@ -138,9 +137,7 @@ class StaticPass {
   std::vector<std::shared_ptr<Constants>> words_, tables_;
   std::vector<std::int32_t> work_of_tile_;
   std::vector<TileId> all_, busy_;  // tiles of the layer; those with work
-  int operand_node_ = -1, value_node_ = -1;
-  device::Exchange operand_exchange_, value_exchange_;
-  StaticArrays arrays_;  // of the current run
+  StaticArrays arrays_;             // of the current run
 };
 
 }  // namespace tessera::runtime::internal

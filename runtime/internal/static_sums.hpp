@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tessera/device/engine.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/static_work.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -33,17 +33,14 @@ class StaticSums {
   StaticSums(std::span<const StaticRun> runs, DataType type);
 
   bool has_work() const { return has_work_; }
-  void declare(BoundProgram& program, device::Engine& engine, BufferId partials);
+
+  // Adds the steps, with new buffers and slots but for the partials. `works` are those of the runs'
+  // pieces and `slots` those of their results. The program must outlive this object.
+  void declare(TileProgram& program, BufferId partials, std::span<const StaticWork> works,
+               std::span<const device::SlotId> slots);
 
   // Returns the buffers that have the results.
   std::vector<BufferId> results() const;
-
-  // `works` are those of the runs' pieces and `partials` the slots of their results.
-  void add_slots(BoundProgram& program, device::Engine& engine, std::span<const StaticWork> works,
-                 std::span<const device::SlotId> partials);
-
-  // Prepares the exchange. Must be called after all slots are added.
-  void prepare(BoundProgram& program, const device::Engine& engine);
 
   std::span<const StaticShare> shares() const { return shares_; }
 
@@ -67,21 +64,19 @@ class StaticSums {
   }
   // Calls visit(move) for every run of partial sums that another tile adds up.
   void for_each_move(const std::function<void(const device::Move&)>& visit) const;
-  void add_shares(std::span<const device::SlotId> partials);
-  void add_job_slots(BoundProgram& program, device::Engine& engine);
+  void find_jobs(std::span<const StaticWork> works, std::int64_t tiles);
+  void add_shares();
   Cycles reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const;
 
   std::span<const StaticRun> runs_;
   DataType type_;
   bool has_work_ = false;
   BufferId partial_buffer_, others_buffer_, result_buffer_;
-  int exchange_node_ = -1, compute_node_ = -1;
   std::vector<Job> jobs_;  // of tiles that add something
   std::vector<std::int32_t> job_of_tile_;
   std::vector<device::SlotId> partials_;  // by work
   std::vector<TileId> tiles_;
   std::vector<StaticShare> shares_;
-  device::Exchange exchange_;
 };
 
 }  // namespace tessera::runtime::internal

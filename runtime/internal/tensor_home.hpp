@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
@@ -79,6 +80,10 @@ TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles)
 // Returns the home of a tensor whose elements are spread over all tiles in equal runs, without
 // slots.
 TensorHome spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);
+
+// Gives a home a new buffer of this name, and a slot with memory of its own for each share.
+void add_slots(TileProgram& program, TensorHome& home, std::string name, std::int64_t element_bytes,
+               bool resident = false);
 
 // Returns the moves that bring a tensor from one home to another, with slots whose rows are
 // adjacent in memory. Padding stays where it is.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tessera/device/engine.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/propagation.hpp"
 
@@ -21,8 +21,8 @@ class TravelLoop {
   // False: no pattern of this partition can leave a visit to propagation, so the functions below
   // are not needed.
   bool possible() const;
-  void declare(BoundProgram& program);
-  void add_slots(BoundProgram& program, device::Engine& engine);
+  // Adds the travel words to the program, which must outlive this object.
+  void declare(TileProgram& program);
   BufferId words() const { return words_; }
 
   // Loads the travel words. Must be called before the first step of the program.
@@ -30,8 +30,7 @@ class TravelLoop {
 
   // Adds two nested loops, with `body` for every move. The number of moves along z at one distance
   // in x and y is known with the plan, so only moves along x and y ask the control tile.
-  void declare_loops(BoundProgram& program, const device::Engine& engine,
-                     const std::function<void()>& body);
+  void declare_loops(TileProgram& program, const std::function<void()>& body);
 
   // The condition of the loop that moves the data back to displacement 0 after these loops.
   bool next_home();

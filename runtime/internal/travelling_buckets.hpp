@@ -21,23 +21,20 @@ class TravellingBuckets {
   TravellingBuckets(const TileMap& map, const BucketShape& shape, TravelLoop& loop)
       : map_(map), shape_(shape), loop_(loop) {}
 
-  void declare_buffers(BoundProgram& program);
+  // Adds both buffers to the program, which must outlive this object.
+  void declare_buffers(TileProgram& program);
 
-  // Adds the nodes of one move: the load from `homes` or one of the six shifts, as loop.now() says.
-  void declare_move(BoundProgram& program, device::Engine& engine,
-                    const std::vector<BufferId>& homes);
+  // Adds the nodes of one move: the load from `homes`, whose buffers are read, or one of the six
+  // shifts, as loop.now() says.
+  void declare_move(TileProgram& program, std::span<const BucketSlots> homes,
+                    const std::vector<BufferId>& read);
 
   // Adds the shifts alone, for the moves back home.
-  void declare_shifts(BoundProgram& program, device::Engine& engine);
+  void declare_shifts(TileProgram& program);
 
-  // Adds the copy of the payloads to `homes`, for when the data are at displacement 0 again.
-  void declare_return(BoundProgram& program, device::Engine& engine, BufferId homes);
-
-  void add_slots(BoundProgram& program, device::Engine& engine);
-
-  // Prepares the exchanges. Must be called after all slots are added.
-  void prepare(BoundProgram& program, const device::Engine& engine,
-               std::span<const BucketSlots> homes);
+  // Adds the copy of the payloads to the homes, of this buffer, for when the data are at
+  // displacement 0 again.
+  void declare_return(TileProgram& program, std::span<const BucketSlots> homes, BufferId buffer);
 
   // Add the ids of both buffers, for a step that visits the buckets that arrived.
   void add_words_and_payloads(std::vector<BufferId>& ids) const;
@@ -46,9 +43,8 @@ class TravellingBuckets {
 
  private:
   void load(device::Engine& engine);
-  device::Exchange load_by(const device::Engine& engine, Displacement by) const;
-  device::Exchange shift_to(const device::Engine& engine, Axis axis, std::size_t buffer) const;
-  device::Exchange return_from(const device::Engine& engine, std::size_t buffer) const;
+  std::vector<device::Gather> load_by(Displacement by) const;
+  std::vector<device::Gather> shift_to(Axis axis, std::size_t buffer) const;
 
   TileMap map_;
   BucketShape shape_;
@@ -56,11 +52,9 @@ class TravellingBuckets {
   std::array<BucketUse, 2> uses_;
   std::vector<BucketSlots> homes_;
   std::array<std::vector<BucketSlots>, 2> buffers_;
-  std::array<std::array<device::Exchange, 2>, 3> shifts_;  // [axis][buffer written]
-  std::array<device::Exchange, 2> returns_;                // [buffer read]
-  device::Exchange load_;  // by loaded_by_, which changes only with the pattern
-  Displacement loaded_by_;
-  std::vector<std::pair<int, const device::Exchange*>> nodes_;  // whose bytes prepare() sets
+  const device::Exchange* first_load_ = nullptr;  // by first_by_
+  device::Exchange other_load_;                   // by other_by_, which changes with the pattern
+  Displacement first_by_, other_by_;
 };
 
 }  // namespace tessera::runtime::internal

@@ -1,31 +1,46 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
 namespace tessera::runtime {
 namespace {
 
 using device::ExchangeMode;
-using internal::BoundProgram;
+using internal::TileProgram;
 
 void nothing() {}
+
+// A program on a machine of two tiles.
+struct TwoTiles {
+  static device::Machine machine() {
+    device::Machine machine = device::machine_preset("gc200");
+    machine.tiles = 2;
+    return machine;
+  }
+  std::unique_ptr<Executor> executor = make_executor(1);
+  TileProgram p{"test", machine(), ExchangeMode::Share, *executor};
+};
 
 Liveness::Life life(int first, int last) { return {first, last}; }
 
 TEST(Liveness, GoesFromTheFirstStepThatNamesABufferToTheLast) {
-  BoundProgram p("line");
+  TwoTiles made;
+  TileProgram& p = made.p;
   const BufferId a = p.add_buffer("a"), b = p.add_buffer("b"), kept = p.add_buffer("kept", true);
   p.step(NodeKind::Load, {}, {{}, {a}}, nothing);
   p.step(NodeKind::Compute, Phase::Distribute, {{a}, {b}}, nothing);
   p.step(NodeKind::Compute, Phase::Reduce, {{}, {}}, nothing);
   p.step(NodeKind::Collect, {}, {{b}, {}}, nothing);
   static_cast<void>(kept);
-  p.finish();
+  p.close();
   const Liveness live = liveness(p.program());
   EXPECT_EQ(live.stages,
             (std::vector<std::string>{"load", "compute multiply", "compute reduce", "collect"}));
@@ -34,7 +49,8 @@ TEST(Liveness, GoesFromTheFirstStepThatNamesABufferToTheLast) {
 
 // The memory of buffers that a loop keeps from turn to turn must not be reused between its steps.
 TEST(Liveness, TakesALoopWithAllThatIsInItForOnePhase) {
-  BoundProgram p("loop");
+  TwoTiles made;
+  TileProgram& p = made.p;
   const BufferId a = p.add_buffer("a"), b = p.add_buffer("b"), c = p.add_buffer("c");
   const auto no = [] { return false; };
   p.step(NodeKind::Load, {}, {{}, {a}}, nothing);
@@ -45,7 +61,7 @@ TEST(Liveness, TakesALoopWithAllThatIsInItForOnePhase) {
     p.when("odd", no, [&] { p.step(NodeKind::Compute, Phase::Cast, {{a}, {c}}, nothing); });
   });
   p.step(NodeKind::Collect, {}, {{a}, {}}, nothing);
-  p.finish();
+  p.close();
   const Liveness live = liveness(p.program());
   EXPECT_EQ(live.stages, (std::vector<std::string>{"load", "loop propagate", "collect"}));
   EXPECT_EQ(live.stage_of, (std::vector<int>{0, 1, 1, 1, 1, 1, 1, 2}));
@@ -53,7 +69,8 @@ TEST(Liveness, TakesALoopWithAllThatIsInItForOnePhase) {
 }
 
 TEST(Liveness, TakesTheStepsOfAConditionOneByOne) {
-  BoundProgram p("if");
+  TwoTiles made;
+  TileProgram& p = made.p;
   const BufferId a = p.add_buffer("a"), b = p.add_buffer("b");
   p.when(
       "some", [] { return true; },
@@ -62,41 +79,36 @@ TEST(Liveness, TakesTheStepsOfAConditionOneByOne) {
         p.step(NodeKind::Compute, Phase::Reduce, {{a}, {b}}, nothing);
       });
   p.step(NodeKind::Collect, {}, {{b}, {}}, nothing);
-  p.finish();
+  p.close();
   EXPECT_EQ(liveness(p.program()).lives, (std::vector<Liveness::Life>{life(1, 2), life(2, 3)}));
 }
 
 TEST(Liveness, RefusesABufferNobodyNames) {
-  BoundProgram p("none");
+  TwoTiles made;
+  TileProgram& p = made.p;
   p.add_buffer("a");
   p.step(NodeKind::Compute, Phase::Distribute, {{}, {}}, nothing);
-  EXPECT_THROW(p.finish(), Error);
+  EXPECT_THROW(p.close(), Error);
 }
 
-// A machine of one tile and a program of one step that does `action` to the slot of "theirs" while
-// it names "ours" alone.
+// A program of one step that does something to the slot of "theirs" while it names "ours" alone.
 std::string refusal(device::Access wanted) {
-  const auto executor = make_executor(1);
-  device::Machine machine = device::machine_preset("gc200");
-  machine.tiles = 2;
-  device::Engine engine(machine, ExchangeMode::Share, *executor);
-  BoundProgram p("wrong");
+  TwoTiles made;
+  TileProgram& p = made.p;
   const BufferId ours = p.add_buffer("ours"), theirs = p.add_buffer("theirs", true);
-  device::SlotId mine, other;
-  device::Exchange exchange;
+  const device::SlotId mine = p.add_slot(ours, TileId(0), 1, 1),
+                       other = p.add_slot(theirs, TileId(1), 1, 1);
+  const device::Exchange* const exchange = p.exchange_of({{{{other, {0, 1}}}, {mine}}});
   std::byte byte{};
   p.step(NodeKind::Compute, Phase::Distribute, {{ours}, {ours}}, [&] {
-    if (wanted == device::Access::Write) engine.load(other, {&byte, 1, 1, 1});
-    if (wanted == device::Access::Read) engine.exchange(Phase::Distribute, exchange);
-    if (wanted == device::Access::ReadWrite) engine.view(other);
+    if (wanted == device::Access::Write) p.engine().load(other, {&byte, 1, 1, 1});
+    if (wanted == device::Access::Read) p.engine().exchange(Phase::Distribute, *exchange);
+    if (wanted == device::Access::ReadWrite) p.engine().view(other);
   });
-  p.finish();
-  mine = engine.add_slot(p.slot(ours, TileId(0), 1, 1));
-  other = engine.add_slot(p.slot(theirs, TileId(1), 1, 1));
-  p.seal(engine);
-  exchange = engine.prepare({{{{other, {0, 1}}}, {mine}}});
+  p.seal();
+  device::Ledger ledger;
   try {
-    p.run(engine, {});
+    p.run({}, ledger);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Internal);
     return error.what();
@@ -104,7 +116,7 @@ std::string refusal(device::Access wanted) {
   return "nothing was thrown";
 }
 
-TEST(BoundProgram, RefusesWhatAStepDoesNotName) {
+TEST(TileProgram, RefusesWhatAStepDoesNotName) {
   const std::string end = " in step \"multiply\", which does not say so";
   const std::string slot = "tile 1: slot \"theirs\" was ";
   EXPECT_EQ(refusal(device::Access::Write), slot + "written" + end);
