@@ -4,8 +4,6 @@
 namespace tessera::planner {
 namespace {
 
-using internal::Home;
-using internal::Homes;
 using State = PricedLayer::State;
 
 // The layout that the optimiser updates.
@@ -67,7 +65,7 @@ std::vector<WorkCost> PricedLayer::apart_link_work(const PricedLayer& following)
 std::vector<WorkCost> PricedLayer::spread_work() const {
   const State& s = *state_;
   const auto spread = [&](std::int64_t rows) {
-    return internal::spread_home(rows, s.problem.size.z, s.machine.tiles);
+    return spread_home(rows, s.problem.size.z, s.machine.tiles);
   };
   std::vector<WorkCost> work;
   if (s.layer().has_activation_step()) {

@@ -11,9 +11,6 @@
 namespace tessera::planner {
 namespace {
 
-using internal::Home;
-using internal::Homes;
-
 constexpr std::int64_t kFloatBytes = 4;
 
 Cycles exchange(std::int64_t bytes, const device::Machine& machine) {
@@ -95,12 +92,11 @@ PricedLayer::State::State(const NetworkSpec& s, std::int64_t layer_number, const
     set_dense_homes();
   else
     set_sparse_homes();
-  if (trains() && is_last())
-    columns = internal::column_home(problem.size.x, problem.size.z, machine.tiles);
+  if (trains() && is_last()) columns = column_home(problem.size.x, problem.size.z, machine.tiles);
 }
 
 void PricedLayer::State::set_dense_homes() {
-  const internal::DenseHomes fwd(*plan.dense->find(Pass::Fwd));
+  const DenseHomes fwd(*plan.dense->find(Pass::Fwd));
   result = fwd.result();
   fwd_r = fwd.slices(Side::Left);
   fwd_s = fwd.slices(Side::Right);
@@ -108,12 +104,12 @@ void PricedLayer::State::set_dense_homes() {
     weights = fwd.shares(Side::Left);
     return;
   }
-  const internal::DenseHomes grad_w(*plan.dense->find(Pass::GradW));
+  const DenseHomes grad_w(*plan.dense->find(Pass::GradW));
   weights = grad_w.result();
   grad_w_dq = grad_w.slices(Side::Left);
   grad_w_s = grad_w.slices(Side::Right);
   if (!problem.grad_a) return;
-  const internal::DenseHomes grad_a(*plan.dense->find(Pass::GradA));
+  const DenseHomes grad_a(*plan.dense->find(Pass::GradA));
   input_gradient = grad_a.result();
   grad_a_r = grad_a.slices(Side::Left);
   grad_a_dq = grad_a.slices(Side::Right);
@@ -128,7 +124,7 @@ void PricedLayer::State::set_sparse_homes() {
   if (!trains()) return;
   input_gradient = transposed_form ? transposed_form->result_q() : forward->result_ds();
   grad_a_dq = transposed_form ? transposed_form->slices_s() : forward->slices_dq();
-  const auto order = updated().grad_w_exchange_buckets ? Homes::Order::Yzx : Homes::Order::Xyz;
+  const auto order = updated().grad_w_exchange_buckets ? TileOrder::Yzx : TileOrder::Xyz;
   grad_w_s = updates_transposed ? transposed_form->slices_dq(order) : forward->slices_s(order);
   grad_w_dq = updates_transposed ? transposed_form->slices_s(order) : forward->slices_dq(order);
   if (cells_move(updated())) return;
@@ -141,27 +137,26 @@ void PricedLayer::State::set_sparse_homes() {
 
 Home PricedLayer::State::home_of_s() const {
   if (layer().operands == Placement::EvenSpread)
-    return internal::spread_home(problem.size.y, problem.size.z, machine.tiles);
-  if (is_dense()) return internal::DenseHomes(*plan.dense->find(Pass::Fwd)).shares(Side::Right);
+    return spread_home(problem.size.y, problem.size.z, machine.tiles);
+  if (is_dense()) return DenseHomes(*plan.dense->find(Pass::Fwd)).shares(Side::Right);
   return forward->operand_s();
 }
 
 Home PricedLayer::State::home_of_dq() const {
   if (layer().operands == Placement::EvenSpread)
-    return internal::spread_home(problem.size.x, problem.size.z, machine.tiles);
+    return spread_home(problem.size.x, problem.size.z, machine.tiles);
   if (!is_dense()) return transposed_form ? transposed_form->operand_s() : forward->operand_dq();
-  if (problem.grad_a)
-    return internal::DenseHomes(*plan.dense->find(Pass::GradA)).shares(Side::Right);
-  return internal::DenseHomes(*plan.dense->find(Pass::GradW)).shares(Side::Left);
+  if (problem.grad_a) return DenseHomes(*plan.dense->find(Pass::GradA)).shares(Side::Right);
+  return DenseHomes(*plan.dense->find(Pass::GradW)).shares(Side::Left);
 }
 
 Home PricedLayer::State::operand_s() const {
-  if (is_dense()) return internal::spread_home(problem.size.y, problem.size.z, machine.tiles);
+  if (is_dense()) return spread_home(problem.size.y, problem.size.z, machine.tiles);
   return forward->operand_s();
 }
 
 Home PricedLayer::State::operand_dq() const {
-  if (is_dense()) return internal::spread_home(problem.size.x, problem.size.z, machine.tiles);
+  if (is_dense()) return spread_home(problem.size.x, problem.size.z, machine.tiles);
   return transposed_form ? transposed_form->operand_s() : forward->operand_dq();
 }
 

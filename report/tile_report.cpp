@@ -5,7 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/json/value.hpp"
-#include "tessera/runtime/tile_map.hpp"
+#include "tessera/base/tile_map.hpp"
 
 namespace tessera::report {
 
@@ -54,11 +54,11 @@ TileReport tile_report(const device::Ledger& ledger, const device::TileLedger& k
 
 std::string tiles_json(std::span<const partitioner::Buckets* const> groups, bool is_transposed) {
   const partitioner::TileGrid& grid = groups.front()->grid;
-  const runtime::TileMap map({std::ssize(groups), grid.splits.x, grid.splits.y, grid.splits.z},
-                             runtime::TileOrder::Yzx);
+  const TileMap map({std::ssize(groups), grid.splits.x, grid.splits.y, grid.splits.z},
+                             TileOrder::Yzx);
   json::Value tiles = json::List();
   for (const TileId tile : map.all()) {
-    const runtime::Cell cell = map.cell(tile);
+    const Cell cell = map.cell(tile);
     const auto first = groups[std::size_t(cell.g)]->source.begin() +
                        grid.bucket_index(cell.x, cell.y, cell.z) * grid.blocks;
     const std::int64_t held =

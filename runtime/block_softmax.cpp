@@ -10,8 +10,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/one_caller.hpp"
+#include "tessera/base/tile_map.hpp"
 #include "tessera/runtime/internal/row_pass.hpp"
-#include "tessera/runtime/tile_map.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/verify/repair.hpp"
 

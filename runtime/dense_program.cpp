@@ -55,23 +55,16 @@ void DensePass::State::declare_homes() {
 
 // In a network the operands come from the tiles that hold them, wherever they are.
 void DensePass::State::declare_fetches(const Round& round) {
-  const auto slices = [&](Side side, const internal::TensorHome& from, const OperandSlots& to) {
-    internal::TensorHome home{from.rows, from.cols, to.arrived_buffer, {}};
-    for (const TileId tile : all) {
-      const DenseSlice slice = slice_of(side, round, map.cell(tile));
-      const std::int64_t width = std::max<std::int64_t>(slice.across.size(), 1);
-      const std::int64_t elements = slice.lines.size() * slice.across.size();
-      home.shares.push_back({tile,
-                             to.arrived[std::size_t(tile.value)],
-                             slice.lines.begin,
-                             slice.across.begin,
-                             width,
-                             {0, elements}});
-    }
+  const auto slices = [&](Side side, const OperandSlots& to) {
+    internal::TensorHome home =
+        internal::tensor_home(planner::DenseHomes(plan).slices(side), internal::Shares::OfAllTiles);
+    home.buffer = to.arrived_buffer;
+    for (internal::HomeShare& share : home.shares)
+      share.slot = to.arrived[std::size_t(share.tile.value)];
     return home;
   };
-  left_slices = slices(Side::Left, *shared->left, round.left);
-  right_slices = slices(Side::Right, *shared->right, round.right);
+  left_slices = slices(Side::Left, round.left);
+  right_slices = slices(Side::Right, round.right);
   fetched.emplace(program, type());
   fetched->add(*shared->left, left_slices, internal::Cleared::Rows);
   fetched->add(*shared->right, right_slices, internal::Cleared::Rows);
@@ -163,19 +156,6 @@ std::vector<internal::ReductionColumn> DensePass::State::columns(const Round& ro
     result.push_back(std::move(column));
   }
   return result;
-}
-
-// Tiles that share a part of the result hold an equal run of its elements each.
-internal::TensorHome DensePass::State::result_home() const {
-  internal::TensorHome home{plan.product.size.rows, plan.product.size.columns, {}, {}};
-  for (const TileId tile : all) {
-    const Cell c = map.cell(tile);
-    const Range rows = rows_of(rounds.front(), c), columns = columns_of(rounds.front(), c);
-    const Range share = share_of(rows.size() * columns.size(), 1, plan.parts.inner, c.y);
-    if (share.size() > 0)
-      home.shares.push_back({tile, {}, rows.begin, columns.begin, columns.size(), share});
-  }
-  return home;
 }
 
 // The tiles that need a slice hold equal shares of it, but are charged as if the operand were

@@ -35,8 +35,13 @@ void GradWPass::Base::declare_load() {
 
 // In a network the operands come from the tiles that hold them, wherever they are.
 void GradWPass::Base::declare_fetches() {
-  q_slices = internal::slices_home(spec.grid, map, true, shared->q->rows, shared->q->cols);
-  s_slices = internal::slices_home(spec.grid, map, false, shared->s->rows, shared->s->cols);
+  const auto homes = [this](const internal::TensorHome& from) {
+    return internal::homes_of(spec.grid, from.rows, from.cols);
+  };
+  q_slices =
+      internal::tensor_home(homes(*shared->q).slices_dq(map.order()), internal::Shares::OfAllTiles);
+  s_slices =
+      internal::tensor_home(homes(*shared->s).slices_s(map.order()), internal::Shares::OfAllTiles);
   q_slices.buffer = use.q;
   s_slices.buffer = use.s;
   for (const TileId tile : all) {

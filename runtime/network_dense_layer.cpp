@@ -35,22 +35,8 @@ const planner::DensePassPlan& pass_plan(const Problem& problem, const planner::P
 }
 
 // The equal shares of the slices of an operand, on the tiles that need them.
-TensorHome shares_home(const DensePass::State& pass, Side side, std::int64_t rows,
-                       std::int64_t cols) {
-  TensorHome home{rows, cols, {}, {}};
-  for (const TileId tile : pass.all) {
-    const DenseSlice slice = pass.slice_of(side, pass.rounds.front(), pass.map.cell(tile));
-    const Range lines = share_of(slice.lines.size(), 1, slice.takers, slice.taker);
-    const std::int64_t width = slice.across.size();
-    if (lines.size() * width > 0)
-      home.shares.push_back({tile,
-                             {},
-                             slice.lines.begin + lines.begin,
-                             slice.across.begin,
-                             width,
-                             {0, lines.size() * width}});
-  }
-  return home;
+TensorHome shares_home(const DensePass::State& pass, Side side) {
+  return tensor_home(planner::DenseHomes(pass.plan).shares(side));
 }
 
 }  // namespace
@@ -66,19 +52,19 @@ NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
   if (recomputes()) make(again_, Pass::Fwd, again_homes_);
   if (p.grad_a) make(grad_a_, Pass::GradA, grad_a_homes_);
   if (p.grad_w) make(grad_w_, Pass::GradW, grad_w_homes_);
-  const TensorHome in_gradient = grad_a_ ? grad_a_->result_home() : TensorHome{};
-  set_result_homes(fwd_.result_home(), grad_a_ ? &in_gradient : nullptr);
-  weights_ = grad_w_ ? grad_w_->result_home() : shares_home(fwd_, Side::Left, p.size.x, p.size.y);
+  const TensorHome in_gradient =
+      grad_a_ ? tensor_home(planner::DenseHomes(grad_a_->plan).result()) : TensorHome{};
+  set_result_homes(tensor_home(planner::DenseHomes(fwd_.plan).result()),
+                   grad_a_ ? &in_gradient : nullptr);
+  weights_ = grad_w_ ? tensor_home(planner::DenseHomes(grad_w_->plan).result())
+                     : shares_home(fwd_, Side::Left);
   fwd_homes_.left = again_homes_.left = grad_a_homes_.left = &weights_;
 }
 
-TensorHome NetworkDenseLayer::shares_of_s() const {
-  return shares_home(fwd_, Side::Right, problem.size.y, problem.size.z);
-}
+TensorHome NetworkDenseLayer::shares_of_s() const { return shares_home(fwd_, Side::Right); }
 
 TensorHome NetworkDenseLayer::shares_of_dq() const {
-  return grad_a_ ? shares_home(*grad_a_, Side::Right, problem.size.x, problem.size.z)
-                 : shares_home(*grad_w_, Side::Left, problem.size.x, problem.size.z);
+  return grad_a_ ? shares_home(*grad_a_, Side::Right) : shares_home(*grad_w_, Side::Left);
 }
 
 void NetworkDenseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {

@@ -26,13 +26,15 @@ void NetworkLayerState::set_result_homes(const TensorHome& result, const TensorH
 
 TensorHome NetworkLayerState::home_of_s() const {
   return layer.operands == Placement::EvenSpread
-             ? spread_home(problem.size.y, problem.size.z, machine_.engine().machine().tiles)
+             ? tensor_home(planner::spread_home(problem.size.y, problem.size.z,
+                                                machine_.engine().machine().tiles))
              : shares_of_s();
 }
 
 TensorHome NetworkLayerState::home_of_dq() const {
   return layer.operands == Placement::EvenSpread
-             ? spread_home(problem.size.x, problem.size.z, machine_.engine().machine().tiles)
+             ? tensor_home(planner::spread_home(problem.size.x, problem.size.z,
+                                                machine_.engine().machine().tiles))
              : shares_of_dq();
 }
 

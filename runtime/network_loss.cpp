@@ -16,8 +16,8 @@ NetworkLoss::NetworkLoss(codelets::Loss loss, const NetworkLayerState& last,
     : kind_(loss),
       last_(last),
       machine_(machine),
-      home_(
-          column_home(last.problem.size.x, last.problem.size.z, machine.engine().machine().tiles)),
+      home_(tensor_home(planner::column_home(last.problem.size.x, last.problem.size.z,
+                                             machine.engine().machine().tiles))),
       bring_(machine.program, last.problem.data_type) {
   for (const HomeShare& share : home_.shares) tiles_.push_back(share.tile);
 }

@@ -32,10 +32,11 @@ NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
   if (!plan.backward.empty())
     transposed_.emplace(problems_of_layouts(p, plan).transposed, plan.backward.front(), machine);
   make_passes();
-  const TensorHome result = result_home(fwd_.spec, p.size.x, p.size.z);
+  const planner::Homes of_grad_a_homes = of_grad_a().homes();
   const TensorHome in_gradient =
-      grad_a_ ? result_home(grad_a_->spec, p.size.y, p.size.z) : TensorHome{};
-  set_result_homes(result, grad_a_ ? &in_gradient : nullptr);
+      grad_a_ ? tensor_home(transposed_ ? of_grad_a_homes.result_q() : of_grad_a_homes.result_ds())
+              : TensorHome{};
+  set_result_homes(tensor_home(forward_.homes().result_q()), grad_a_ ? &in_gradient : nullptr);
 }
 
 void NetworkSparseLayer::make_passes() {
@@ -52,13 +53,13 @@ void NetworkSparseLayer::make_passes() {
 }
 
 TensorHome NetworkSparseLayer::shares_of_s() const {
-  return operand_home(forward_.grid, /*by_rows_of_r=*/false, problem.size.y, problem.size.z);
+  return tensor_home(forward_.homes().operand_s(), Shares::OfAllTiles);
 }
 
 // The rows of dQ are those of R, which are the columns of the second layout.
 TensorHome NetworkSparseLayer::shares_of_dq() const {
-  return operand_home(of_grad_a().grid, /*by_rows_of_r=*/!transposed_, problem.size.x,
-                      problem.size.z);
+  const planner::Homes homes = of_grad_a().homes();
+  return tensor_home(transposed_ ? homes.operand_s() : homes.operand_dq(), Shares::OfAllTiles);
 }
 
 void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {

@@ -57,7 +57,11 @@ void SpmmPass::State::declare_load() {
 
 // In a network the operand comes from the tiles that hold it, wherever they are.
 void SpmmPass::State::declare_fetches() {
-  slices = internal::slices_home(spec.grid, map, !role.forward, shared->in->rows, shared->in->cols);
+  const planner::Homes homes_of_layout =
+      internal::homes_of(spec.grid, shared->in->rows, shared->in->cols);
+  slices =
+      internal::tensor_home(role.forward ? homes_of_layout.slices_s() : homes_of_layout.slices_dq(),
+                            internal::Shares::OfAllTiles);
   slices.buffer = use.in;
   for (internal::HomeShare& share : slices.shares)
     share.slot = tiles[std::size_t(share.tile.value)].in;

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tessera/base/int_math.hpp"
-#include "tessera/runtime/internal/spmm_role.hpp"
-
 namespace tessera::runtime::internal {
 namespace {
 
@@ -61,66 +58,12 @@ void add_slots(TileProgram& program, TensorHome& home, std::string name, std::in
                                   device::SlotKind::Owned);
 }
 
-TensorHome operand_home(const partitioner::TileGrid& grid, bool by_rows_of_r, std::int64_t rows,
-                        std::int64_t cols) {
-  TensorHome home{rows, cols, {}, {}};
-  const TileMap map({1, grid.splits.x, grid.splits.y, grid.splits.z}, TileOrder::Yzx);
-  for (const TileId tile : map.all()) {
-    const Cell c = map.cell(tile);
-    const Range slice = by_rows_of_r ? grid.x_range(c.x) : grid.y_range(c.y);
-    const std::int64_t sharers = by_rows_of_r ? grid.splits.y : grid.splits.x;
-    const Range share = share_of(slice.size(), 1, sharers, by_rows_of_r ? c.y : c.x);
-    const std::int64_t width = grid.z_per_tile();
-    home.shares.push_back(
-        {tile, {}, slice.begin + share.begin, c.z * width, width, {0, share.size() * width}});
-  }
-  return home;
-}
-
-TensorHome result_home(const PassSpec& spec, std::int64_t rows, std::int64_t cols) {
-  TensorHome home{rows, cols, {}, {}};
-  const SpmmRole role = role_of(spec);
-  const TileMap map(spec.parts(), TileOrder::Yzx);
-  const std::int64_t sharers = role.in_parts(spec.grid.splits), width = spec.grid.z_per_tile();
-  for (const TileId tile : map.all()) {
-    const Cell c = map.cell(tile);
-    const Range slice = role.out_rows(spec.grid, c);
-    const Range share = share_of(slice.size() * width, 1, sharers, role.in_part(c));
-    if (share.size() > 0) home.shares.push_back({tile, {}, slice.begin, c.z * width, width, share});
-  }
-  return home;
-}
-
-TensorHome slices_home(const partitioner::TileGrid& grid, const TileMap& map, bool by_rows_of_r,
-                       std::int64_t rows, std::int64_t cols) {
-  TensorHome home{rows, cols, {}, {}};
-  const std::int64_t width = grid.z_per_tile();
-  for (const TileId tile : map.all()) {
-    const Cell c = map.cell(tile);
-    const Range slice = by_rows_of_r ? grid.x_range(c.x) : grid.y_range(c.y);
-    home.shares.push_back({tile, {}, slice.begin, c.z * width, width, {0, slice.size() * width}});
-  }
-  return home;
-}
-
-TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
-  TensorHome home{rows, cols, {}, {}};
-  const std::int64_t parts = std::min(cols, tiles);
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const Range own = share_of(cols, 1, parts, part);
-    if (own.size() == 0) continue;
-    home.shares.push_back({TileId(part), {}, 0, own.begin, own.size(), {0, rows * own.size()}});
-  }
-  return home;
-}
-
-TensorHome spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
-  TensorHome home{rows, cols, {}, {}};
-  for (std::int64_t tile = 0; tile < tiles; ++tile) {
-    const Range own = share_of(rows * cols, 1, tiles, tile);
-    if (own.size() > 0) home.shares.push_back({TileId(tile), {}, 0, 0, cols, own});
-  }
-  return home;
+TensorHome tensor_home(const planner::Home& home, Shares shares) {
+  TensorHome made{home.rows, home.cols, {}, {}};
+  for (std::size_t tile = 0; tile < home.pieces.size(); ++tile)
+    if (shares == Shares::OfAllTiles || home.pieces[tile].elements.size() > 0)
+      made.shares.push_back({home.pieces[tile], TileId(std::int64_t(tile)), {}});
+  return made;
 }
 
 namespace {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "tessera/planner/internal/network_homes.hpp"
+#include "tessera/planner/internal/home_cycles.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/planner/network_cost.hpp"
 
@@ -13,9 +13,7 @@ struct FullestShare {
   std::int64_t elements = 0, rows = 0;
 };
 
-inline FullestShare fullest(const internal::Home& home) {
-  return {home.most_elements(), home.most_rows()};
-}
+inline FullestShare fullest(const Home& home) { return {home.most_elements(), home.most_rows()}; }
 
 // The layouts of the plan, and where the layer's tensors are and are needed. A dense plan has no
 // layout. If there are two layouts, that of transpose(R) runs GradA. The optimiser updates the
@@ -31,10 +29,10 @@ struct PricedLayer::State {
   bool trains() const { return spec.loss.has_value(); }
   std::int64_t element() const { return bytes_of(problem.data_type); }
 
-  Cycles hand_over(const internal::Home& from, const internal::Home& to) const {
+  Cycles hand_over(const Home& from, const Home& to) const {
     return internal::hand_over_cycles(from, to, element(), machine);
   }
-  Cycles fetch(const internal::Home& from, const internal::Home& to) const {
+  Cycles fetch(const Home& from, const Home& to) const {
     return internal::fetch_cycles(from, to, element(), machine);
   }
   WorkCost work(NetworkWork kind, Cycles cycles) const { return {kind, l, cycles}; }
@@ -50,10 +48,10 @@ struct PricedLayer::State {
 
   // The homes that the layer asks for, of S also if it comes from the host; and the operands of a
   // program of the layer alone.
-  internal::Home home_of_s() const;
-  internal::Home home_of_dq() const;
-  internal::Home operand_s() const;
-  internal::Home operand_dq() const;
+  Home home_of_s() const;
+  Home home_of_dq() const;
+  Home operand_s() const;
+  Home operand_dq() const;
 
   // The values of the fullest tile that the optimiser changes, and whether their gradients are
   // computed on other tiles.
@@ -70,34 +68,34 @@ struct PricedLayer::State {
   std::int64_t recomputed_elements() const;
 
   // The fetch of an operand in GradW: nothing if it is kept.
-  WorkCost grad_w_fetch(const internal::Home& from, bool is_s) const;
+  WorkCost grad_w_fetch(const Home& from, bool is_s) const;
 
   // Costs that programs of single layers have too.
   Cycles activation() const;
   Cycles loss() const;
-  Cycles derivative(const internal::Home& at) const;
+  Cycles derivative(const Home& at) const;
   Cycles update_weights() const;
   // The update of the bias without its launch; `gradient` is where sums over rows are taken. The
   // first one has the barriers of a program of the layer alone, the second one those of a network.
-  Cycles bias_alone(const internal::Home& gradient) const;
-  Cycles bias(const internal::Home& gradient) const;
+  Cycles bias_alone(const Home& gradient) const;
+  Cycles bias(const Home& gradient) const;
 
   const NetworkSpec& spec;
   const std::int64_t l;
   const Plan& plan;
   const device::Machine& machine;
   const Problem problem;
-  std::optional<internal::Homes> forward, transposed_form;  // none if the plan is dense
+  std::optional<Homes> forward, transposed_form;  // none if the plan is dense
   const bool updates_transposed;
   // The homes of results: Q of Fwd, dS of GradA, and whole columns for the loss.
-  internal::Home result, input_gradient, columns;
+  Home result, input_gradient, columns;
   // These are for dense layers: R between the passes, and the slices of it that Fwd and GradA need.
-  internal::Home weights, fwd_r, grad_a_r;
+  Home weights, fwd_r, grad_a_r;
   // True: GradW finds S, or dQ, in the slices that Fwd or GradA fetched to the same tile, because
   // no other tile needs them.
   bool keeps_s = false, keeps_dq = false;
   // The slices that tiles need: of S in Fwd, of dQ in GradA, and of both in GradW.
-  internal::Home fwd_s, grad_a_dq, grad_w_s, grad_w_dq;
+  Home fwd_s, grad_a_dq, grad_w_s, grad_w_dq;
 
  private:
   void set_sparse_homes();

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/tile_map.hpp"
 #include "tessera/codelets/best_places.hpp"
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/planner/dense_operand.hpp"
@@ -13,7 +14,6 @@
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
-#include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime {
 
@@ -99,9 +99,6 @@ struct DensePass::State {
   State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
         internal::TileProgram& program, std::optional<Selection> search = std::nullopt,
         const internal::DenseHomes* homes = nullptr);
-
-  // Returns the home of the result in a network, without slots: [rows][columns] of the product.
-  internal::TensorHome result_home() const;
 
   DataType type() const { return kernel.data_type; }
   std::int64_t bytes() const { return bytes_of(kernel.data_type); }

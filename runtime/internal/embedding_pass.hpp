@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/tile_map.hpp"
 #include "tessera/codelets/embedding.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
@@ -13,7 +14,6 @@
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 #include "tessera/runtime/pass_spec.hpp"
-#include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime::internal {
 

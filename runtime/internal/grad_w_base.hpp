@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/tile_map.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
@@ -13,7 +14,6 @@
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
-#include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime {
 

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/tile_map.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/propagation.hpp"
-#include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime::internal {
 

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "tessera/base/problem.hpp"
+#include "tessera/base/tile_map.hpp"
+#include "tessera/planner/homes.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/internal/network_machine.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
-#include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -26,6 +27,9 @@ class NetworkLayout {
   std::int64_t values_per_bucket() const { return bucket_bytes() / bytes_of(problem.data_type); }
   std::int64_t bucket_of(TileId tile) const;
   std::int64_t values_bytes() const { return grid.buckets() * bucket_bytes(); }
+
+  // The homes of the dense tensors of this layout.
+  planner::Homes homes() const { return {problem, plan}; }
 
   // The inputs of a pass of this layout.
   PassSpec spec(Pass pass) const;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tessera/base/dims.hpp"
+#include "tessera/base/tile_map.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
-#include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime::internal {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "tessera/base/dims.hpp"
+#include "tessera/base/tile_map.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/runtime/pass_spec.hpp"
-#include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime::internal {
 

@@ -1,4 +1,4 @@
-#include "tessera/runtime/tile_map.hpp"
+#include "tessera/base/tile_map.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "tessera/runtime/tile_map.hpp"
+#include "tessera/base/tile_map.hpp"
 
-namespace tessera::runtime {
+namespace tessera {
 namespace {
 
 std::int64_t wrap(std::int64_t value, std::int64_t count) {
@@ -39,4 +39,4 @@ std::vector<TileId> TileMap::all() const {
   return tiles;
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera

@@ -5,7 +5,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/units.hpp"
 
-namespace tessera::runtime {
+namespace tessera {
 
 // One cell of the partition of a group.
 struct Cell {
@@ -26,6 +26,7 @@ class TileMap {
   TileMap(Dims splits, TileOrder order) : splits_(splits), order_(order) {}
 
   const Dims& splits() const { return splits_; }
+  TileOrder order() const { return order_; }
 
   std::int64_t tiles() const { return splits_.product(); }
 
@@ -45,4 +46,4 @@ class TileMap {
   TileOrder order_;
 };
 
-}  // namespace tessera::runtime
+}  // namespace tessera

@@ -1,15 +1,17 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "tessera/base/dims.hpp"
 #include "tessera/base/problem.hpp"
-#include "tessera/device/machine.hpp"
+#include "tessera/base/tile_map.hpp"
 #include "tessera/planner/dense_operand.hpp"
 #include "tessera/planner/plan.hpp"
 
-namespace tessera::planner::internal {
+// The places of dense tensors on the tiles, which prices and programs have in common.
+namespace tessera::planner {
 
 // The part of a dense tensor on one tile: elements `elements` of the rectangle whose first element
 // is (first_row, first_col) and whose rows have `width` columns, counted row by row.
@@ -21,8 +23,8 @@ struct HomePiece {
   friend bool operator==(const HomePiece&, const HomePiece&) = default;
 };
 
-// The place of a dense tensor [rows][cols] in a network, as runtime::Network keeps it: a piece for
-// each tile, which may be empty. Pieces may have elements beyond rows and cols, which are padding.
+// The place of a dense tensor [rows][cols] in a network: a piece for each tile, which may be empty.
+// Pieces may have elements beyond rows and cols, which are padding.
 struct Home {
   Home() = default;
   Home(std::int64_t all_rows, std::int64_t all_cols) : rows(all_rows), cols(all_cols) {}
@@ -54,22 +56,25 @@ class Homes {
  public:
   Homes(const Problem& problem, const Plan& plan);
 
+  // Does the same for a layer of this size that is cut into so many parts of the padded size.
+  Homes(Dims size, Dims parts, Dims padded, BlockShape block)
+      : size_(size), parts_(parts), padded_(padded), block_(block) {}
+
   Home operand_s() const { return operand(/*by_rows_of_r=*/false); }
   Home operand_dq() const { return operand(/*by_rows_of_r=*/true); }
   Home result_q() const { return result(/*by_rows_of_r=*/true); }
   Home result_ds() const { return result(/*by_rows_of_r=*/false); }
 
-  // The order of the cells on the tiles, as runtime::TileOrder: the axis named last runs fastest.
-  enum class Order { Yzx, Xyz };
-  Home slices_s(Order order = Order::Yzx) const { return slices(/*by_rows_of_r=*/false, order); }
-  Home slices_dq(Order order = Order::Yzx) const { return slices(/*by_rows_of_r=*/true, order); }
+  // `order` is that of the cells on the tiles.
+  Home slices_s(TileOrder order = TileOrder::Yzx) const { return slices(false, order); }
+  Home slices_dq(TileOrder order = TileOrder::Yzx) const { return slices(true, order); }
 
  private:
   Home operand(bool by_rows_of_r) const;
   Home result(bool by_rows_of_r) const;
-  Home slices(bool by_rows_of_r, Order order) const;
+  Home slices(bool by_rows_of_r, TileOrder order) const;
   template <class PieceOf>
-  Home home(bool by_rows_of_r, Order order, PieceOf&& piece_of) const;
+  Home home(bool by_rows_of_r, TileOrder order, PieceOf&& piece_of) const;
 
   Dims size_, parts_, padded_;
   BlockShape block_;
@@ -88,11 +93,8 @@ class DenseHomes {
   Home shares(Side side) const;
 
  private:
-  struct Cell {
-    std::int64_t rows = 0, inner = 0, columns = 0;
-  };
-  std::int64_t tiles() const { return plan_.parts.product(); }
-  Cell cell(std::int64_t tile) const;
+  // The cells of a dense pass: x, y and z are parts of rows, of the inner dimension and of columns.
+  TileMap map() const;
   Range range(ProductDim dim, const Cell& c) const;
 
   const DensePassPlan& plan_;
@@ -104,20 +106,8 @@ Home column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);
 // Returns the home of a tensor whose elements are spread over the tiles in equal runs.
 Home spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);
 
-// Returns the cycles of bringing a tensor from one home to another: clearing pieces with padding,
-// and one exchange in which every tile sends and receives what it does not keep.
-Cycles hand_over_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
-                        const device::Machine& machine);
+// Returns the number of elements, without padding, that are in the piece of tile `a` of one home
+// and in the piece of tile `b` of another home of the tensor.
+std::int64_t common_elements(const Home& from, std::size_t a, const Home& to, std::size_t b);
 
-// Returns the cycles in which every tile fetches its piece of `to` from the tiles of `from`, as a
-// part of an exchange: each run of elements is sent once to all tiles that need it, and all tiles
-// of a bus that need the same piece receive it together.
-Cycles fetch_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
-                    const device::Machine& machine);
-
-// Returns the cycles of clearing the padding of the piece with the most, of its rows and, if
-// `columns` is true, of its columns, without the launch; 0 if there is none.
-Cycles clear_cycles(const Home& home, bool columns, std::int64_t element_bytes,
-                    const device::Machine& machine);
-
-}  // namespace tessera::planner::internal
+}  // namespace tessera::planner

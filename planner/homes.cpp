@@ -1,13 +1,11 @@
-#include "tessera/planner/internal/network_homes.hpp"
+#include "tessera/planner/homes.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
-#include "tessera/codelets/cost/network_cycles.hpp"
 
-namespace tessera::planner::internal {
+namespace tessera::planner {
 namespace {
 
 // The columns of row `row` of the tensor that are in a piece, without padding.
@@ -31,8 +29,9 @@ std::int64_t common_in_row(const Home& home, const HomePiece& a, const HomePiece
   return std::max<std::int64_t>(0, std::min(of_a.end, of_b.end) - std::max(of_a.begin, of_b.begin));
 }
 
-// The elements that are in piece `a` of `from` and piece `b` of `to`, two homes of one tensor,
-// without padding. A run of elements cuts its first and its last row only, so all rows between
+}  // namespace
+
+// A run of elements cuts its first and its last row only, so all rows between
 // those of the common range have as many.
 std::int64_t common_elements(const Home& from, std::size_t a, const Home& to, std::size_t b) {
   const std::int64_t begin = std::max(from.piece_rows[a].begin, to.piece_rows[b].begin);
@@ -44,44 +43,6 @@ std::int64_t common_elements(const Home& from, std::size_t a, const Home& to, st
   if (end - begin > 2) count += (end - begin - 2) * common_in_row(from, of_from, of_to, begin + 1);
   return count;
 }
-
-// The part of a tensor that all tiles of a bus need, as one of the tiles receives it.
-struct Received {
-  std::int64_t alone = 0, shared = 0;  // elements at single width, and at that of the bus
-};
-
-// A tile takes what it does not hold. If all tiles of its bus need the same piece, only what none
-// of them holds arrives at the width of the bus.
-Received received_by(std::size_t tile, const Home& from, const Home& to, std::int64_t bus) {
-  const HomePiece& wanted = to.pieces[tile];
-  const auto held_by = [&](std::size_t t) {
-    return t < from.pieces.size() ? common_elements(from, t, to, tile) : 0;
-  };
-  const std::int64_t missing = to.unpadded[tile] - held_by(tile);
-  const std::size_t first = tile / std::size_t(bus) * std::size_t(bus);
-  bool all_need = bus > 1 && first + std::size_t(bus) <= to.pieces.size();
-  std::int64_t near = 0;
-  for (std::size_t t = first; all_need && t < first + std::size_t(bus); ++t) {
-    all_need = to.pieces[t] == wanted;
-    if (t != tile) near += held_by(t);
-  }
-  return all_need ? Received{near, missing - near} : Received{missing, 0};
-}
-
-// The padding of a piece, as runtime::internal::Fetches clears it.
-Cycles cycles_to_clear(const Home& home, const HomePiece& piece, bool columns,
-                       std::int64_t element_bytes, const device::Machine& machine) {
-  const Range& run = piece.elements;
-  if (run.size() == 0) return {};
-  const std::int64_t width = piece.width;
-  const std::int64_t tail = std::clamp((home.rows - piece.first_row) * width, run.begin, run.end);
-  const std::int64_t padded = std::min(width, piece.first_col + width - home.cols);
-  const std::int64_t rows = columns && padded > 0 ? ceil_div(tail, width) - run.begin / width : 0;
-  return codelets::clear_padding_cycles((run.end - tail) * element_bytes, rows,
-                                        padded * element_bytes, machine.workers);
-}
-
-}  // namespace
 
 void Home::add(const HomePiece& piece) {
   pieces.push_back(piece);
@@ -118,20 +79,15 @@ Homes::Homes(const Problem& problem, const Plan& plan)
 }
 
 template <class PieceOf>
-Home Homes::home(bool by_rows_of_r, Order order, PieceOf&& piece_of) const {
+Home Homes::home(bool by_rows_of_r, TileOrder order, PieceOf&& piece_of) const {
   Home home(by_rows_of_r ? size_.x : size_.y, size_.z);
   const std::int64_t width = padded_.z / parts_.z;
-  for (std::int64_t tile = 0; tile < parts_.product(); ++tile) {
-    std::int64_t x = tile % parts_.x, z = tile / parts_.x % parts_.z;
-    std::int64_t y = tile / (parts_.x * parts_.z);
-    if (order == Order::Xyz) {
-      z = tile % parts_.z;
-      y = tile / parts_.z % parts_.y;
-      x = tile / (parts_.z * parts_.y);
-    }
-    const Range slice = by_rows_of_r ? share_of(padded_.x, block_.rows, parts_.x, x)
-                                     : share_of(padded_.y, block_.cols, parts_.y, y);
-    home.add(piece_of(slice, z * width, width, by_rows_of_r ? y : x));
+  const TileMap map({1, parts_.x, parts_.y, parts_.z}, order);
+  for (const TileId tile : map.all()) {
+    const Cell c = map.cell(tile);
+    const Range slice = by_rows_of_r ? share_of(padded_.x, block_.rows, parts_.x, c.x)
+                                     : share_of(padded_.y, block_.cols, parts_.y, c.y);
+    home.add(piece_of(slice, c.z * width, width, by_rows_of_r ? c.y : c.x));
   }
   return home;
 }
@@ -139,7 +95,7 @@ Home Homes::home(bool by_rows_of_r, Order order, PieceOf&& piece_of) const {
 Home Homes::operand(bool by_rows_of_r) const {
   const std::int64_t sharers = by_rows_of_r ? parts_.y : parts_.x;
   return home(
-      by_rows_of_r, Order::Yzx,
+      by_rows_of_r, TileOrder::Yzx,
       [sharers](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t part) {
         const Range own = share_of(slice.size(), 1, sharers, part);
         return HomePiece{slice.begin + own.begin, first_col, width, {0, own.size() * width}};
@@ -149,14 +105,14 @@ Home Homes::operand(bool by_rows_of_r) const {
 Home Homes::result(bool by_rows_of_r) const {
   const std::int64_t sharers = by_rows_of_r ? parts_.y : parts_.x;
   return home(
-      by_rows_of_r, Order::Yzx,
+      by_rows_of_r, TileOrder::Yzx,
       [sharers](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t part) {
         return HomePiece{slice.begin, first_col, width,
                          share_of(slice.size() * width, 1, sharers, part)};
       });
 }
 
-Home Homes::slices(bool by_rows_of_r, Order order) const {
+Home Homes::slices(bool by_rows_of_r, TileOrder order) const {
   return home(by_rows_of_r, order,
               [](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t) {
                 return HomePiece{slice.begin, first_col, width, {0, slice.size() * width}};
@@ -180,18 +136,14 @@ DenseOperand operand_of(const DensePassPlan& plan, Side side) {
 
 }  // namespace
 
-// As runtime::TileMap numbers the cells of a dense pass.
-DenseHomes::Cell DenseHomes::cell(std::int64_t tile) const {
+TileMap DenseHomes::map() const {
   const ProductShape& parts = plan_.parts;
-  if (plan_.neighbours == Side::Right)
-    return {tile % parts.rows, tile / (parts.rows * parts.columns),
-            tile / parts.rows % parts.columns};
-  return {tile / (parts.columns * parts.inner), tile / parts.columns % parts.inner,
-          tile % parts.columns};
+  return {{1, parts.rows, parts.inner, parts.columns},
+          plan_.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz};
 }
 
 Range DenseHomes::range(ProductDim dim, const Cell& c) const {
-  const ProductShape at{c.rows, c.inner, c.columns};
+  const ProductShape at{c.x, c.y, c.z};
   return share_of(extent(plan_.product.size, dim), extent(plan_.grain, dim),
                   extent(plan_.parts, dim), extent(at, dim));
 }
@@ -200,9 +152,9 @@ Home DenseHomes::slices(Side side) const {
   const DenseOperand operand = operand_of(plan_, side);
   const ProductShape& size = plan_.product.size;
   Home home(extent(size, operand.lines), extent(size, operand.across));
-  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
-    const Range lines = range(operand.lines, cell(tile)),
-                across = range(operand.across, cell(tile));
+  for (const TileId tile : map().all()) {
+    const Cell c = map().cell(tile);
+    const Range lines = range(operand.lines, c), across = range(operand.across, c);
     home.add(piece_of(lines, across, {0, lines.size() * across.size()}));
   }
   return home;
@@ -212,11 +164,11 @@ Home DenseHomes::shares(Side side) const {
   const DenseOperand operand = operand_of(plan_, side);
   const ProductShape& size = plan_.product.size;
   Home home(extent(size, operand.lines), extent(size, operand.across));
-  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
-    const Cell c = cell(tile);
+  for (const TileId tile : map().all()) {
+    const Cell c = map().cell(tile);
     const Range lines = range(operand.lines, c), across = range(operand.across, c);
     const Range own = share_of(lines.size(), 1, extent(plan_.parts, operand.absent),
-                               side == Side::Left ? c.columns : c.rows);
+                               side == Side::Left ? c.z : c.x);
     home.add(piece_of({lines.begin + own.begin, lines.begin + own.end}, across,
                       {0, own.size() * across.size()}));
   }
@@ -226,11 +178,11 @@ Home DenseHomes::shares(Side side) const {
 Home DenseHomes::result() const {
   const ProductShape& size = plan_.product.size;
   Home home(size.rows, size.columns);
-  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
-    const Cell c = cell(tile);
+  for (const TileId tile : map().all()) {
+    const Cell c = map().cell(tile);
     const Range rows = range(ProductDim::Rows, c), columns = range(ProductDim::Columns, c);
-    home.add(piece_of(rows, columns,
-                      share_of(rows.size() * columns.size(), 1, plan_.parts.inner, c.inner)));
+    home.add(
+        piece_of(rows, columns, share_of(rows.size() * columns.size(), 1, plan_.parts.inner, c.y)));
   }
   return home;
 }
@@ -252,52 +204,4 @@ Home spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
   return home;
 }
 
-Cycles hand_over_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
-                        const device::Machine& machine) {
-  std::int64_t moved = 0;
-  const auto unpadded = [](const Home& home, std::size_t t) {
-    return t < home.pieces.size() ? home.unpadded[t] : 0;
-  };
-  for (std::size_t t = 0; t < std::max(from.pieces.size(), to.pieces.size()); ++t) {
-    const bool in_both = t < std::min(from.pieces.size(), to.pieces.size());
-    const std::int64_t kept = in_both ? common_elements(from, t, to, t) : 0;
-    moved = std::max({moved, unpadded(from, t) - kept, unpadded(to, t) - kept});
-  }
-  Cycles cycles;
-  if (moved > 0)
-    cycles +=
-        machine.sync + Cycles(ceil_div(moved * element_bytes, machine.exchange_bytes_per_cycle));
-  const Cycles cleared = clear_cycles(to, /*columns=*/true, element_bytes, machine);
-  return cleared > Cycles() ? cycles + machine.launch + cleared : cycles;
-}
-
-Cycles fetch_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
-                    const device::Machine& machine) {
-  const std::int64_t width = machine.exchange_bytes_per_cycle;
-  const std::int64_t bus = machine.tiles_per_exchange_bus;
-  std::int64_t most = 0;
-  for (std::size_t t = 0; t < to.pieces.size(); ++t) {
-    const auto [alone, shared] = received_by(t, from, to, bus);
-    most = std::max(most, ceil_div(alone * element_bytes, width) +
-                              ceil_div(shared * element_bytes, width * bus));
-  }
-  // A tile sends each element once, however many tiles need it.
-  const bool is_shared = std::accumulate(to.unpadded.begin(), to.unpadded.end(), std::int64_t{0}) >
-                         from.rows * from.cols;
-  for (std::size_t t = 0; t < from.pieces.size(); ++t) {
-    const bool may_keep = !is_shared && t < to.pieces.size();
-    const std::int64_t kept = may_keep ? common_elements(from, t, to, t) : 0;
-    most = std::max(most, ceil_div((from.unpadded[t] - kept) * element_bytes, width));
-  }
-  return Cycles(most);
-}
-
-Cycles clear_cycles(const Home& home, bool columns, std::int64_t element_bytes,
-                    const device::Machine& machine) {
-  Cycles most;
-  for (const HomePiece& piece : home.pieces)
-    most = std::max(most, cycles_to_clear(home, piece, columns, element_bytes, machine));
-  return most;
-}
-
-}  // namespace tessera::planner::internal
+}  // namespace tessera::planner
