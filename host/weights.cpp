@@ -45,24 +45,6 @@ HostWeights::HostWeights(const Problem& problem, const HostCpu& cpu, Executor& e
       options_(options),
       threads_(executor.threads()) {}
 
-void HostWeights::check(std::span<const sparse::Csr<float>> weights) const {
-  const Problem& problem = setting_.problem;
-  if (std::ssize(weights) != problem.size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} matrices were given; this layer has {} groups", weights.size(),
-                            problem.size.g));
-  const Dims size = problem.size_in_blocks();
-  for (const sparse::Csr<float>& w : weights) {
-    if (w.rows != size.x || w.cols != size.y || w.block != problem.block)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("the weights are {} x {} in blocks of {} x {}; this layer needs {} x "
-                              "{} in blocks of {} x {}",
-                              w.rows, w.cols, w.block.rows, w.block.cols, size.x, size.y,
-                              problem.block.rows, problem.block.cols));
-    sparse::check_range(w.values, problem.data_type);
-  }
-}
-
 void HostWeights::check_group(std::int64_t group) const {
   if (empty())
     throw Error(ErrorCode::InvalidArgument, "the layer has no weights yet; call set_weights first");
@@ -101,7 +83,6 @@ PassForms HostWeights::choose_forms(std::int64_t blocks) const {
 
 // The number of blocks of the first group decides for all groups, so a report has one answer.
 void HostWeights::set(std::vector<sparse::Csr<float>> given) {
-  check(given);
   const PassForms forms = choose_forms(given[0].blocks());
   with_type(setting_.problem.data_type, [&]<class T>(T) {
     std::vector<HostGroup<T>> groups;

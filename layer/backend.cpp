@@ -16,21 +16,21 @@ namespace {
   throw Error(ErrorCode::InvalidArgument, std::string(message));
 }
 
-// The names of a pass and of its operands in messages.
+// The names of a pass, of its operands and of its call with a cost in messages.
 struct Names {
-  std::string_view call, in, out;
+  std::string_view call, in, out, with_cost;
 };
 
 Names names_of(Pass pass) {
   switch (pass) {
     case Pass::Fwd:
-      return {"forward", "s", "q"};
+      return {"forward", "s", "q", "forward(s, q, options, cost)"};
     case Pass::GradA:
-      return {"grad_a", "q_grad", "s_grad"};
+      return {"grad_a", "q_grad", "s_grad", "grad_a(q_grad, s_grad, options, cost)"};
     case Pass::GradW:
       break;
   }
-  return {"grad_w", "q_grad", "gradients"};
+  return {"grad_w", "q_grad", "gradients", "grad_w(q_grad, s, gradients, options, cost)"};
 }
 
 // The columns of one call, which are those of its first operand.
@@ -132,6 +132,14 @@ std::unique_ptr<PreparedUpdate::State> Backend::prepare(const sparse::PatternCha
 void Backend::commit(PreparedUpdate::State&) { refuse("commit: the pattern of this layer stays"); }
 
 std::string_view Backend::call_of(Pass pass) { return names_of(pass).call; }
+
+void Backend::check_is_whole(Pass pass, const PassOptions& options) {
+  if (options.stop.stop_possible())
+    refuse(
+        fmt::format("a pass that may be stopped needs a cost to write to: {} returns whether it "
+                    "finished",
+                    names_of(pass).with_cost));
+}
 
 void Backend::check(Pass pass, const Operands& operands, const PassOptions& options) const {
   const std::string_view name = call_of(pass);

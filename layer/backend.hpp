@@ -44,7 +44,7 @@ struct Outcome {
 
 // Describes a layer: every call is checked from this.
 struct LayerFacts {
-  Problem problem;
+  Problem problem;  // z: with a batch cut over ranks, the columns of this rank
   std::array<bool, 3> passes = {true, true, true};  // by Pass
   bool has_weights = false;
   std::int64_t values = 0;        // of all groups: gradients of GradW
@@ -65,7 +65,7 @@ class Backend {
 
   virtual LayerFacts facts() const = 0;
 
-  // Replaces the weights of all groups, whose number was checked. Returns what did not fit.
+  // Replaces the weights of all groups, which check_weights() has passed. Returns what did not fit.
   virtual std::optional<partitioner::Misfit> set_weights(
       std::vector<sparse::CheckedCsr<float>> weights) = 0;
 
@@ -104,6 +104,9 @@ class Backend {
   virtual Outcome run_and_keep_cost(Pass pass, const Operands& operands,
                                     const PassOptions& options) = 0;
 
+  // Throws Error{InvalidArgument} for options that can stop a pass, for calls that return its cost.
+  static void check_is_whole(Pass pass, const PassOptions& options);
+
   OneCaller caller;
 
  protected:
@@ -133,14 +136,12 @@ class BackendOf : public Backend {
   // Checks, runs and repairs a pass. Returns false if options.stop ended it. Overwrites `cost`.
   bool run(Pass pass, const Operands& operands, const PassOptions& options, CostT& cost) {
     const OneCaller::Call call = begin(pass);
-    check(pass, operands, options);
-    if (!options.repair || repairs_parts()) return compute(pass, operands, options, cost);
-    return verify::run_and_repair(
-        options, [&](const PassOptions& once) { return compute(pass, operands, once, cost); });
+    return run_in_call(pass, operands, options, cost);
   }
 
   Outcome run_and_keep_cost(Pass pass, const Operands& operands, const PassOptions& options) final {
-    const bool finished = run(pass, operands, options, last_cost_);
+    const OneCaller::Call call = begin(pass);  // also while the cost is read
+    const bool finished = run_in_call(pass, operands, options, last_cost_);
     return {finished, seconds(last_cost_)};
   }
 
@@ -156,6 +157,13 @@ class BackendOf : public Backend {
   virtual double seconds(const CostT& cost) const = 0;
 
  private:
+  bool run_in_call(Pass pass, const Operands& operands, const PassOptions& options, CostT& cost) {
+    check(pass, operands, options);
+    if (!options.repair || repairs_parts()) return compute(pass, operands, options, cost);
+    return verify::run_and_repair(
+        options, [&](const PassOptions& once) { return compute(pass, operands, once, cost); });
+  }
+
   CostT last_cost_;
 };
 

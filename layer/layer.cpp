@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/layer/check_weights.hpp"
+
 namespace tessera::layer {
 
 std::int64_t new_number() {
@@ -24,19 +26,22 @@ Backend& Layer::changeable(const char* call) const {
   return backend();
 }
 
-std::optional<partitioner::Misfit> Layer::set_weights(
-    std::span<const sparse::CheckedCsr<float>> weights) {
+std::optional<partitioner::Misfit> Layer::set_all(std::vector<sparse::CheckedCsr<float>> weights) {
   const auto call = backend().caller.enter("set_weights");
   Backend& own = changeable("set_weights");
-  return own.set_weights({weights.begin(), weights.end()});
+  check_weights(facts().problem, weights);
+  return own.set_weights(std::move(weights));
+}
+
+std::optional<partitioner::Misfit> Layer::set_weights(
+    std::span<const sparse::CheckedCsr<float>> weights) {
+  return set_all({weights.begin(), weights.end()});
 }
 
 std::optional<partitioner::Misfit> Layer::set_weights(sparse::CheckedCsr<float> weights) {
-  const auto call = backend().caller.enter("set_weights");
-  Backend& own = changeable("set_weights");
   std::vector<sparse::CheckedCsr<float>> one;
   one.push_back(std::move(weights));
-  return own.set_weights(std::move(one));
+  return set_all(std::move(one));
 }
 
 std::optional<partitioner::Misfit> Layer::update_weights(const sparse::PatternChange& change,

@@ -116,6 +116,7 @@ class Layer {
   }
 
  private:
+  std::optional<partitioner::Misfit> set_all(std::vector<sparse::CheckedCsr<float>> weights);
   void change_parts(const ChangePart& change, std::int64_t group);
   Backend& changeable(const char* call) const;
 
@@ -173,10 +174,7 @@ class LayerOf : public Layer {
   BackendOf<CostT>& own() const { return static_cast<BackendOf<CostT>&>(backend()); }
 
   CostT cost_of(Pass pass, const Operands& operands, const PassOptions& options) {
-    if (options.stop.stop_possible())
-      throw Error(ErrorCode::InvalidArgument,
-                  "a pass that may be stopped needs a cost to write to: forward(s, q, options, "
-                  "cost) returns whether it finished");
+    Backend::check_is_whole(pass, options);
     CostT cost;
     static_cast<void>(own().run(pass, operands, options, cost));
     return cost;

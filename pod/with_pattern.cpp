@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/layer/check_weights.hpp"
 #include "tessera/pod/internal/device_weights.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -75,7 +76,7 @@ class ShapePlanner {
 
 PodPlan with_pattern(const PodPlan& plan, std::span<const sparse::CheckedCsr<float>> weights,
                      planner::PlanCache* cache) {
-  internal::check_weights(plan.problem, weights);
+  layer::check_weights(plan.problem, weights);
   const std::vector<internal::Cell> cells =
       internal::cut_weights(plan.problem, plan.grid.parts(), weights);
   PodPlan result = plan;

@@ -66,7 +66,6 @@ CheckedWeights DenseLayer::to_check() {
 
 std::optional<partitioner::Misfit> DenseLayer::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions&) {
-  check_weights(problem_, weights);
   std::vector<sparse::CheckedCsr<float>> next(weights.begin(), weights.end());
   r_.resize(std::size_t(problem_.size.g * problem_.size.x * problem_.size.y *
                         bytes_of(problem_.data_type)));

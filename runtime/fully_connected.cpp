@@ -12,6 +12,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/layer/check_weights.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
 #include "tessera/runtime/internal/layer_calls.hpp"
@@ -80,6 +81,7 @@ FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
   const auto call = state().caller.enter("set_weights");
+  layer::check_weights(state().problem, weights);
   return state().set_weights(weights, options);
 }
 

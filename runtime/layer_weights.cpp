@@ -29,39 +29,6 @@ sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
   return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
 }
 
-void check_weight_matrix(const Problem& problem, const sparse::Csr<float>& weights) {
-  const Dims whole = problem.size_in_blocks();
-  if (weights.rows != whole.x || weights.cols != whole.y)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the weight matrix is {} x {}; this layer needs {} x {}", weights.rows,
-                            weights.cols, whole.x, whole.y));
-  if (weights.block != problem.block)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the weights have {}x{} blocks; this layer was planned for {}x{}",
-                            weights.block.rows, weights.block.cols, problem.block.rows,
-                            problem.block.cols));
-}
-
-namespace {
-
-void check_matrices(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights) {
-  if (std::ssize(weights) != problem.size.g)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("{} weight matrices were given; this layer needs one for each of its {} "
-                    "groups",
-                    weights.size(), problem.size.g));
-  for (const sparse::CheckedCsr<float>& matrix : weights) check_weight_matrix(problem, *matrix);
-}
-
-}  // namespace
-
-void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights) {
-  check_matrices(problem, weights);
-  for (const sparse::CheckedCsr<float>& matrix : weights)
-    sparse::check_range(matrix->values, problem.data_type);
-}
-
 LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& grid,
                            Executor& executor)
     : problem_(problem), grid_(grid), executor_(executor) {}
@@ -79,7 +46,6 @@ LayerWeights::Matrix LayerWeights::converted(const sparse::CheckedCsr<float>& we
 
 std::optional<partitioner::Misfit> LayerWeights::encode(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  check_matrices(problem_, weights);
   next_.clear();
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/layer/check_weights.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 
@@ -135,7 +136,7 @@ void NetworkDenseLayer::for_each_weight(Visit&& visit) const {
 
 std::optional<partitioner::Misfit> NetworkDenseLayer::set_weights(
     const sparse::CheckedCsr<float>& given) {
-  check_weights(problem, {&given, 1});
+  layer::check_weights(problem, {&given, 1});
   const std::int64_t rows = problem.size.x, cols = problem.size.y;
   std::vector<float> all(std::size_t(rows * cols));
   for (std::int64_t row = 0; row < rows; ++row)

@@ -6,6 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/layer/check_weights.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
@@ -174,7 +175,7 @@ void NetworkSparseLayer::declare_collect() {
 
 std::optional<partitioner::Misfit> NetworkSparseLayer::set_weights(
     const sparse::CheckedCsr<float>& given) {
-  check_weights(problem, {&given, 1});  // so that messages name rows and columns of R
+  layer::check_weights(problem, {&given, 1});  // so that messages name rows and columns of R
   std::vector<std::int64_t> places;
   if (transposed_) {
     const sparse::CheckedCsr<float> transposed = sparse::transpose(given);

@@ -11,6 +11,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
+#include "tessera/layer/check_weights.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
@@ -63,7 +64,7 @@ std::vector<sparse::CheckedCsr<float>> LayerWeights::restore(
   check_same("values are", to_string(saved.type), to_string(problem_.data_type));
   std::vector<sparse::CheckedCsr<float>> weights;
   for (const sparse::Csr<float>& pattern : saved.patterns) {
-    check_weight_matrix(problem_, pattern);  // its block decides how many values there are
+    layer::check_weight_matrix(problem_, pattern);  // its block decides how many values there are
     sparse::Csr<float> matrix = pattern;
     matrix.values.assign(matrix.col.size() * std::size_t(matrix.block.area()), 0.0f);
     weights.push_back(sparse::checked(std::move(matrix)));
@@ -87,7 +88,7 @@ std::vector<sparse::CheckedCsr<float>> LayerWeights::restore(
 
 void LayerWeights::restore(std::span<const sparse::CheckedCsr<float>> weights,
                            const partitioner::SavedLayout& layout) {
-  check_weights(problem_, weights);
+  layer::check_weights(problem_, weights);
   check_same("the grid is", layout.grid, partitioner::to_text(grid_));
   next_.clear();
   spare_.resize(weights.size());

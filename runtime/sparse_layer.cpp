@@ -46,7 +46,6 @@ bool SparseLayer::has(Pass pass) const {
 
 std::optional<partitioner::Misfit> SparseLayer::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  check_weights(problem_, weights);  // so that messages name rows and columns of R
   if (transposed_)
     if (auto misfit = transposed_->encode(weights, options)) return misfit;
   if (auto misfit = forward_.weights().encode(weights, options)) return misfit;

@@ -90,7 +90,6 @@ class HostWeights {
   }
 
  private:
-  void check(std::span<const sparse::Csr<float>> weights) const;
   void encode(HostUpdate& update) const;
   void check_group(std::int64_t group) const;
   HostProblem host_problem(std::int64_t blocks) const;  // of one group

@@ -73,7 +73,6 @@ std::optional<partitioner::Misfit> DeviceSet::load(std::size_t device, const Cut
 // Every device must hold its part, also where one layer serves several.
 std::optional<partitioner::Misfit> DeviceSet::encode(
     std::span<const sparse::CheckedCsr<float>> weights, CutWeights& next) {
-  check_weights(plan_.problem, weights);
   next = {cut_weights(plan_.problem, plan_.grid.parts(), weights), layer::new_number()};
   std::vector<std::size_t> all(places_.size());
   std::iota(all.begin(), all.end(), std::size_t(0));

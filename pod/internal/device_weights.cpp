@@ -1,10 +1,7 @@
 #include "tessera/pod/internal/device_weights.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
 
@@ -69,23 +66,6 @@ void copy_to_whole(const PartRuns& part, std::int64_t area, std::span<const floa
     std::copy_n(values.begin() + next, count, whole.begin() + run.begin * area);
     next += count;
   }
-}
-
-void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights) {
-  const Dims size = problem.size_in_blocks();
-  const BlockShape block = problem.block;
-  if (std::ssize(weights) != size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} matrices of weights are given; the layer has {} groups",
-                            weights.size(), size.g));
-  for (const sparse::CheckedCsr<float>& matrix : weights)
-    if (matrix->rows != size.x || matrix->cols != size.y || matrix->block != block)
-      throw Error(
-          ErrorCode::InvalidArgument,
-          fmt::format("a matrix of weights is {} x {} in blocks of {} x {}; the layer takes "
-                      "{} x {} in blocks of {} x {}",
-                      matrix->rows, matrix->cols, matrix->block.rows, matrix->block.cols, size.x,
-                      size.y, block.rows, block.cols));
 }
 
 std::vector<Cell> cut_weights(const Problem& problem, const Dims& parts,

@@ -39,10 +39,6 @@ struct Cell {
   std::int64_t values() const;
 };
 
-// Throws Error{InvalidArgument} unless there is a matrix for each group with the sizes and the
-// block of the layer.
-void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights);
-
 // Cuts the matrices of all groups for a grid: [g][x][y] of its parts. O(values + block rows * parts
 // of y).
 std::vector<Cell> cut_weights(const Problem& problem, const Dims& parts,

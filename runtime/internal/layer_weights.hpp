@@ -23,14 +23,6 @@ namespace tessera::runtime::internal {
 sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
                                   const partitioner::TileGrid& grid);
 
-// Throws Error{InvalidArgument} if size or block of the matrix of a group are not those of the
-// problem.
-void check_weight_matrix(const Problem& problem, const sparse::Csr<float>& weights);
-
-// Throws Error{InvalidArgument} if number, size or block of the matrices are not those of the
-// problem, and the errors of sparse::check_range for a value that its type cannot hold.
-void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights);
-
 // Throws Error{InvalidArgument}, which names what differs, unless saved weights are of so many
 // layouts and groups.
 void check_saved(const partitioner::SavedWeights& saved, std::size_t layouts, std::int64_t groups);
@@ -57,12 +49,7 @@ class LayerWeights {
   // `grid` is the checked grid of one group. The executor must outlive this object.
   LayerWeights(const Problem& problem, const partitioner::TileGrid& grid, Executor& executor);
 
-  // Does check_weights() for this layer.
-  void check(std::span<const sparse::CheckedCsr<float>> weights) const {
-    check_weights(problem_, weights);
-  }
-
-  // FullyConnected::set_weights in two halves: encode() checks and encodes the weights, and take()
+  // FullyConnected::set_weights in two halves: encode() encodes the weights, and take()
   // makes the weights that were encoded last the layer's weights. Without take() the layer is
   // unchanged. take() cannot fail.
   std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,

@@ -184,7 +184,7 @@ TEST(Replicas, RefusesWhatItDoesNotCompute) {
     });
   };
   EXPECT_NE(make(problem, 3).find("3 replicas do not divide 4 ranks"), std::string::npos);
-  EXPECT_NE(make(problem, 2).find("the matrix is 8 x 2"), std::string::npos);
+  EXPECT_NE(make(problem, 2).find("the weight matrix is 8 x 2"), std::string::npos);
   Problem other = problem;
   other.data_type = DataType::Half;
   for (const int replicas : {0, 2})

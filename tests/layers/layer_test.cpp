@@ -15,6 +15,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/tests/layers/any_layer.hpp"
+#include "tessera/tests/support/message_of.hpp"
 
 namespace tessera::test {
 namespace {
@@ -139,6 +140,27 @@ TYPED_TEST(AnyLayer, ChangesValuesInPlaceOrNotAtAll) {
                std::runtime_error);
   EXPECT_EQ(layer.weights(0), weights[0]);
   EXPECT_EQ(this->run(), before);
+}
+
+TEST(LayerOf, NamesTheCallThatTellsIfAStoppedPassFinished) {
+  const auto executor = make_executor(1);
+  const Problem problem = problem_of(DataType::Float, {1, 16, 16, 8}, {1, 1});
+  auto layer = OnHost::make(problem, *executor);
+  layer.set_weights(random_weights(problem, 0.3, 3)[0]);
+  const Matrix<float> in(16, 8);
+  Matrix<float> out(16, 8);
+  std::vector<float> gradients(std::size_t(layer.values()));
+  const std::stop_source stop;
+  const layer::PassOptions options{.stop = stop.get_token()};
+  const auto names = [](const std::string& message, std::string_view call) {
+    EXPECT_NE(message.find(call), std::string::npos) << message;
+  };
+  names(refusal([&] { layer.forward<float>(in.view(), out.view(), options); }),
+        "forward(s, q, options, cost)");
+  names(refusal([&] { layer.grad_a<float>(in.view(), out.view(), options); }),
+        "grad_a(q_grad, s_grad, options, cost)");
+  names(refusal([&] { layer.grad_w<float>(in.view(), in.view(), gradients, options); }),
+        "grad_w(q_grad, s, gradients, options, cost)");
 }
 
 TEST(PreparedUpdate, IsRefusedByALayerOfAnotherKind) {
