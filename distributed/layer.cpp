@@ -19,6 +19,7 @@
 #include "tessera/distributed/internal/grid_part.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/tree_sum.hpp"
+#include "tessera/layer/check_weights.hpp"
 #include "tessera/sparse/check.hpp"
 
 namespace tessera::distributed {
@@ -63,6 +64,7 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   internal::RankSetting setting;
   Communicator* ranks;
   Cut cut;
+  Range batch;  // columns of this rank
 
   struct PreparedRank;
 
@@ -113,7 +115,7 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
     const std::int64_t pairs = problem.size.z / 2;
     return {pairs * leaf / cut.leaves * 2, pairs * (leaf + 1) / cut.leaves * 2};
   }
-  Range batch() const {
+  Range columns_of_batch() const {
     if (!splits_batch()) return {0, problem.size.z};
     const Range own = TreeSum(*ranks, cut.leaves, 0).leaves();
     if (own.size() == 0) return {0, 0};
@@ -147,19 +149,11 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
         given_cut("cut of the inputs", cut.cols.value_or(RowCut())),
         {"number of replicas", Digest().add(std::int64_t{cut.replicas}).value(),
          std::to_string(cut.replicas)},
-        {"number of leaves", Digest().add(cut.leaves).value(), std::to_string(cut.leaves)}};
+        {"number of leaves", Digest().add(cut.leaves).value(), std::to_string(cut.leaves)},
+        {"choice of panels", Digest().add(std::int64_t{cut.panels}).value(),
+         cut.panels ? "panels" : "no panels"}};
     if (!weights.empty()) all.push_back(given_weights(weights));
     return all;
-  }
-
-  void check_matrix(std::string_view call, const sparse::Csr<float>& m, Dims size) const {
-    const BlockShape block = problem.block;
-    if (m.rows != size.x || m.cols != size.y || m.block != block)
-      refuse(
-          fmt::format("{}: the matrix is {} x {} in blocks of {} x {}; rank {} takes {} x {} in "
-                      "blocks of {} x {}",
-                      call, m.rows, m.cols, m.block.rows, m.block.cols, ranks->rank(), size.x,
-                      size.y, block.rows, block.cols));
   }
 
   std::unique_ptr<GridPart> make_part(std::int64_t group, Grid grid, sparse::Csr<float> own) {
@@ -261,7 +255,7 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
                   host::HostTimes& times) {
     TreeSum tree(*ranks, cut.leaves, std::ssize(gradients));
     of_leaf.resize(gradients.size());
-    const std::int64_t first = batch().begin;
+    const std::int64_t first = batch.begin;
     for (std::int64_t i = tree.leaves().begin; i < tree.leaves().end; ++i) {
       const Range all = leaf_columns(i), own{all.begin - first, all.end - first};
       group.grad_w<T>(q_grad.sub({0, q_grad.rows}, own), s.sub({0, s.rows}, own), of_leaf, run,
@@ -276,8 +270,9 @@ layer::LayerFacts RankLayer::State::facts() const {
   layer::LayerFacts facts{.problem = problem,
                           .passes = {true, problem.grad_a, problem.grad_w},
                           .has_weights = !groups.empty(),
-                          .any_batch = true,
+                          .any_batch = !splits_batch(),
                           .works_on_results = true};
+  facts.problem.size.z = batch.size();
   if (groups.empty()) return facts;
   facts.values = values.back().end;
   facts.output_rows = outputs.back().end;
@@ -287,9 +282,6 @@ layer::LayerFacts RankLayer::State::facts() const {
 
 bool RankLayer::State::compute(Pass pass, const layer::Operands& operands,
                                const layer::PassOptions& options, PassTimes& times) {
-  if (splits_batch() && operands.in.cols != batch().size())
-    refuse(fmt::format("{}: the operands have {} columns; rank {} has {} of the batch",
-                       to_string(pass), operands.in.cols, ranks->rank(), batch().size()));
   const DefaultFloatMode mode;
   return with_type(problem.data_type,
                    [&]<class T>(T) { return compute_as<T>(pass, operands, options, times); });
@@ -332,17 +324,13 @@ RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor&
                        ranks.size() == 1 ? "" : "s", why));
   if (cut.replicas == 0)
     state().cut.replicas = cheapest_replicas(problem, int(state().ranks_of(0).size()));
+  state().batch = state().columns_of_batch();
 }
 
 RankLayer::State& RankLayer::state() const { return static_cast<State&>(backend()); }
 
 std::optional<partitioner::Misfit> RankLayer::State::set_weights(
     std::vector<sparse::CheckedCsr<float>> weights) {
-  if (std::ssize(weights) != problem.size.g)
-    refuse(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
-                       problem.size.g));
-  for (const sparse::CheckedCsr<float>& matrix : weights)
-    check_matrix("set_weights", *matrix, problem.size_in_blocks());
   require_same(*ranks, "set_weights", given(weights));
   // A matrix that cannot be cut is refused on all ranks, before any of them sends a part of one.
   std::vector<Grid> grids;
@@ -377,9 +365,9 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
                     "set_weights",
                     size.g, to_string(s.cut)));
   check(rows, size.x, s.problem.block.rows, s.ranks->size());
-  Dims part = s.problem.size_in_blocks();
-  part.x = round_up(rows.of(s.ranks->rank()).size(), s.problem.block.rows);
-  s.check_matrix("set_rows", own, part);
+  Problem part = s.problem;
+  part.size.x = rows.of(s.ranks->rank()).size();
+  layer::check_weight_matrix(part, own);
   sparse::check(own);
   std::vector<Given> given = s.given({});
   given.push_back(given_cut("cut of the outputs", rows));
@@ -404,7 +392,7 @@ struct RankLayer::State::PreparedRank : layer::PreparedUpdate::State {
 std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
   auto prepared = std::make_unique<PreparedRank>();
-  prepared->part = at("update_weights", group).prepare(change);
+  prepared->part = at("change of the pattern", group).prepare(change);
   prepared->version = version;
   prepared->group = group;
   if (const auto& own = prepared->part.rows.update)
@@ -457,7 +445,7 @@ std::span<const GroupPart> RankLayer::parts() const {
   return state().parts;
 }
 
-Range RankLayer::columns_of_batch() const { return state().batch(); }
+Range RankLayer::columns_of_batch() const { return state().batch; }
 
 Range RankLayer::outputs(std::int64_t group) const {
   return state().parts[state().index("outputs", group)].outputs;

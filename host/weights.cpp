@@ -67,7 +67,7 @@ HostSetting HostWeights::forecast_setting() const {
 PassForms HostWeights::choose_forms(std::int64_t blocks) const {
   const HostProblem one = host_problem(blocks);
   PassForms forms;
-  if (packs_forward(one, setting_.problem.grad_w, forecast_setting()))
+  if (options_.packed_rows && packs_forward(one, setting_.problem.grad_w, forecast_setting()))
     forms[Pass::Fwd] = PassForm::Packed;
   for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
     const auto sparse = forms[pass] == PassForm::Packed

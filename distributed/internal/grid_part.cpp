@@ -96,7 +96,12 @@ void GridPart::move_home(MatrixView<float> s_grad, bool is_checked) {
 
 GridPart::Prepared GridPart::prepare(const sparse::PatternChange& change) {
   Prepared prepared{.rows = fwd_.prepare(change), .transposed = {}};
-  if (transposed_) prepared.transposed = transposed_->prepare(route_->change_of(change));
+  if (transposed_) {
+    const sparse::PatternChange of_transpose = route_->change_of(change);
+    prepared.transposed = transposed_->prepare(of_transpose);
+    route_->reserve(transpose().blocks() + std::ssize(of_transpose.added) -
+                    std::ssize(of_transpose.removed));
+  }
   const std::int64_t blocks = std::ssize(change.added) - std::ssize(change.removed);
   prepared.all_values =
       all_values_ + sum_of_ranks(ranks_, "numbers of values", blocks * weights().block.area());

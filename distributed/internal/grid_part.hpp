@@ -46,7 +46,8 @@ class GridPart {
     return fwd_.gradients(q_grad, s, gradients, options, times);
   }
 
-  // A change of the group's pattern that was prepared, without communication left.
+  // A change of the group's pattern that was prepared. No communication is left, and commit()
+  // allocates nothing.
   struct Prepared {
     RunProduct::Prepared rows, transposed;
     std::int64_t all_values = 0;

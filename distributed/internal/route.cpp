@@ -90,28 +90,28 @@ sparse::PatternChange TransposeRoute::change_of(const sparse::PatternChange& cha
           transposed(exchange("places of added weights", change.added))};
 }
 
+void TransposeRoute::reserve(std::int64_t blocks) {
+  order_.reserve(std::size_t(blocks));
+  senders_.reserve(std::size_t(blocks));
+}
+
 void TransposeRoute::set_pattern(const sparse::Csr<float>& transpose) {
   const Region& region = to_[std::size_t(ranks_.rank())];
-  std::vector<std::int32_t> next(std::size_t(transpose.block_cols()) + 1);
-  for (const std::int32_t row : transpose.col) ++next[std::size_t(row) + 1];
-  std::partial_sum(next.begin(), next.end(), next.begin());
+  next_.assign(std::size_t(transpose.block_cols()) + 1, 0);
+  for (const std::int32_t row : transpose.col) ++next_[std::size_t(row) + 1];
+  std::partial_sum(next_.begin(), next_.end(), next_.begin());
   order_.resize(transpose.col.size());
-  std::vector<std::int32_t> ranks(order_.size());
+  senders_.resize(transpose.col.size());
   std::size_t rank = 0;
   for (std::int64_t col = 0; col < transpose.block_rows(); ++col)
     for (std::int64_t i = transpose.row_begin[std::size_t(col)];
          i < transpose.row_begin[std::size_t(col) + 1]; ++i) {
       const std::int32_t row = transpose.col[std::size_t(i)];
-      const auto to = std::size_t(next[std::size_t(row)]++);
+      const auto to = std::size_t(next_[std::size_t(row)]++);
       rank = find(from_, rank, region.rows.begin + row, region.columns.begin + col);
       order_[to] = static_cast<std::int32_t>(i);
-      ranks[to] = static_cast<std::int32_t>(rank);
+      senders_[to] = static_cast<std::int32_t>(rank);
     }
-  senders_.clear();
-  for (const std::int32_t sender : ranks) {
-    if (senders_.empty() || senders_.back().rank != sender) senders_.push_back({sender, 0});
-    ++senders_.back().blocks;
-  }
 }
 
 std::span<const float> TransposeRoute::values_of(const sparse::Csr<float>& own) {
@@ -134,20 +134,17 @@ std::span<const float> TransposeRoute::values_of(const sparse::Csr<float>& own) 
   values_.resize(order_.size() * std::size_t(area));
   std::vector<const float*> from;
   for (const std::vector<float>& list : lists) from.push_back(list.data());
-  std::size_t block = 0;
-  for (const Run& run : senders_)
-    for (const std::size_t last = block + std::size_t(run.blocks); block < last; ++block) {
-      const float*& at = from[std::size_t(run.rank)];
-      float* const to = values_.data() + order_[block] * area;
-      for (std::int64_t r = 0; r < block_.rows; ++r)
-        for (std::int64_t c = 0; c < block_.cols; ++c) to[c * block_.rows + r] = *at++;
-    }
+  for (std::size_t block = 0; block < order_.size(); ++block) {
+    const float*& at = from[std::size_t(senders_[block])];
+    float* const to = values_.data() + order_[block] * area;
+    for (std::int64_t r = 0; r < block_.rows; ++r)
+      for (std::int64_t c = 0; c < block_.cols; ++c) to[c * block_.rows + r] = *at++;
+  }
   return values_;
 }
 
 std::int64_t TransposeRoute::memory_bytes() const {
-  return std::ssize(order_) * 4 + std::ssize(values_) * 4 +
-         std::ssize(senders_) * std::int64_t{sizeof(Run)};
+  return 4 * (std::ssize(order_) + std::ssize(senders_) + std::ssize(values_));
 }
 
 }  // namespace tessera::distributed::internal

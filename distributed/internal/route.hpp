@@ -29,7 +29,10 @@ class TransposeRoute {
   // set_pattern() is called.
   sparse::PatternChange change_of(const sparse::PatternChange& change);
 
-  // Takes the pattern of the transpose. Not collective. O(blocks).
+  // Allocates what set_pattern() needs for a transpose of so many blocks. Not collective.
+  void reserve(std::int64_t blocks);
+
+  // Takes the pattern of the transpose. Not collective. Cannot fail after reserve(). O(blocks).
   void set_pattern(const sparse::Csr<float>& transpose);
 
   // Returns the values of the transpose, valid until the next call. Allocates in the first one.
@@ -45,11 +48,6 @@ class TransposeRoute {
       return rows.begin <= row && row < rows.end && columns.begin <= col && col < columns.end;
     }
   };
-  // Blocks that come one after the other from one rank.
-  struct Run {
-    int rank = 0;
-    std::int64_t blocks = 0;
-  };
 
   static std::size_t find(const std::vector<Region>& regions, std::size_t first, std::int64_t row,
                           std::int64_t col);
@@ -58,9 +56,10 @@ class TransposeRoute {
 
   Communicator& ranks_;
   BlockShape block_;
-  std::vector<Region> from_, to_;    // by rank
-  std::vector<std::int32_t> order_;  // position in the transpose of each block, by row of R
-  std::vector<Run> senders_;         // of these blocks
+  std::vector<Region> from_, to_;      // by rank
+  std::vector<std::int32_t> order_;    // position in the transpose of each block, by row of R
+  std::vector<std::int32_t> senders_;  // ranks of these blocks
+  std::vector<std::int32_t> next_;     // scratch: the next position of each row of R
   std::vector<float> values_;
 };
 

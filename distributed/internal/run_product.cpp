@@ -44,7 +44,8 @@ RunProduct::RunProduct(const RankSetting& setting, Communicator& ranks, Pass pas
   }
   Problem of_run = problem_;
   of_run.size.x = place_.rows.size();
-  layer_.emplace(of_run, setting_.cpu, *setting_.executor);
+  // Whether packed rows pay depends on the size of a part, and their sums have other last bits.
+  layer_.emplace(of_run, setting_.cpu, *setting_.executor, host::HostOptions{.packed_rows = false});
   layer_->set_weights(std::move(own));
 }
 
@@ -223,7 +224,7 @@ RunProduct::Prepared RunProduct::prepare(const sparse::PatternChange& change) {
     prepared.update.emplace(layer_->prepare_update(change));
   else if (!change.removed.empty() || !change.added.empty())
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("update_weights: rank {} has no rows to change",
+                fmt::format("change of the pattern: rank {} has no rows to change",
                             of_part_.number(of_part_.rank())));
   prepared.blocks = blocks_ + sum_of_ranks(of_part_, "numbers of blocks",
                                            std::ssize(change.added) - std::ssize(change.removed));

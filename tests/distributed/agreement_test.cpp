@@ -153,6 +153,16 @@ TEST(RanksThatDiffer, AreRefusedByALayerWithReplicas) {
               Each(HasSubstr("rank 1 was given another number of replicas")));
 }
 
+TEST(RanksThatDiffer, AreRefusedByALayerOfWhichSomeGatherInPanels) {
+  EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
+                RankLayer layer(problem_of(8), kCpu, executor, ranks,
+                                {.panels = ranks.rank() != 2});
+                layer.set_weights(weights_of(1));
+              }),
+              Each(AllOf(HasSubstr("rank 2 was given another choice of panels"),
+                         HasSubstr("rank 2 has no panels, rank 0 has panels"))));
+}
+
 TEST(RanksThatDiffer, AreRefusedByALayerOverTheBatch) {
   EXPECT_THAT(refusals([](Communicator& ranks, Executor& executor) {
                 RankLayer layer(problem_of(48), kCpu, executor, ranks, {.leaves = kLeaves});

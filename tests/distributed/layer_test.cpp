@@ -23,6 +23,9 @@ namespace {
 // Caches so small that little layers have many cells and panels.
 const host::HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
 
+// Caches that hold next to nothing, so that small layers are packed by one process.
+const host::HostCpu kSmall{.cores = 1, .l1_data = Bytes(2048), .l2 = Bytes(1024), .l3 = Bytes()};
+
 struct LayerCase {
   std::int64_t x, y, z;
   BlockShape block;
@@ -145,6 +148,40 @@ TEST(RunsOfRows, HasTheBitsOfOneRankInTypesOf16Bits) {
   for (const LayerCase& c : cases()) {
     expect_bits_of_one<Half>(c, 3, true);
     expect_bits_of_one<BFloat16>(c, 2, true);
+  }
+}
+
+// One process packs the rows of Fwd of such a layer, but not of GradA. Whether it pays depends on
+// the size of the weights, which is another one for a part.
+TEST(RunsOfRows, HasTheBitsAndTheBoundOfOneRankWhereRowsMayBePacked) {
+  const LayerCase c{300, 280, 4, {1, 1}, 0.3};
+  Problem problem = c.problem(DataType::Half);
+  problem.grad_w = false;
+  const auto s = random_matrix<Half>(c.y, c.z, 5), q_grad = random_matrix<Half>(c.x, c.z, 6);
+  const auto executor = make_executor(1);
+  host::HostLayer packed(problem, kSmall, *executor);
+  packed.set_weights(c.weights());
+  ASSERT_TRUE(packed.is_packed(Pass::Fwd));
+  host::HostLayer alone(problem, kSmall, *executor, {.packed_rows = false});
+  alone.set_weights(c.weights());
+  Matrix<Half> q(c.x, c.z), s_grad(c.y, c.z);
+  alone.forward<Half>(s.view(), q.view());
+  alone.grad_a<Half>(q_grad.view(), s_grad.view());
+  for (const int count : {1, 2, 3, 40}) {
+    SCOPED_TRACE(count);
+    Matrix<Half> own_q(c.x, c.z), own_s_grad(c.y, c.z);
+    run_ranks(count, [&](Communicator& ranks) {
+      const auto threads = make_executor(1);
+      RankLayer layer(problem, kSmall, *threads, ranks);
+      layer.set_weights(c.weights());
+      const Range rows = layer.outputs(), cols = layer.inputs();
+      layer.forward<Half>(rows_of_view(s.view(), cols), rows_of_view(own_q.view(), rows));
+      layer.grad_a<Half>(rows_of_view(q_grad.view(), rows), rows_of_view(own_s_grad.view(), cols));
+      for (const Pass pass : {Pass::Fwd, Pass::GradA})
+        EXPECT_EQ(layer.rounding(pass).partials, alone.rounding(pass).partials);
+    });
+    EXPECT_EQ(own_q, q);
+    EXPECT_EQ(own_s_grad, s_grad);
   }
 }
 

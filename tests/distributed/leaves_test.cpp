@@ -94,6 +94,21 @@ TEST(Leaves, HaveTheBitsOfTheirTreeAndOfOneProcess) {
   EXPECT_EQ(got_s_grad, s_grad);
 }
 
+TEST(Leaves, SaysThatACallHasTheColumnsOfTheRank) {
+  const Problem problem{.size = {1, 8, 8, 32}, .data_type = DataType::Float};
+  run_ranks(3, [&](Communicator& ranks) {
+    const auto executor = make_executor(1);
+    RankLayer layer(problem, host::read_host_cpu(), *executor, ranks, {.leaves = kLeaves});
+    layer.set_weights(sparse::random_pattern(8, 8, {1, 1}, 0.5, 3));
+    EXPECT_FALSE(layer.facts().any_batch);
+    EXPECT_EQ(layer.batch(), layer.columns_of_batch().size());
+    const Matrix<float> s(8, 32);
+    Matrix<float> q(8, 32);
+    const std::string message = test::refusal([&] { layer.forward<float>(s.view(), q.view()); });
+    EXPECT_NE(message.find("s is 8 x 32; this layer needs 8 x 1"), std::string::npos) << message;
+  });
+}
+
 TEST(Leaves, RefusesAnOddBatch) {
   const std::string message = test::refusal([] {
     run_ranks(2, [](Communicator& ranks) {

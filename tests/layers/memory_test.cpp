@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/distributed/layer.hpp"
+#include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/tests/layers/any_layer.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
 
@@ -88,6 +90,24 @@ TYPED_TEST(LayerMemory, StaysAsItWasIfAPassRunsOutOfMemory) {
       this->layer_.set_weights(sparse::checked(this->weights_));
     });
   }
+}
+
+// All ranks change or none does: what could fail is done before.
+TEST(RanksMemory, ACommitAllocatesNothing) {
+  Problem problem = problem_of(DataType::Float, {2, 24, 20, 4}, {1, 1});
+  problem.grad_a = true;
+  const auto weights = random_weights(problem, 0.3, 3), others = random_weights(problem, 0.5, 9);
+  distributed::run_ranks(1, [&](distributed::Communicator& ranks) {
+    const auto executor = make_executor(1);
+    distributed::RankLayer layer(problem, host::read_host_cpu(), *executor, ranks);
+    ASSERT_FALSE(layer.set_weights(sparse::checked(weights)));
+    layer::PreparedUpdate update =
+        layer.prepare_update(sparse::difference(weights[1], others[1]), 1);
+    const long before = allocations();
+    layer.commit(std::move(update));
+    EXPECT_EQ(allocations(), before);
+    EXPECT_EQ(layer.weights(1).col, others[1].col);
+  });
 }
 
 TEST(PlannerMemory, FindsTheSamePlanAfterEachFailure) {
