@@ -61,6 +61,11 @@ std::string why_not(const Cut& cut, const Problem& problem, int ranks) {
   return {};
 }
 
+Range leaf_columns(const Cut& cut, std::int64_t batch, std::int64_t leaf) {
+  const std::int64_t pairs = batch / 2;
+  return {pairs * leaf / cut.leaves * 2, pairs * (leaf + 1) / cut.leaves * 2};
+}
+
 Range ranks_of_group(std::int64_t group, std::int64_t groups, int ranks) {
   if (groups % ranks == 0) {
     const std::int64_t rank = group / (groups / ranks);

@@ -58,6 +58,10 @@ std::string to_string(const Cut& cut);
 // or an empty text if it can. O(ranks).
 std::string why_not(const Cut& cut, const Problem& problem, int ranks);
 
+// Returns the columns of a leaf of a batch. Leaves are pairs of columns, so that no panel of any
+// rank ends with a single column.
+Range leaf_columns(const Cut& cut, std::int64_t batch, std::int64_t leaf);
+
 // Returns the ranks [begin, end) that have a group of a layer of `groups` groups.
 Range ranks_of_group(std::int64_t group, std::int64_t groups, int ranks);
 

@@ -110,10 +110,8 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
     return ranks_of_group(group, problem.size.g, ranks->size());
   }
 
-  // Leaves are pairs of columns, so that no panel of any rank ends with a single column.
   Range leaf_columns(std::int64_t leaf) const {
-    const std::int64_t pairs = problem.size.z / 2;
-    return {pairs * leaf / cut.leaves * 2, pairs * (leaf + 1) / cut.leaves * 2};
+    return distributed::leaf_columns(cut, problem.size.z, leaf);
   }
   Range columns_of_batch() const {
     if (!splits_batch()) return {0, problem.size.z};

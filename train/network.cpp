@@ -97,6 +97,10 @@ MakeLayer host_layers(Executor& executor, bool density_changes) {
   };
 }
 
+MakeLayer shared_layers(BatchShare& share, Executor& executor) {
+  return [&](const Problem& problem) { return MadeLayer{share.make_layer(problem, executor)}; };
+}
+
 MadeLayer machine_layer(runtime::FullyConnected layer, const device::Machine& machine,
                         Executor& executor) {
   auto shared = std::make_shared<runtime::FullyConnected>(std::move(layer));
@@ -109,23 +113,25 @@ Network<T>::Network(const NetworkOptions& options, MakeLayer make_layer, Executo
 
 template <class T>
 Network<T>::Network(const NetworkOptions& options, std::span<const sparse::Csr<float>> weights,
-                    MakeLayer make_layer, Executor& executor)
+                    MakeLayer make_layer, Executor& executor, BatchShare* share)
     : options_(options),
       spec_(spec_of(options)),
       problems_(problems_of(spec_)),
       make_layer_(std::move(make_layer)),
-      executor_(&executor) {
+      executor_(&executor),
+      share_(share) {
   check_layers(spec_);
   check_weights(spec_, weights);
-  inputs_.emplace_back(spec_.layers.front().inputs, spec_.batch);
+  const std::int64_t columns = share == nullptr ? spec_.batch : share->columns().size();
+  inputs_.emplace_back(spec_.layers.front().inputs, columns);
   for (MadeLayer& made : layers_with(weights)) {
     const std::int64_t outputs = spec_.layers[states_.size()].outputs;
     const std::vector<float> bias(static_cast<std::size_t>(outputs));
     const std::int64_t rows_of_sums = keeps_sums(layers()) ? outputs : 0;
-    states_.push_back({std::move(made), {}, bias, bias, Matrix<T>(rows_of_sums, spec_.batch)});
+    states_.push_back({std::move(made), {}, bias, bias, Matrix<T>(rows_of_sums, columns)});
     states_.back().gradients.resize(states_.back().layer().weights().values.size());
-    inputs_.emplace_back(outputs, spec_.batch);
-    gradients_.emplace_back(outputs, spec_.batch);
+    inputs_.emplace_back(outputs, columns);
+    gradients_.emplace_back(outputs, columns);
   }
 }
 
@@ -198,6 +204,26 @@ void Network<T>::differentiate(std::int64_t i, const WorkTimer& timer) {
 }
 
 template <class T>
+void Network<T>::sum_biases(std::int64_t i) {
+  const MatrixView<const T> gradient = output_gradient(i);
+  std::vector<float>& sums = state(i).bias_gradients;
+  const auto sum_columns = [&](Range columns, float* to) {
+    for_each_row(gradient.rows, columns.size(), *executor_, [&](std::int64_t row) {
+      internal::sum_row(gradient.row(row) + columns.begin, columns.size(), to[row]);
+    });
+  };
+  if (share_ == nullptr) return sum_columns({0, gradient.cols}, sums.data());
+  std::vector<float> by_leaf;
+  const std::int64_t first = share_->columns().begin;
+  for (const Range leaf : share_->leaves()) {
+    by_leaf.resize(by_leaf.size() + sums.size());
+    sum_columns({leaf.begin - first, leaf.end - first},
+                by_leaf.data() + by_leaf.size() - sums.size());
+  }
+  share_->add_up(by_leaf, sums);
+}
+
+template <class T>
 void Network<T>::backward(const WorkTimer& timer) {
   const DefaultFloatMode mode;
   using codelets::Activation;
@@ -208,10 +234,7 @@ void Network<T>::backward(const WorkTimer& timer) {
     timed(timer, NetworkWork::GradW, i, [&] {
       run_pass(i, Pass::GradW,
                {.in = gradient, .in_s = MatrixView<const T>(input(i)), .gradients = now.gradients});
-      if (!has_bias(i)) return;
-      for_each_row(gradient.rows, gradient.cols, *executor_, [&](std::int64_t row) {
-        internal::sum_row(gradient.row(row), gradient.cols, now.bias_gradients[std::size_t(row)]);
-      });
+      if (has_bias(i)) sum_biases(i);
     });
     if (i == 0) break;
     const codelets::ActivationRule& before = activation(i - 1);

@@ -17,6 +17,7 @@
 #include "tessera/runtime/network.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/train/batch_share.hpp"
 #include "tessera/train/machine_layer.hpp"
 #include "tessera/train/network_options.hpp"
 #include "tessera/train/optim/values.hpp"
@@ -42,6 +43,10 @@ MakeLayer host_layers(Executor& executor, bool density_changes = false);
 // must outlive the layer.
 MadeLayer machine_layer(runtime::FullyConnected layer, const device::Machine& machine,
                         Executor& executor);
+
+// Returns a function that makes the layers of a process with a part of the batch. Share and
+// executor must outlive the layers.
+MakeLayer shared_layers(BatchShare& share, Executor& executor);
 
 // Takes the measured seconds of one kind of work of a layer, counted from 0. Empty: nobody
 // measures.
@@ -89,9 +94,11 @@ class Network {
   Network(const NetworkOptions& options, MakeLayer make_layer, Executor& executor);
 
   // Does the same with weights for each layer, [outputs][inputs] in whole blocks of its block.
-  // Those of a layer that the spec calls dense must all be stored.
+  // Those of a layer that the spec calls dense must all be stored. With a share, which must outlive
+  // the network, its make_layer() makes the layers, operands have the columns of this process, and
+  // gradients are those of the whole batch.
   Network(const NetworkOptions& options, std::span<const sparse::Csr<float>> weights,
-          MakeLayer make_layer, Executor& executor);
+          MakeLayer make_layer, Executor& executor, BatchShare* share = nullptr);
   Network(const Network&) = delete;
   Network(Network&&) noexcept = default;
 
@@ -103,6 +110,7 @@ class Network {
   const LayerState& state(std::int64_t i) const { return states_[std::size_t(i)]; }
   const sparse::Csr<float>& weights(std::int64_t i) const { return state(i).layer().weights(); }
   Executor& executor() const { return *executor_; }
+  BatchShare* share() const { return share_; }
   std::int64_t outputs() const { return spec_.layers.back().outputs; }
 
   // Returns how many hidden neurons are dead (dead_neurons of rewire/neurons.hpp). O(blocks).
@@ -111,8 +119,8 @@ class Network {
   // Returns stored weights / all weights, of all layers together. O(layers).
   double density() const;
 
-  // The input of layer i, [inputs][batch]; that of layer 0 is the caller's to fill, and that of
-  // layer layers() are the scores.
+  // The input of layer i, [inputs][batch], or a share's columns of the batch; that of layer 0 is
+  // the caller's to fill, and that of layer layers() are the scores.
   MatrixView<T> input(std::int64_t i) { return inputs_[std::size_t(i)].view(); }
   // The gradient of the output of layer i, [outputs][batch]; that of the last is the caller's to
   // fill.
@@ -165,6 +173,7 @@ class Network {
   void run_pass(std::int64_t i, Pass pass, const layer::Operands& operands,
                 const layer::PassOptions& options = {});
   void differentiate(std::int64_t i, const WorkTimer& timer);
+  void sum_biases(std::int64_t i);
   float take_loss(const runtime::NetworkBatch& batch);
   const codelets::ActivationRule& activation(std::int64_t i) const {
     return spec_.layers[std::size_t(i)].activation;
@@ -177,6 +186,7 @@ class Network {
   std::vector<Problem> problems_;
   MakeLayer make_layer_;
   Executor* executor_;
+  BatchShare* share_ = nullptr;
   std::vector<LayerState> states_;
   std::vector<Matrix<T>> inputs_;     // [layers + 1]
   std::vector<Matrix<T>> gradients_;  // [layers]

@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
 #include "tessera/train/internal/layer_rewire.hpp"
+#include "tessera/train/internal/option_text.hpp"
 
 namespace tessera::train {
 namespace {
@@ -84,6 +85,11 @@ void check_training(const Network<>& network, const DataSet& data, const TrainOp
   }
 }
 
+void copy_columns(MatrixView<const float> all, Range columns, MatrixView<float> own) {
+  for (std::int64_t row = 0; row < own.rows; ++row)
+    std::copy_n(all.row(row) + columns.begin, columns.size(), own.row(row));
+}
+
 double share_ever_active(const std::vector<EverActive>& layers) {
   std::int64_t active = 0, all = 0;
   for (const EverActive& layer : layers) {
@@ -108,6 +114,16 @@ Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& op
       batches_(data.training, network.spec().batch, options.seed, options.normalisation),
       test_(data.test, 1, options.seed, options.normalisation),
       labels_(std::size_t(network.spec().batch)) {
+  if (BatchShare* const share = network.share()) {
+    share->require_same("options",
+                        internal::text_of(network.options()) + internal::text_of(options));
+    for (const LabelledImages* images : {&data.training, &data.test})
+      share->require_same(
+          "labels", {reinterpret_cast<const char*>(images->labels.data()), images->labels.size()});
+    const std::int64_t batch = network.spec().batch;
+    all_inputs_ = Matrix<float>(data.training.features(), batch);
+    all_gradients_ = Matrix<float>(network.outputs(), batch);
+  }
   static_cast<NetworkState&>(state_) = network.first_state(options.optimiser);
   for (std::int64_t i = 0; i < network.layers(); ++i)
     state_.ever_active.emplace_back(network.weights(i));
@@ -136,18 +152,43 @@ void Trainer::set_state(TrainState state) {
   pattern_changes_ = {};
 }
 
+template <class Load>
+void Trainer::load_inputs(Load&& load) {
+  const MatrixView<float> own = network_->input(0);
+  const BatchShare* const share = network_->share();
+  if (share == nullptr) return load(own);
+  load(all_inputs_.view());
+  copy_columns(all_inputs_.view(), share->columns(), own);
+}
+
+Loss Trainer::take_loss(std::int64_t columns) {
+  Network<>& net = *network_;
+  BatchShare* const share = net.share();
+  const MatrixView<float> own = net.output_gradient(net.layers() - 1),
+                          gradient = share == nullptr ? own : all_gradients_.view();
+  const MatrixView<const float> scores =
+      whole_batch(share, net.input(net.layers()), all_scores_, net.spec().batch);
+  const Loss loss = cross_entropy(scores.sub({0, scores.rows}, {0, columns}),
+                                  std::span(labels_).first(std::size_t(columns)),
+                                  {gradient.data, scores.rows, columns, columns});
+  if (share != nullptr) copy_columns(gradient, share->columns(), own);
+  return loss;
+}
+
 void Trainer::step() {
   const DefaultFloatMode mode;
   ActivitySeconds& seconds = state_.report.seconds;
   const std::int64_t done = state_.report.steps, number = done + 1;
   Network<>& net = *network_;
   seconds.measure(Activity::Batch, [&] {
-    batches_.load(done / batches_.count(), done % batches_.count(), net.input(0), labels_);
+    load_inputs([&](MatrixView<float> s) {
+      batches_.load(done / batches_.count(), done % batches_.count(), s, labels_);
+    });
   });
   net.forward(timer());
   Loss loss;
   seconds.measure(Activity::Loss, [&] {
-    loss = cross_entropy(net.input(net.layers()), labels_, net.output_gradient(net.layers() - 1));
+    loss = take_loss(net.spec().batch);
     net.check_loss("training: the loss", number, loss.sum);
   });
   net.backward(timer());
@@ -258,12 +299,10 @@ Loss Trainer::evaluate() {
   Network<>& net = *network_;
   Loss all;
   for (std::int64_t begin = 0; begin < data_->test.count(); begin += net.spec().batch) {
-    const std::int64_t count = test_.load_in_order(begin, net.input(0), labels_);
+    std::int64_t count = 0;
+    load_inputs([&](MatrixView<float> s) { count = test_.load_in_order(begin, s, labels_); });
     net.forward();  // counted as evaluation
-    const MatrixView<float> scores = net.input(net.layers()).sub({0, net.outputs()}, {0, count});
-    const Loss part =
-        cross_entropy(scores, std::span(labels_).first(std::size_t(count)),
-                      {net.output_gradient(net.layers() - 1).data, scores.rows, count, count});
+    const Loss part = take_loss(count);
     all.sum += part.sum;
     all.right += part.right;
   }
@@ -273,11 +312,13 @@ Loss Trainer::evaluate() {
 bool Trainer::epoch(std::stop_token stop, const std::function<void(std::int64_t)>& progress) {
   const DefaultFloatMode mode;
   TrainReport& report = state_.report;
+  BatchShare* const share = network_->share();
   // An epoch whose steps are all made, by step() or before an evaluation that failed, is only
   // evaluated.
   const std::int64_t evaluated = report.epochs.empty() ? 0 : report.epochs.back().epoch;
   while (report.steps % steps_per_epoch() != 0 || report.steps / steps_per_epoch() == evaluated) {
-    if (stop.stop_requested()) return false;
+    const bool ends = stop.stop_requested();
+    if (share == nullptr ? ends : share->any(ends)) return false;
     step();
     if (progress) progress(report.steps);
   }

@@ -51,7 +51,8 @@ struct PatternChanges {
   double seconds = 0;  // measured, of all of them
 };
 
-// Trains a network on labelled images. The results, but for the measured seconds, have the same
+// Trains a network on labelled images, in one process or with others that call the same functions
+// (batch_share.hpp). The results, but for the measured seconds, have the same
 // bits for any number of threads and any executor, and do not depend on whether a run was
 // interrupted at any step and went on from its state. One thread at a time uses it. The steps of a
 // run allocate nothing, but for those that rewire.
@@ -102,6 +103,11 @@ class Trainer {
   void set_state(TrainState state);
 
  private:
+  // Calls load(inputs), which writes a batch, and keeps the columns of this process.
+  template <class Load>
+  void load_inputs(Load&& load);
+  // Returns the loss of the first columns of a batch, and writes the gradient of the scores.
+  Loss take_loss(std::int64_t columns);
   void step_weights();
   WorkTimer timer();
   Optimiser optimiser_now() const;
@@ -114,6 +120,7 @@ class Trainer {
   TrainOptions options_;
   Batches batches_, test_;
   std::vector<std::int32_t> labels_;
+  Matrix<float> all_inputs_, all_scores_, all_gradients_;  // of the whole batch, with a share
   TrainState state_;
   PatternChanges pattern_changes_;
 };

@@ -17,6 +17,8 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
+#include "tessera/tests/tools/training_files.hpp"
+#include "tessera/tests/train/training_case.hpp"
 
 namespace tessera::distributed {
 namespace {
@@ -314,8 +316,8 @@ TEST_F(MpiRun, ALimitOfTheSystemEndsTheJobWithItsReason) {
       << stored.err;
 }
 
-TEST_F(MpiRun, TrainingIsRefused) {
-  const test::Outcome outcome = run(2, {"train", "--epochs", "1"}, {kTool});
+TEST_F(MpiRun, ACommandOfOneProcessIsRefused) {
+  const test::Outcome outcome = run(2, {"doctor"}, {kTool});
   EXPECT_EQ(outcome.exit, 2) << outcome.err;
   EXPECT_NE(outcome.err.find("runs in one process"), std::string::npos) << outcome.err;
 }
@@ -400,6 +402,39 @@ TEST_F(MpiRun, TheToolRunsABatchOfProblems) {
   const test::Outcome outcome = run(2, arguments, {kTool});
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("tests:1 passed:1"), std::string::npos) << outcome.out;
+}
+
+// Steps with a rewire, an evaluation, and a run that goes on with another number of ranks.
+TEST_F(MpiRun, TheToolTrainsWithTheBitsOfOneRank) {
+  const test::TemporaryFolder folder;
+  const train::DataSet data = test::small_data();
+  test::write_part(folder / "train", data.training);
+  test::write_part(folder / "t10k", data.test);
+  std::string batch = "40";
+  const auto train = [&](int ranks, const std::string& epochs, std::vector<std::string> more) {
+    std::vector<std::string> arguments{
+        "train",   "--layers", "20,30,10", "--data",   folder / "", "--batch-size", batch,
+        "--every", "3",        "--json",   "--epochs", epochs,      "--threads",    "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(ranks, arguments, {kTool});
+  };
+  const test::Outcome one = train(1, "3", {});
+  ASSERT_EQ(one.exit, 0) << one.err;
+  EXPECT_EQ(test::without_seconds(train(3, "3", {}).out), test::without_seconds(one.out));
+  const std::string file = folder / "run.safetensors";
+  const test::Outcome whole = train(2, "3", {"--checkpoint", file});
+  EXPECT_EQ(test::without_seconds(whole.out), test::without_seconds(one.out));
+  EXPECT_EQ(test::without_seconds(train(3, "3", {"--resume", file}).out),
+            test::without_seconds(one.out));
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    const test::Outcome outcome = train(2, "1", more);
+    EXPECT_EQ(outcome.exit, 2) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_NE(refusal({"--machine", "gc200"}).find("start the program without mpirun"),
+            std::string::npos);
+  batch = "41";
+  EXPECT_NE(refusal({}).find("training on several ranks: "), std::string::npos);
 }
 
 }  // namespace

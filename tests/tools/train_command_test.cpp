@@ -16,6 +16,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
+#include "tessera/tests/tools/training_files.hpp"
 #include "tessera/tests/train/training_case.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/page/report_page.hpp"
@@ -27,20 +28,6 @@ namespace {
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
-
-std::string big_endian(std::uint32_t n) {
-  return {char(n >> 24), char(n >> 16 & 0xff), char(n >> 8 & 0xff), char(n & 0xff)};
-}
-
-void write_part(const std::string& start, const train::LabelledImages& images) {
-  const auto count = std::uint32_t(images.count());
-  tessera::write_file(start + "-images-idx3-ubyte",
-                      big_endian(0x803) + big_endian(count) + big_endian(4) + big_endian(5) +
-                          std::string(images.pixels.begin(), images.pixels.end()));
-  tessera::write_file(start + "-labels-idx1-ubyte",
-                      big_endian(0x801) + big_endian(count) +
-                          std::string(images.labels.begin(), images.labels.end()));
-}
 
 class TrainCommand : public testing::Test {
  protected:
@@ -105,19 +92,6 @@ constexpr const char* kFile = R"({
     {"inputs": 30, "outputs": 10, "density": 1}],
   "loss": "softmax-cross-entropy",
   "optimiser": {"rule": "torch-sgd", "rate": 0.1, "weight_decay": 0.0002}})";
-
-// Everything but the seconds, which are measured.
-json without_seconds(const std::string& text) {
-  json figures = json::parse(text);
-  json& report = figures["sparse"];
-  report.erase("seconds");
-  for (const char* list : {"epochs", "rewires"})
-    for (json& line : report[list]) line.erase("seconds");
-  if (figures.contains("step_on_machine"))
-    for (const char* key : {"host_seconds", "steps_for_5_percent", "steps_to_beat_dense"})
-      figures["step_on_machine"]["rewire"].erase(key);
-  return figures;
-}
 
 TEST_F(TrainCommand, PrintsALineForEachEpoch) {
   const Outcome outcome = train({"--min-per-neuron", "1"});

@@ -7,6 +7,7 @@
 #include "tessera/tools/options/layer_options.hpp"
 #include "tessera/tools/options/numbers.hpp"
 #include "tessera/tools/options/paths.hpp"
+#include "tessera/tools/run/ranks.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -87,6 +88,7 @@ void add_training_options(CLI::App& app, TrainArguments& a) {
   whole("--images", a.images, 0, "first images to use of each part of the data set; 0: all");
   require_whole(app.add_option("--threads", a.threads, "threads; 0: one for each core"), 0,
                 kMostThreads);
+  add_rank_options(app, a.timeout_seconds);
 }
 
 void add_machine_options_of_training(CLI::App& app, TrainArguments& a) {

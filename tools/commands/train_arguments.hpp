@@ -35,6 +35,7 @@ struct TrainArguments {
   std::string machine = device::kHostMachine;
   DataType data_type = DataType::Float;  // of the passes
   int threads = 0;
+  double timeout_seconds = 300;  // of a rank that waits for others
   std::string data, checkpoint, resume;
   bool beside_dense = false;
   bool csv = false, json = false;

@@ -11,6 +11,7 @@
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/layer_options.hpp"
 #include "tessera/tools/page/report_page.hpp"
+#include "tessera/tools/run/ranks.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -22,7 +23,8 @@ int train_and_report(const TrainArguments& given) {
   const EndsByItself reporting;
   if (a.csv) print_results(training_csv(outcome));
   if (a.json) print_results(training_json(a, outcome));
-  if (!a.html.empty()) write_results(a.html, study_page(training_json(a, outcome)));
+  if (!a.html.empty() && is_first_rank())
+    write_results(a.html, study_page(training_json(a, outcome)));
   if (!is_interrupted()) return kOk;
   print_message(a.checkpoint.empty()
                     ? "tessera: interrupted; without --checkpoint the run cannot go on\n"
@@ -105,7 +107,10 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
       throw CLI::ValidationError("--beside-dense", "--method dense is that run already");
     if (!a->html.empty() && !can_make_pages())
       throw CLI::ValidationError("--html", "this program was built without the chart library");
-    run = [a] { return train_and_report(*a); };
+    check_rank_options(*command);
+    run = [a] {
+      return with_ranks("tessera train", a->timeout_seconds, [&] { return train_and_report(*a); });
+    };
   });
 }
 

@@ -17,6 +17,7 @@
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/progress.hpp"
+#include "tessera/tools/run/ranks.hpp"
 #include "tessera/train/checkpoint.hpp"
 #include "tessera/train/network_file.hpp"
 #include "tessera/train/trainer.hpp"
@@ -132,9 +133,9 @@ bool run_epochs(const TrainArguments& a, std::int64_t done, std::int64_t steps_p
 class TrainingRun {
  public:
   TrainingRun(const TrainArguments& a, const train::DataSet& data, train::MakeLayer make_layer,
-              Executor& executor)
+              Executor& executor, train::BatchShare* share)
       : a_(a),
-        network_(network_of(a), weights_before(a), std::move(make_layer), executor),
+        network_(network_of(a), weights_before(a), std::move(make_layer), executor, share),
         trainer_(network_, data, options_of(a, data)) {
     if (!a.resume.empty()) train::restore(trainer_, read_file(a.resume), a.resume);
   }
@@ -167,7 +168,8 @@ class TrainingRun {
     return network_.density();
   }
   void save() {
-    if (!a_.checkpoint.empty()) write_results(a_.checkpoint, train::checkpoint_of(trainer_));
+    if (!a_.checkpoint.empty() && is_first_rank())
+      write_results(a_.checkpoint, train::checkpoint_of(trainer_));
   }
 
   TrainArguments a_;
@@ -202,8 +204,9 @@ void describe(const train::Network<>& network, Session& session) {
 // Trains a network to the end or to Ctrl-C, and calls finished(trainer).
 template <class Finished>
 train::TrainReport train_network(const TrainArguments& a, train::MakeLayer make_layer,
-                                 Session& session, Finished&& finished) {
-  TrainingRun run(a, session.data, std::move(make_layer), session.executor);
+                                 Session& session, Finished&& finished,
+                                 train::BatchShare* share = nullptr) {
+  TrainingRun run(a, session.data, std::move(make_layer), session.executor, share);
   describe(run.network(), session);
   session.outcome.is_complete = run.run(session.prints, session.progress);
   session.outcome.dead_neurons = run.network().dead_neurons();
@@ -212,6 +215,12 @@ train::TrainReport train_network(const TrainArguments& a, train::MakeLayer make_
 }
 
 train::TrainReport train_on_machine(const TrainArguments& a, Session& session) {
+  if (ranks() != nullptr) {
+    const auto share = ranks()->batch_share(a.batch);
+    return train_network(
+        a, train::shared_layers(*share, session.executor), session, [](const auto&) {},
+        share.get());
+  }
   if (a.machine == device::kHostMachine)
     return train_network(a, train::host_layers(session.executor, network_of(a).density_changes),
                          session, [](const auto&) {});
@@ -248,7 +257,7 @@ planner::NetworkSpec spec_in(const TrainArguments& a) {
 }
 
 void warn_of_dead_neurons(const TrainArguments& a, const TrainOutcome& outcome) {
-  if (outcome.dead_neurons == 0) return;
+  if (outcome.dead_neurons == 0 || !is_first_rank()) return;
   std::int64_t hidden = 0;
   for (std::size_t i = 1; i + 1 < a.layers.size(); ++i) hidden += a.layers[i];
   print_message(fmt::format(
@@ -274,14 +283,21 @@ TrainArguments with_network_file(TrainArguments a) {
 }
 
 TrainOutcome run_training(const TrainArguments& a) {
+  if (ranks() != nullptr && a.machine != device::kHostMachine)
+    throw Error(ErrorCode::InvalidArgument,
+                "--machine: training on modelled machines runs in one process; start the program "
+                "without mpirun");
   const train::DataSet data = read_data(a);
-  const auto executor = make_executor(a.threads);
+  const auto executor = make_executor(ranks() == nullptr ? a.threads : ranks()->threads(a.threads));
   if (a.batch > data.training.count())  // before a network for such a batch is allocated
     throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {}; there are {} training images",
                                                         a.network ? "the batch" : "--batch-size",
                                                         a.batch, data.training.count()));
   const EndsByItself watching;  // between two steps
-  Session session{.data = data, .executor = *executor, .prints = !a.json && !a.csv};
+  Session session{.data = data,
+                  .executor = *executor,
+                  .prints = !a.json && !a.csv,
+                  .progress = Progress(!is_first_rank())};
   TrainOutcome& outcome = session.outcome;
   if (a.resident)
     train_resident(a, session);

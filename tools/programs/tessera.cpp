@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
       }
     if (const auto exit = parse_command_line(app, argc, argv)) return *exit;
     const std::string command = app.get_subcommands().front()->get_name();
-    if (command == "run" || command == "bench") return run();
+    if (command == "run" || command == "train" || command == "bench") return run();
     return in_one_process(("tessera " + command).c_str(), run);
   });
 }

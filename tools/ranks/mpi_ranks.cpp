@@ -17,6 +17,7 @@
 #include "tessera/distributed/pod_ranks.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/ranks/rank_run.hpp"
+#include "tessera/tools/ranks/train_share.hpp"
 #include "tessera/tools/run/ranks.hpp"
 
 namespace tessera::tools {
@@ -79,6 +80,12 @@ class MpiRanks final : public Ranks {
   HostRun run(const Arguments& arguments, const char* program) override {
     return run_on_ranks(arguments, program, *this, all_);
   }
+
+  std::unique_ptr<train::BatchShare> batch_share(std::int64_t batch) override {
+    return make_batch_share(all_, batch);
+  }
+
+  int threads(int asked) const override { return threads_of_rank(asked); }
 
   void barrier(const char* what) override { all_.barrier(what); }
 

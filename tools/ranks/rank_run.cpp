@@ -31,14 +31,6 @@ using distributed::Communicator;
 using distributed::GroupPart;
 using distributed::RankLayer;
 
-// Without --threads a rank that is bound takes its cores, and one that is not its share of all.
-int threads_of_rank(const Arguments& a) {
-  if (a.threads > 0) return a.threads;
-  const std::int64_t own = LoadMeter::cores_of_process();
-  if (own < ::sysconf(_SC_NPROCESSORS_ONLN)) return int(own);
-  return int(std::max<std::int64_t>(own / distributed::ranks_of_this_computer(), 1));
-}
-
 void refuse_what_one_process_does(const Arguments& a) {
   const auto refuse = [](const char* what) {
     throw Error(ErrorCode::InvalidArgument,
@@ -134,7 +126,7 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Ranks& own, Co
                        block_choice);
   if (!weights.note.empty()) run.context.notes.push_back(weights.note);
   progress.set("encoding");
-  const auto executor = make_executor(threads_of_rank(a));
+  const auto executor = make_executor(threads_of_rank(a.threads));
   // All ranks cut their panels for the same caches, or bits would differ.
   run.report.cpu = gather(ranks, "caches of the computers", run.report.cpu)[0];
   RankLayer layer(problem, run.report.cpu, *executor, ranks, {.replicas = a.replicas});
@@ -152,6 +144,13 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Ranks& own, Co
     }
   });
   return run;
+}
+
+int threads_of_rank(int asked) {
+  if (asked > 0) return asked;
+  const std::int64_t own = LoadMeter::cores_of_process();
+  if (own < ::sysconf(_SC_NPROCESSORS_ONLN)) return int(own);
+  return int(std::max<std::int64_t>(own / distributed::ranks_of_this_computer(), 1));
 }
 
 }  // namespace tessera::tools

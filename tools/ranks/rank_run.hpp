@@ -17,4 +17,8 @@ namespace tessera::tools {
 HostRun run_on_ranks(const Arguments& arguments, const char* program, Ranks& own,
                      distributed::Communicator& ranks);
 
+// Returns the threads of a rank, of which `asked` were asked for. With 0 a rank that is bound takes
+// its cores, and one that is not its share of all.
+int threads_of_rank(int asked);
+
 }  // namespace tessera::tools

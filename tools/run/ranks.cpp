@@ -26,6 +26,8 @@ void set_ranks(Ranks* ranks) { all_ranks = ranks; }
 
 Ranks* ranks() { return all_ranks; }
 
+bool is_first_rank() { return all_ranks == nullptr || all_ranks->rank() == 0; }
+
 void add_rank_options(CLI::App& app, double& timeout_seconds) {
   constexpr double kLongest = 1e6;  // 11 days
   require_number(app.add_option("--timeout", timeout_seconds,

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "tessera/sparse/checked.hpp"
 #include "tessera/tools/run/arguments.hpp"
 #include "tessera/tools/run/host_run.hpp"
+#include "tessera/train/batch_share.hpp"
 
 namespace CLI {
 class App;
@@ -48,6 +50,13 @@ class Ranks {
   // Runs a layer on this computer that is spread over the ranks. Collective.
   virtual HostRun run(const Arguments& arguments, const char* program) = 0;
 
+  // Returns this rank's part of a network that all ranks train with batches of so many columns.
+  // Throws Error{InvalidArgument} for an odd batch. Collective.
+  virtual std::unique_ptr<train::BatchShare> batch_share(std::int64_t batch) = 0;
+
+  // Returns the threads of this rank, of which `asked` were asked for; 0: its share of the cores.
+  virtual int threads(int asked) const = 0;
+
   virtual void barrier(const char* what) = 0;
 };
 
@@ -64,6 +73,9 @@ void set_ranks(Ranks* ranks);
 
 // Returns the ranks inside of with_ranks, and null in a program that is one process.
 Ranks* ranks();
+
+// Returns true on the first rank and in a program that is one process: it writes the files.
+bool is_first_rank();
 
 // Adds --timeout, in seconds.
 void add_rank_options(CLI::App& app, double& timeout_seconds);

@@ -69,7 +69,11 @@ Rewired rewired_by_method(Network<>& network, std::int64_t i, std::int64_t block
                           const RewireStep& now, std::int64_t optimiser_steps) {
   const sparse::Csr<float>& weights = network.weights(i);
   if (free_places(weights) == 0 && blocks < 0) return {};
-  const GradientBatch batch{network.output_gradient(i), network.input(i)};
+  Matrix<float> q_grad, s;
+  const std::int64_t columns = network.spec().batch;
+  const GradientBatch batch{
+      whole_batch(network.share(), network.output_gradient(i), q_grad, columns),
+      whole_batch(network.share(), network.input(i), s, columns)};
   const std::string name = fmt::format("layer {}", i + 1);
   return rewire(now.options.method, {.weights = weights,
                                      .fraction = now.fraction,
