@@ -19,9 +19,10 @@
 #include "tessera/host/cost.hpp"
 #include "tessera/tools/options/models.hpp"
 #include "tessera/tools/options/progress.hpp"
-#include "tessera/tools/ranks/internal/rank_passes.hpp"
+#include "tessera/tools/ranks/internal/rank_target.hpp"
 #include "tessera/tools/ranks/rank_weights.hpp"
 #include "tessera/tools/run/operands.hpp"
+#include "tessera/tools/run/run_passes.hpp"
 #include "tessera/tools/run/weights.hpp"
 
 namespace tessera::tools {
@@ -120,10 +121,10 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Ranks& own, Co
   a.batch_size = batch_of(a, weights.layer);
   const Problem problem = make_problem(a, weights);
   own.require_same_problem(problem);
-  HostRun run = run_of(a, program, problem, weights.layer,
-                       double(weights.empty_rows) /
-                           double(problem.size.g * problem.size_in_blocks().x / problem.block.rows),
-                       block_choice);
+  const std::int64_t block_rows = problem.size_in_blocks().x / problem.block.rows;
+  HostRun run =
+      run_of(a, program, problem, weights.layer,
+             double(weights.empty_rows) / double(problem.size.g * block_rows), block_choice);
   if (!weights.note.empty()) run.context.notes.push_back(weights.note);
   progress.set("encoding");
   const auto executor = make_executor(threads_of_rank(a.threads));
@@ -136,13 +137,8 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Ranks& own, Co
   add_ranks(ranks, layer, std::max(a.threads, executor->threads()), run);
   add_forecasts(run.report);
   if (a.stop < StopAfter::Passes) return run;
-  with_type(run.report.problem.data_type, [&]<class T>(T) {
-    internal::RankPasses<T> passes(layer, own, ranks, weights, a, run);
-    for (report::HostPassReport& pass : run.report.passes) {
-      progress.set(to_string(pass.pass));
-      passes.go(pass);
-    }
-  });
+  internal::RankTarget target(layer, ranks, weights, run);
+  run_passes(target, problem, weights.layer, a, run.files, progress);
   return run;
 }
 

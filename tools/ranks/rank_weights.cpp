@@ -87,7 +87,8 @@ RankWeights keep_all(const Arguments& a) {
   RankWeights weights{.layer = make_weights(a), .is_whole = true};
   weights.block = weights.layer.matrix->block;
   if (!a.matrix.empty())
-    weights.note = "every rank reads the whole file: --replicas needs all of it";
+    weights.note = fmt::format("every rank reads the whole file: {} needs all of it",
+                               a.groups > 1 ? "--groups" : "--replicas");
   return weights;
 }
 
@@ -107,17 +108,14 @@ RankWeights rows_of_rank(const Arguments& a, Communicator& ranks) {
 
 RankWeights make_rank_weights(const Arguments& a, Communicator& ranks) {
   RankWeights weights = rows_of_rank(a, ranks);
-  const auto count = [&](const sparse::Csr<float>& matrix) {
-    weights.blocks += matrix.blocks();
-    weights.empty_rows += sparse::empty_block_rows(matrix);
-  };
   if (weights.is_whole) {
-    for (const auto& matrix : weights.layer.matrices()) count(*matrix);
+    for (const auto& matrix : weights.layer.matrices()) weights.blocks += matrix->blocks();
+    weights.empty_rows = weights.layer.empty_rows();
     return weights;
   }
-  count(weights.rows);
-  weights.blocks = distributed::sum_of_ranks(ranks, "numbers of blocks", weights.blocks);
-  weights.empty_rows = distributed::sum_of_ranks(ranks, "numbers of rows", weights.empty_rows);
+  weights.blocks = distributed::sum_of_ranks(ranks, "numbers of blocks", weights.rows.blocks());
+  weights.empty_rows =
+      distributed::sum_of_ranks(ranks, "numbers of rows", sparse::empty_block_rows(weights.rows));
   return weights;
 }
 

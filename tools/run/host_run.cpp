@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -13,7 +14,6 @@
 #include "tessera/base/version.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/host/matmul.hpp"
-#include "tessera/sparse/convert.hpp"
 #include "tessera/study/timing.hpp"
 #include "tessera/study/verdict.hpp"
 #include "tessera/tools/options/inputs.hpp"
@@ -22,8 +22,9 @@
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/tools/run/operands.hpp"
 #include "tessera/tools/run/product_layer.hpp"
-#include "tessera/tools/run/trust.hpp"
+#include "tessera/tools/run/run_passes.hpp"
 #include "tessera/tools/run/weights.hpp"
+#include "tessera/verify/repair.hpp"
 #include "tessera/verify/self_check.hpp"
 
 namespace tessera::tools {
@@ -33,162 +34,88 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The layer with operands for the whole batch.
-template <class T>
-class HostPasses {
+// A layer on this computer. A pass runs 3 to 25 times to be measured, and once more to be checked.
+class HostTarget : public MeasuredTarget {
  public:
-  // `product` is null unless the passes are those of a product, whose layer is `layer`.
-  HostPasses(host::HostLayer& layer, host::MatMul* product, const Weights& weights,
-             const Arguments& a, HostRun& run)
-      : layer_(layer),
-        product_(product),
-        weights_(weights),
-        run_(run),
-        self_check_(a.self_check),
-        is_checked_(a.stop == StopAfter::Checks),
-        is_kept_(!a.output_dir.empty()),
-        matrices_(inside(weights)),
-        s_(make_s<T>(a, weights)),
-        q_grad_(make_q_grad<T>(a, weights)) {
-    if (is_kept_)
-      keep_operands(std::as_const(s_).view(), std::as_const(q_grad_).view(), run.report.problem,
-                    run.files);
+  HostTarget(host::HostLayer& layer, const Weights& weights, HostRun& run)
+      : MeasuredTarget(layer, weights, run), layer_(layer) {}
+
+  bool run(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+           const FaultOfRun&) override {
+    take_times(pass, study::measure([&] { return once(pass, operands, {}); }, is_interrupted));
+    if (options.self_check != nullptr)
+      once(pass, operands, {.self_check = options.self_check, .repair = options.repair});
+    return true;
   }
 
-  void go(report::HostPassReport& report) {
-    if (report.pass == Pass::GradW) return gradient(report);
-    if (product_ != nullptr) return multiply(report);
-    const auto is_there = [](auto) {};
-    if (report.pass == Pass::Fwd)
-      return product(
-          matrices_, s_, report, [this](auto in, auto out) { return layer_.forward<T>(in, out); },
-          is_there);
-    Matrices transposes;
-    for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
-    product(
-        transposes, q_grad_, report,
-        [this](auto in, auto out) { return layer_.grad_a<T>(in, out); }, is_there);
+ protected:
+  virtual host::HostTimes once(Pass pass, const layer::Operands& operands,
+                               const layer::PassOptions& options) {
+    host::HostTimes times;
+    static_cast<void>(run_pass(layer_, pass, operands, options, times));
+    return times;
   }
 
  private:
-  using Matrices = std::vector<sparse::CheckedCsr<float>>;
-
-  // The operands of the product, as its caller stores them, are made before the time is measured.
-  void multiply(report::HostPassReport& report) {
-    const MatMulProblem& problem = product_->problem();
-    const Matrix<T> dense = as_stored<T>(problem, std::as_const(s_).view());
-    const MatrixShape shape = result_shape(problem);
-    Matrix<T> result(problem.groups * shape.rows, shape.cols);
-    product(
-        matrices_, s_, report,
-        [&](auto, auto) { return product_->multiply<T>(dense.view(), result.view()); },
-        [&](auto out) { take_result<T>(problem, std::as_const(result).view(), out); });
-  }
-
-  static void take(const study::MedianTimes& measured, report::HostPassReport& report) {
-    report.times = measured.times;
-    report.runs = measured.runs;
-    report.spread = measured.spread;
-  }
-
-  // Checks the results of a pass if that is wanted; run_again() computes them once more.
-  template <class Check, class Run>
-  void trust(report::HostPassReport& report, Check&& check, Run&& run_again) {
-    if (self_check_ == SelfCheck::None) return;
-    verify::Checksums checksums = check();
-    if (self_check_ == SelfCheck::Repair && !checksums.ok()) {
-      const std::string failure = to_string(checksums);
-      run_again();
-      checksums = check();
-      checksums.first_failure = failure;
-    }
-    verify::require_agreement(report.pass, 0, checksums);
-    run_.context.notes.push_back(self_check_note(report.pass, checksums));
-    report.self_check = std::move(checksums);
-  }
-
-  // Measures run(in, out); take_out(out) then brings the result there, if run() does not.
-  template <class Run, class TakeOut>
-  void product(const Matrices& matrices, const Matrix<T>& in, report::HostPassReport& report,
-               const Run& run, const TakeOut& take_out) {
-    Matrix<T> out(std::ssize(matrices) * matrices[0]->rows, in.cols());
-    take(study::measure([&] { return run(in.view(), out.view()); }, is_interrupted), report);
-    take_out(out.view());
-    const auto result = std::as_const(out).view();
-    if (is_kept_)
-      run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
-                              result_file(report.pass, result, weights_.scale_exponent));
-    const verify::Rounding rounding = layer_.rounding(report.pass);
-    const auto check = [&](std::size_t g) {
-      const sparse::Csr<float>& matrix = *matrices[g];
-      return verify::check_product<T>(matrix,
-                                      rows_of_group(std::as_const(in).view(), matrix.cols, g),
-                                      rows_of_group(result, matrix.rows, g), rounding);
-    };
-    trust(
-        report, [&] { return checksums(matrices.size(), check); },
-        [&] {
-          run(in.view(), out.view());
-          take_out(out.view());
-        });
-    if (is_checked_) report.verdict = verify_groups<T>(matrices, in.view(), result, rounding);
-  }
-
-  // Returns the checksums of all groups, or those of the first group that is wrong.
-  template <class Check>
-  static verify::Checksums checksums(std::size_t groups, const Check& check) {
-    verify::Checksums all;
-    for (std::size_t g = 0; g < groups; ++g) {
-      verify::Checksums of_this = check(g);
-      if (!of_this.ok()) return of_this;
-      verify::add_part(of_this, all);
-    }
-    return all;
-  }
-
-  void gradient(report::HostPassReport& report) {
-    std::vector<float> values(std::size_t(stored_values(weights_)));
-    const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
-    take(study::measure([&] { return layer_.grad_w<T>(q_grad, s, values); }, is_interrupted),
-         report);
-    std::vector<sparse::Csr<float>> gradients = gradients_inside(values, weights_);
-    if (is_kept_) keep_gradients(gradients, run_.files);
-    const verify::Rounding rounding = layer_.rounding(report.pass);
-    const auto check = [&](std::size_t g) {
-      return verify::check_gradient<T>(gradients[g], gradients[g].values,
-                                       rows_of_group(q_grad, gradients[g].rows, g),
-                                       rows_of_group(s, gradients[g].cols, g), rounding);
-    };
-    trust(
-        report, [&] { return checksums(gradients.size(), check); },
-        [&] {
-          layer_.grad_w<T>(q_grad, s, values);
-          gradients = gradients_inside(values, weights_);
-        });
-    if (is_checked_)
-      report.verdict = verify_gradients<T>(matrices_, gradients, q_grad, s, rounding);
-  }
-
   host::HostLayer& layer_;
-  host::MatMul* product_;
-  const Weights& weights_;
-  HostRun& run_;
-  SelfCheck self_check_;
-  bool is_checked_, is_kept_;
-  Matrices matrices_;  // the weights inside the layer, by group
-  Matrix<T> s_, q_grad_;
 };
 
+// A product on this computer, whose operands are those of its layer. They are put in the order in
+// which the product's caller stores them before and after the measured runs.
 template <class T>
-void run_typed(HostPasses<T> passes, HostRun& run, Progress& progress) {
-  const EndsByItself passing;
-  std::int64_t done = 0;
-  for (report::HostPassReport& pass : run.report.passes) {
-    run.context.is_partial |= is_interrupted();
-    if (run.context.is_partial) return;
-    progress.set(to_string(pass.pass), done++, std::ssize(run.report.passes));
-    passes.go(pass);
+class HostProductTarget final : public HostTarget {
+ public:
+  HostProductTarget(host::MatMul& product, const Weights& weights, HostRun& run)
+      : HostTarget(product.layer(), weights, run), product_(product) {}
+
+  bool run(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
+           const FaultOfRun& fault) override {
+    dense_ = as_stored<T>(product_.problem(), operands.in.as<T>());
+    result_ = stored_result<T>(product_.problem());
+    HostTarget::run(pass, operands, options, fault);
+    take_result<T>(product_.problem(), std::as_const(result_).view(), operands.out.as<T>());
+    return true;
   }
+
+ private:
+  host::HostTimes once(Pass pass, const layer::Operands& operands,
+                       const layer::PassOptions& options) override {
+    if (options.self_check == nullptr) return product_.multiply<T>(dense_.view(), result_.view());
+    verify::run_and_repair(options, [&](const layer::PassOptions& with) {
+      product_.multiply<T>(dense_.view(), result_.view());
+      take_result<T>(product_.problem(), std::as_const(result_).view(), operands.out.as<T>());
+      check(pass, operands, *with.self_check);
+      return true;
+    });
+    return {};
+  }
+
+  void check(Pass pass, const layer::Operands& operands, verify::Checksums& all) const {
+    const MatrixView<const T> in = operands.in.as<T>(), out = operands.out.as<T>();
+    const auto groups = std::size_t(product_.problem().groups);
+    for (std::size_t g = 0; g < groups; ++g)
+      verify::add_group(
+          pass, std::int64_t(g),
+          verify::check_product<T>(layer().weights(std::int64_t(g)),
+                                   rows_of_group(in, in.rows / std::int64_t(groups), g),
+                                   rows_of_group(out, out.rows / std::int64_t(groups), g),
+                                   layer().rounding(pass)),
+          all);
+  }
+
+  host::MatMul& product_;
+  Matrix<T> dense_, result_;
+};
+
+void run_passes_of(PassTarget&& target, const Weights& weights, const Arguments& a, HostRun& run,
+                   Progress& progress) {
+  const LoadMeter meter;
+  const Problem& problem = run.report.problem;
+  const std::int64_t ran = run_passes(target, problem, weights, a, run.files, progress);
+  run.context.is_partial = ran < std::ssize(run.report.passes);
+  run.report.busy = meter.busy(run.report.threads);
+  run.report.load = LoadMeter::load();
+  run.report.stolen = meter.stolen();
 }
 
 void encode_and_run(const Arguments& a, const Weights& weights, const study::Target& here,
@@ -209,10 +136,9 @@ void encode_and_run(const Arguments& a, const Weights& weights, const study::Tar
   else
     alone.emplace(report.problem, report.cpu, *executor, options);
   host::HostLayer& layer = product ? product->layer() : *alone;
-  std::vector<sparse::Csr<float>> matrices;
-  for (const auto& matrix : weights.matrices()) matrices.push_back(*matrix);
+  const auto matrices = weights.matrices();
   const double start = seconds_now();
-  layer.set_weights(sparse::checked(matrices));
+  layer.set_weights(matrices);
   report.encode_seconds = seconds_now() - start;
   report.values = layer.values();
   for (const Pass pass : passes_of(report.problem))
@@ -222,13 +148,10 @@ void encode_and_run(const Arguments& a, const Weights& weights, const study::Tar
                              .cells = layer.cells(pass),
                              .forecast_seconds = layer.forecast(pass).seconds()});
   if (a.stop < StopAfter::Passes) return;
-  const LoadMeter meter;
+  if (!product) return run_passes_of(HostTarget(layer, weights, run), weights, a, run, progress);
   with_type(report.problem.data_type, [&]<class T>(T) {
-    run_typed(HostPasses<T>(layer, product ? &*product : nullptr, weights, a, run), run, progress);
+    run_passes_of(HostProductTarget<T>(*product, weights, run), weights, a, run, progress);
   });
-  report.busy = meter.busy(report.threads);
-  report.load = LoadMeter::load();
-  report.stolen = meter.stolen();
 }
 
 // Compares a run that somebody reads with the dense layer. The pattern of a file is counted in
@@ -244,6 +167,24 @@ void add_dense_verdict(const Arguments& a, const Weights& weights, const study::
 }
 
 }  // namespace
+
+void MeasuredTarget::take_times(Pass pass, const study::MedianTimes& measured) {
+  report::HostPassReport& report = report_of(pass);
+  report.times = measured.times;
+  report.runs = measured.runs;
+  report.spread = measured.spread;
+}
+
+void MeasuredTarget::take(PassOutcome&& outcome) {
+  for (std::string& note : outcome.notes) run_.context.notes.push_back(std::move(note));
+  report::HostPassReport& report = report_of(outcome.pass);
+  report.verdict = std::move(outcome.verdict);
+  report.self_check = std::move(outcome.self_check);
+}
+
+report::HostPassReport& MeasuredTarget::report_of(Pass pass) {
+  return *std::ranges::find(run_.report.passes, pass, &report::HostPassReport::pass);
+}
 
 HostRun run_of(const Arguments& a, const char* program, const Problem& problem,
                const Weights& weights, double empty_outputs, const std::string& block_choice) {

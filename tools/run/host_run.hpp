@@ -1,12 +1,12 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "tessera/report/host_report.hpp"
+#include "tessera/study/timing.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/run/arguments.hpp"
+#include "tessera/tools/run/pass_target.hpp"
 #include "tessera/tools/run/weights.hpp"
 
 namespace tessera::tools {
@@ -15,8 +15,25 @@ namespace tessera::tools {
 struct HostRun {
   report::ReportContext context;
   report::HostReport report;
-  std::vector<std::pair<std::string, std::string>> files;  // results to store: {name, bytes}
+  Files files;               // results to store
   double empty_outputs = 0;  // share of the outputs whose row has no non-zero
+};
+
+// Adds the figures of passes that are measured to the report of a run, which names them already.
+class MeasuredTarget : public PassTarget {
+ public:
+  // All must outlive the target.
+  MeasuredTarget(const layer::Layer& layer, const Weights& weights, HostRun& run)
+      : PassTarget(layer, weights), run_(run) {}
+
+  void take(PassOutcome&& outcome) final;
+
+ protected:
+  void take_times(Pass pass, const study::MedianTimes& measured);
+  report::HostPassReport& report_of(Pass pass);
+
+ private:
+  HostRun& run_;
 };
 
 // Returns a run on this computer of a layer with these weights, whose passes have not begun. Of the

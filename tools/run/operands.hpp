@@ -13,7 +13,6 @@
 #include "tessera/io/array.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/tools/run/weights.hpp"
-#include "tessera/verify/verify.hpp"
 
 namespace tessera::tools {
 
@@ -54,38 +53,6 @@ template <class T>
 MatrixView<const T> rows_of_group(MatrixView<const T> whole, std::int64_t rows, std::size_t g) {
   const auto first = std::int64_t(g) * rows;
   return whole.sub({first, first + rows}, {0, whole.cols});
-}
-
-// Compares the results of all groups, stored one below the other, with matrix * in of each group.
-template <class T>
-verify::Verdict verify_groups(std::span<const sparse::CheckedCsr<float>> matrices,
-                              MatrixView<const T> in, MatrixView<const T> out,
-                              const verify::Rounding& rounding) {
-  verify::Verdict all;
-  for (std::size_t g = 0; g < matrices.size(); ++g) {
-    const sparse::Csr<float>& matrix = *matrices[g];
-    verify::add_part(verify::verify_product<T>(matrix, rows_of_group(in, matrix.cols, g),
-                                               rows_of_group(out, matrix.rows, g), rounding),
-                     all);
-  }
-  return all;
-}
-
-// Compares the weight gradients of all groups with dQ * transpose(S) of each group.
-template <class T>
-verify::Verdict verify_gradients(std::span<const sparse::CheckedCsr<float>> matrices,
-                                 std::span<const sparse::Csr<float>> gradients,
-                                 MatrixView<const T> q_grad, MatrixView<const T> s,
-                                 const verify::Rounding& rounding) {
-  verify::Verdict all;
-  for (std::size_t g = 0; g < matrices.size(); ++g) {
-    const sparse::Csr<float>& matrix = *matrices[g];
-    verify::add_part(
-        verify::verify_gradient<T>(matrix, gradients[g], rows_of_group(q_grad, matrix.rows, g),
-                                   rows_of_group(s, matrix.cols, g), rounding),
-        all);
-  }
-  return all;
 }
 
 // Adds a file for the weight gradient of each group, if this build writes such files:

@@ -4,7 +4,7 @@
 
 #include "tessera/base/matmul.hpp"
 #include "tessera/base/matrix.hpp"
-#include "tessera/runtime/matmul.hpp"
+#include "tessera/base/problem.hpp"
 
 namespace tessera::tools {
 
@@ -25,6 +25,13 @@ Matrix<T> as_stored(const MatMulProblem& product, MatrixView<const T> s) {
   return stored;
 }
 
+// Returns memory for the result of a product as its caller has it.
+template <class T>
+Matrix<T> stored_result(const MatMulProblem& product) {
+  const MatrixShape shape = result_shape(product);
+  return {product.groups * shape.rows, shape.cols};
+}
+
 // Writes a result as the product's caller has it to the Q of its layer.
 template <class T>
 void take_result(const MatMulProblem& product, MatrixView<const T> result, MatrixView<T> q) {
@@ -32,30 +39,5 @@ void take_result(const MatMulProblem& product, MatrixView<const T> result, Matri
   for (std::int64_t r = 0; r < q.rows; ++r)
     for (std::int64_t c = 0; c < q.cols; ++c) q(r, c) = result(r, c);
 }
-
-// A product with the interface of a layer: its operands are those of the layer, and each call
-// stores the dense one as the product's caller would.
-class ProductLayer {
- public:
-  explicit ProductLayer(runtime::MatMul& product) : product_(product) {}
-
-  template <class T>
-  bool forward(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
-               device::Ledger& ledger) {
-    const MatMulProblem& problem = product_.plan().problem;
-    const Matrix<T> dense = as_stored<T>(problem, s);
-    const MatrixShape shape = result_shape(problem);
-    Matrix<T> result(problem.groups * shape.rows, shape.cols);
-    const bool finished = product_.multiply<T>(dense.view(), result.view(), options, ledger);
-    take_result<T>(problem, std::as_const(result).view(), q);
-    return finished;
-  }
-
-  device::MemoryUse memory(Pass pass) const { return product_.layer().memory(pass); }
-  const runtime::Program& program(Pass pass) const { return product_.layer().program(pass); }
-
- private:
-  runtime::MatMul& product_;
-};
 
 }  // namespace tessera::tools

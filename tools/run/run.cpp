@@ -14,10 +14,8 @@
 #include "tessera/base/version.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/planner/explain.hpp"
+#include "tessera/planner/matmul.hpp"
 #include "tessera/report/dense_verdict.hpp"
-#include "tessera/runtime/fit.hpp"
-#include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/static_layer.hpp"
 #include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/study/static_layer.hpp"
@@ -27,10 +25,9 @@
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/tools/options/static_option.hpp"
 #include "tessera/tools/run/bucket_file.hpp"
-#include "tessera/tools/run/host_run.hpp"
 #include "tessera/tools/run/operands.hpp"
-#include "tessera/tools/run/passes.hpp"
 #include "tessera/tools/run/product_layer.hpp"
+#include "tessera/tools/run/tile_run.hpp"
 #include "tessera/tools/run/trust.hpp"
 
 namespace tessera::tools {
@@ -38,22 +35,6 @@ namespace tessera::tools {
 namespace {
 
 planner::Options options_of(const Arguments& a) { return make_options(a, {}); }
-
-[[noreturn]] void throw_misfit(const partitioner::Misfit& misfit, const report::LayerReport& report,
-                               const planner::Options& options, const Weights& weights) {
-  std::optional<double> enough;  // the search encodes a single matrix
-  if (weights.groups() == 1)
-    enough = runtime::oversize_that_fits(report.problem, report.machine, options, weights.matrix);
-  const std::string remedy =
-      enough ? fmt::format(
-                   "--matmul-options '{{\"metaInfoBucketOversizeProportion\": {}}}' "
-                   "would do; it is {} now",
-                   *enough, options.meta_info_bucket_oversize_proportion)
-      : weights.groups() > 1
-          ? std::string("a larger metaInfoBucketOversizeProportion may do")
-          : std::string("no metaInfoBucketOversizeProportion up to 1000 would do");
-  throw Error(ErrorCode::NoSolution, fmt::format("{}; {}", misfit.message, remedy));
-}
 
 // Returns the plan of a file with the options of that file, or else a new plan for this pattern.
 planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
@@ -115,28 +96,6 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
   return notes;
 }
 
-partitioner::EncodeOptions encode_options(const Arguments& a, const planner::Options& options,
-                                          const runtime::FullyConnected& layer,
-                                          bool layer_is_dense) {
-  partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
-  if (a.spilling && layer_is_dense)
-    throw Error(ErrorCode::InvalidArgument,
-                "--spilling has no effect if R is dense without buckets; omit it, or set "
-                "planConstraints.useDense false");
-  if (!a.spilling) return encode;
-  if (encode.force_spills)
-    throw Error(ErrorCode::InvalidArgument,
-                "--spilling has no effect if partitioner.forceBucketSpills moves every block; omit "
-                "one of them");
-  if (*a.spilling == SpillChoice::Greedy) encode.spilling = partitioner::Spilling::Greedy;
-  if (*a.spilling == SpillChoice::EvenLoad) encode.even_load = layer.load_cost();
-  return encode;
-}
-
-bool wants_page(const Arguments& a) {
-  return !a.is_static && (!a.html.empty() || (!a.output_dir.empty() && can_make_pages()));
-}
-
 std::string explanation_of(const LayerRun& run, const Weights& weights) {
   const PatternStats stats = sparse::stats_of_groups(weights.matrices());
   return planner::to_json(planner::explain(run.report.problem, run.report.machine,
@@ -195,105 +154,6 @@ void add_outlook(const Arguments& a, const Weights& weights, LayerRun& run) {
       study::outlook_of(report, run.context.options, *comparison, dense, ones ? &*ones : nullptr);
 }
 
-void add_tiles(const runtime::FullyConnected& layer, std::int64_t groups, const planner::Plan& plan,
-               PageExtras& page) {
-  const auto of_groups = [&](Pass pass) {
-    std::vector<const partitioner::Buckets*> buckets;
-    for (std::int64_t g = 0; g < groups; ++g) buckets.push_back(&layer.buckets_of(pass, g));
-    return buckets;
-  };
-  page.tiles = report::tiles_json(of_groups(Pass::Fwd));
-  if (plan.runs_transposed(Pass::GradA))
-    page.transposed_tiles = report::tiles_json(of_groups(Pass::GradA), /*is_transposed=*/true);
-}
-
-device::ExchangeMode mode_of(const Arguments& a) {
-  return a.isolate || a.fault ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
-}
-
-void build_and_run_static(const Arguments& a, const Weights& weights, LayerRun& run,
-                          Progress& progress) {
-  report::LayerReport& report = run.report;
-  report.spill.blocks = weights.matrix->blocks();
-  if (a.stop == StopAfter::Plan) return;
-  progress.set("building the programs");
-  const auto executor = make_executor(a.threads);
-  runtime::StaticLayer layer(report.problem, weights.matrix, *report.static_plan, report.machine,
-                             mode_of(a), *executor);
-  report.high_water = layer.high_water();
-  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
-}
-
-// Returns a line with the number of serial parts in which the dense weight gradient runs beside the
-// buckets of the layer. Only the outputs are cut.
-std::string serial_splits(runtime::FullyConnected& layer) {
-  return fmt::format("dense GradW in {0} serial parts: groups 1, inputs 1, outputs {0}\n",
-                     layer.dense_grad_w_splits());
-}
-
-// Encodes the weights, or takes those of a file, and adds the figures of the encoded layer to the
-// report.
-void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected& layer,
-            LayerRun& run) {
-  report::LayerReport& report = run.report;
-  const planner::Options& options = run.context.options;
-  const bool is_dense = report.plan.dense.has_value();
-  if (!a.save_buckets.empty()) refuse_dense_buckets(is_dense);
-  if (weights.encoded) {
-    layer.restore_weights(*weights.encoded);
-  } else if (const auto misfit =
-                 layer.set_weights(std::span<const sparse::CheckedCsr<float>>(weights.matrices()),
-                                   encode_options(a, options, layer, is_dense))) {
-    throw_misfit(*misfit, report, options, weights);
-  }
-  if (!a.save_buckets.empty())
-    run.saved_buckets =
-        bucket_file(layer, weights, {report.problem, report.machine, options, report.plan});
-  report.spill = layer.spill();
-  report.travel = layer.travel();
-  report.pattern_bytes = layer.pattern_bytes();
-  if (wants_page(a) && !is_dense) add_tiles(layer, weights.groups(), report.plan, run.page);
-  if (a.report_serial_splits) run.extras += "\n" + serial_splits(layer);
-}
-
-// Adds the transposition of the dense operand to the costs of both sides of the verdict: a dense
-// product needs it in the same order.
-void charge_move(const planner::TransposePlan& move, LayerRun& run) {
-  report::LayerReport& report = run.report;
-  planner::add_transpose(move, Pass::Fwd, report.plan.cost);
-  if (report.dense.plan) planner::add_transpose(move, Pass::Fwd, report.dense.plan->cost);
-  if (report.sparse.plan) planner::add_transpose(move, Pass::Fwd, report.sparse.plan->cost);
-  run.context.notes.push_back(fmt::format(
-      "transposing the dense operand takes {} cycles, sparse and dense", move.cycles().value));
-}
-
-void build_and_run_product(const Arguments& a, const Weights& weights, LayerRun& run,
-                           Progress& progress) {
-  report::LayerReport& report = run.report;
-  const MatMulProblem problem = product_of(*a.product, report.problem);
-  run.context.notes.insert(run.context.notes.begin(), to_string(problem));
-  planner::MatMulPlan plan = planner::matmul_plan(problem, report.plan, report.machine);
-  const auto executor = make_executor(a.threads);
-  runtime::MatMul product(plan, report.machine, mode_of(a), *executor);
-  encode(a, weights, product.layer(), run);
-  if (plan.move) charge_move(*plan.move, run);
-  if (a.stop != StopAfter::Plan) report.high_water = product.high_water();
-  ProductLayer layer(product);
-  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
-}
-
-void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run, Progress& progress) {
-  if (a.is_static) return build_and_run_static(a, weights, run, progress);
-  progress.set("encoding");
-  if (a.product) return build_and_run_product(a, weights, run, progress);
-  report::LayerReport& report = run.report;
-  const auto executor = make_executor(a.threads);
-  runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode_of(a), *executor);
-  encode(a, weights, layer, run);
-  if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
-  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
-}
-
 std::string plan_text(const report::LayerReport& report) {
   return "\n" + (report.static_plan ? to_string(*report.static_plan) : to_string(report.plan));
 }
@@ -306,6 +166,10 @@ partitioner::TileGrid grid_of(const Arguments& a, const planner::BestEffort& pla
 }
 
 }  // namespace
+
+bool wants_page(const Arguments& a) {
+  return !a.is_static && (!a.html.empty() || (!a.output_dir.empty() && can_make_pages()));
+}
 
 LayerRun run_layer(const Arguments& given, const char* program) {
   const auto begin = std::chrono::steady_clock::now();

@@ -8,6 +8,7 @@
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/page/report_page.hpp"
 #include "tessera/tools/run/arguments.hpp"
+#include "tessera/tools/run/pass_target.hpp"
 #include "tessera/tools/run/weights.hpp"
 
 namespace tessera::tools {
@@ -17,7 +18,7 @@ namespace tessera::tools {
 struct LayerRun {
   report::ReportContext context;  // its notes name a relaxed request and a dense R
   report::LayerReport report;
-  std::vector<std::pair<std::string, std::string>> files;  // results to store: {name, bytes}
+  Files files;               // results to store
   double empty_outputs = 0;  // share of the outputs whose row has no non-zero
   PageExtras page;           // empty if no page is requested
   std::string extras;        // text that was requested besides the report
@@ -29,6 +30,9 @@ struct LayerRun {
   std::string saved_buckets;        // the file of --save-buckets, if requested
   std::string mask;                 // the file of --write-mask, if requested
 };
+
+// Returns true if a page of the report is to be written.
+bool wants_page(const Arguments& arguments);
 
 // Plans, encodes, runs and checks a layer as the arguments ask. Progress is written to stderr
 // unless the arguments are quiet. Throws the errors of the stages, and Error{NoSolution} if there

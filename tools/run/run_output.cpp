@@ -11,7 +11,6 @@
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/run/host_run.hpp"
 #include "tessera/tools/run/operands.hpp"
-#include "tessera/tools/run/passes.hpp"
 #include "tessera/tools/run/pod_run.hpp"
 #include "tessera/tools/run/ranks.hpp"
 #include "tessera/tools/run/run.hpp"
@@ -48,8 +47,6 @@ std::string page_of(const LayerRun& run) {
 std::string page_of(const HostRun& run) {
   return report_page(to_json(run.report, run.context), {.date = date_of_today()});
 }
-
-using Files = std::vector<std::pair<std::string, std::string>>;
 
 // Returns the files that --output-dir receives besides the reports.
 Files results_of(const LayerRun& run) {
@@ -131,7 +128,7 @@ std::string to_text(const LayerRun& run) {
   text += report::to_text(run.report) + run.extras + cycles_text(run);
   if (run.context.is_partial)
     text += fmt::format("PARTIAL: {} of {} passes ran\n", run.report.passes.size(),
-                        passes_wanted(run.report.problem));
+                        passes_of(run.report.problem).size());
   return text;
 }
 

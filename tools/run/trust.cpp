@@ -74,33 +74,17 @@ std::string self_check_note(Pass pass, const verify::Checksums& checksums) {
   return fmt::format("self-check of {}: {}", to_string(pass), to_string(checksums));
 }
 
-std::string fault_note(const std::optional<device::Struck>& struck, bool changed) {
+std::string fault_note(const Arguments& a, const std::optional<device::Struck>& struck,
+                       bool changed) {
+  const std::string place = a.pod.is_used()
+                                ? fmt::format("fault on device {}: ", a.fault->device.value_or(0))
+                                : "fault: ";
   if (!struck)
-    return "no bit was flipped; the pass has no such step, or the tile uses no such bit in it";
-  return fmt::format("one bit of byte {} of \"{}\" was flipped; the results {}", struck->byte,
-                     struck->slot, changed ? "changed" : "did not change: harmless");
-}
-
-runtime::TilePass Trust::options() {
-  runtime::TilePass options;
-  if (arguments_.self_check != SelfCheck::None) options.pass.self_check = &checksums_;
-  options.pass.repair = arguments_.self_check == SelfCheck::Repair;
-  if (!has_fault()) return options;
-  options.tiles.fault = arguments_.fault->fault;
-  options.tiles.struck = &struck_;
-  return options;
-}
-
-std::optional<verify::Checksums> Trust::checksums() const {
-  if (arguments_.self_check == SelfCheck::None) return {};
-  return checksums_;
-}
-
-std::vector<std::string> Trust::notes(bool changed) const {
-  std::vector<std::string> notes;
-  if (has_fault()) notes.push_back("fault: " + fault_note(struck_, changed));
-  if (arguments_.self_check != SelfCheck::None) notes.push_back(self_check_note(pass_, checksums_));
-  return notes;
+    return place +
+           "no bit was flipped; the pass has no such step, or the tile uses no such bit in it";
+  return place + fmt::format("one bit of byte {} of \"{}\" was flipped; the results {}",
+                             struck->byte, struck->slot,
+                             changed ? "changed" : "did not change: harmless");
 }
 
 }  // namespace tessera::tools

@@ -221,6 +221,12 @@ void use_kernel_blocks(Weights& weights) {
   weights.matrix = study::in_kernel_blocks(weights.matrix, weights.rows, weights.cols);
 }
 
+std::int64_t Weights::empty_rows() const {
+  std::int64_t count = sparse::empty_block_rows(*matrix);
+  for (const auto& of_group : further) count += sparse::empty_block_rows(*of_group);
+  return count;
+}
+
 std::vector<sparse::CheckedCsr<float>> Weights::matrices() const {
   std::vector<sparse::CheckedCsr<float>> all{matrix};
   all.insert(all.end(), further.begin(), further.end());
@@ -240,42 +246,6 @@ Problem make_problem(const Arguments& a, const Weights& weights) {
   problem.block = matrix.block;
   problem.density = blocks / places;
   return problem;
-}
-
-std::vector<sparse::CheckedCsr<float>> inside(const Weights& weights) {
-  std::vector<sparse::CheckedCsr<float>> all = weights.matrices();
-  for (sparse::CheckedCsr<float>& matrix : all)
-    matrix = sparse::inside(matrix, weights.rows, weights.cols);
-  return all;
-}
-
-std::int64_t stored_values(const Weights& weights) {
-  std::int64_t values = 0;
-  for (const auto& matrix : weights.matrices()) values += std::ssize(matrix->values);
-  return values;
-}
-
-std::vector<sparse::Csr<float>> gradients_inside(std::vector<float> values,
-                                                 const Weights& weights) {
-  const std::vector<sparse::CheckedCsr<float>> matrices = weights.matrices();
-  std::vector<sparse::Csr<float>> all;
-  auto next = values.cbegin();
-  for (const auto& matrix : matrices) {
-    const auto first = next;
-    next += std::ssize(matrix->values);
-    sparse::Csr<float> gradient{.rows = matrix->rows,
-                                .cols = matrix->cols,
-                                .block = matrix->block,
-                                .row_begin = matrix->row_begin,
-                                .col = matrix->col,
-                                .values = {}};
-    if (matrices.size() == 1)
-      gradient.values = std::move(values);
-    else
-      gradient.values.assign(first, next);
-    all.push_back(sparse::inside(std::move(gradient), weights.rows, weights.cols));
-  }
-  return all;
 }
 
 }  // namespace tessera::tools

@@ -30,12 +30,18 @@ struct Weights {
 
   std::int64_t groups() const { return 1 + std::ssize(further); }
 
-  // Returns the share of the block rows of the first group that have no block.
+  // Returns the number of block rows of all groups that have no block.
+  std::int64_t empty_rows() const;
+
+  // Returns their share of all block rows.
   double share_of_empty_rows() const {
-    return double(sparse::empty_block_rows(*matrix)) / double(matrix->block_rows());
+    return double(empty_rows()) / double(groups() * matrix->block_rows());
   }
 
-  // Returns the matrix of every group.
+  // Return the matrix of a group, and of every group.
+  const sparse::CheckedCsr<float>& of_group(std::int64_t group) const {
+    return group == 0 ? matrix : further[std::size_t(group) - 1];
+  }
   std::vector<sparse::CheckedCsr<float>> matrices() const;
 };
 
@@ -62,16 +68,5 @@ void use_kernel_blocks(Weights& weights);
 
 // Returns the problem of the layer with the block and the density of the weights.
 Problem make_problem(const Arguments& arguments, const Weights& weights);
-
-// Returns the weights of every group inside the layer: the shared matrix itself if no side is
-// padded, else its elements inside the layer's size. O(values) if a side is padded.
-std::vector<sparse::CheckedCsr<float>> inside(const Weights& weights);
-
-// Returns the number of stored values of all groups, in whole blocks.
-std::int64_t stored_values(const Weights& weights);
-
-// Returns the gradients of every group inside the layer, from the gradients of the stored values of
-// all groups.
-std::vector<sparse::Csr<float>> gradients_inside(std::vector<float> values, const Weights& weights);
 
 }  // namespace tessera::tools
