@@ -41,7 +41,7 @@ inline const Arrows& arrows() {
       {"distributed", {"layer", "pod", "host", "io", "verify", "sparse", "base"}},
       {"study",
        {"layer", "report", "pod", "collectives", "runtime", "host", "io", "planner", "partitioner",
-        "codelets", "device", "sparse", "json", "base"}},
+        "codelets", "device", "verify", "sparse", "json", "base"}},
       {"tools/internal", {}},
       {"tools/page", {"report", "runtime", "partitioner", "json", "base"}},
       {"tools/options",

@@ -7,18 +7,20 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/pod/pod_layer.hpp"
 #include "tessera/pod/with_pattern.hpp"
+#include "tessera/study/pod_run.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/tools/options/study_output.hpp"
 #include "tessera/tools/run/operands.hpp"
-#include "tessera/tools/run/pod_report.hpp"
 #include "tessera/tools/run/ranks.hpp"
 #include "tessera/tools/run/run_passes.hpp"
 #include "tessera/tools/run/weights.hpp"
 
 namespace tessera::tools {
 namespace {
+
+using study::PodRun;
 
 pod::PodPlan plan_of(const Arguments& a, const Problem& problem, const Weights& weights) {
   planner::PlanCache cache(a.plan_cache);
@@ -46,7 +48,8 @@ class PodTarget final : public PassTarget {
   }
 
   void take(PassOutcome&& outcome) override {
-    run_.passes.push_back({std::move(ledger_), std::move(outcome)});
+    run_.passes.push_back({std::move(ledger_), std::move(outcome.verdict), std::move(outcome.fault),
+                           std::move(outcome.notes)});
   }
 
  private:
@@ -56,7 +59,8 @@ class PodTarget final : public PassTarget {
   pod::PodLedger ledger_;  // of the last run
 };
 
-void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run, Progress& progress) {
+void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run, Files& files,
+                    Progress& progress) {
   progress.set("encoding");
   const auto executor = make_executor(a.threads);
   const bool isolate = a.isolate || a.fault;
@@ -74,17 +78,16 @@ void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run, Pro
   PodTarget target(layer, weights, a, run);
   const Problem& problem = run.plan.problem;
   run.is_partial =
-      run_passes(target, problem, weights, a, run.files, progress) < std::ssize(passes_of(problem));
+      run_passes(target, problem, weights, a, files, progress) < std::ssize(passes_of(problem));
 }
 
-void write_files(const Arguments& a, const PodRun& run, const study::Report& report) {
+void write_files(const Arguments& a, const PodRun& run, Files files, const study::Report& report) {
   if (!a.trace.empty()) {
     std::vector<pod::PodLedger> ledgers;
-    for (const PodPassRun& pass : run.passes) ledgers.push_back(pass.ledger);
+    for (const study::PodRunPass& pass : run.passes) ledgers.push_back(pass.ledger);
     write_results(a.trace, pod::trace_json(ledgers, run.plan.pod.machine.clock_hz));
   }
   if (a.output_dir.empty()) return;
-  Files files = run.files;
   files.emplace_back("plan.json", pod::pod_plan_to_json(run.plan));
   files.emplace_back("report.json", study::to_json(report));
   write_folder(a.output_dir, files);
@@ -111,12 +114,13 @@ int run_pod_and_print(const Arguments& given, const char* program) {
   }
   progress.set("planning");
   PodRun run{plan_of(a, problem, weights), weights.source};
-  encode_and_run(a, weights, run, progress);
+  Files files;
+  encode_and_run(a, weights, run, files, progress);
   progress.hide();
   if (!speaks) return run.ok() ? int(kOk) : int(kCheckFailed);
-  const study::Report report = study_of(run, program);
-  write_files(a, run, report);
-  const std::string text = a.quiet ? std::string() : text_of(run, report, a.report_plan);
+  const study::Report report = study::report_of(run, program);
+  write_files(a, run, std::move(files), report);
+  const std::string text = a.quiet ? std::string() : study::to_text(run, a.report_plan);
   const int exit = write_study({a.json, a.csv, a.html}, report, text);
   return run.ok() ? exit : int(kCheckFailed);
 }

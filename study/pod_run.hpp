@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,34 +9,35 @@
 #include "tessera/pod/pod_ledger.hpp"
 #include "tessera/pod/pod_plan.hpp"
 #include "tessera/study/tables.hpp"
-#include "tessera/tools/run/pass_target.hpp"
+#include "tessera/verify/verify.hpp"
 
-namespace tessera::tools {
+namespace tessera::study {
 
 // A pass on a pod, which may have ended before its last step.
-struct PodPassRun {
+struct PodRunPass {
   pod::PodLedger ledger;
-  PassOutcome outcome;
+  std::optional<verify::Verdict> verdict;  // no value: the results were not checked
+  std::string fault;                       // the outcome of a fault; empty: there was none
+  std::vector<std::string> notes;          // on faults and self-checks
 };
 
-// The outcome of a run on a pod.
+// The outcome of a run of a layer on a pod.
 struct PodRun {
   pod::PodPlan plan;
   std::string source;              // of the weights
   std::vector<Bytes> memory = {};  // [devices in use] of the fullest tile
   std::vector<pod::DevicePlace> places = {};
-  std::vector<PodPassRun> passes = {};
-  Files files = {};
+  std::vector<PodRunPass> passes = {};
   bool is_partial = false;
 
   // Returns true if no checked pass is wrong.
   bool ok() const;
 };
 
-// Returns the tables of a run: its passes, devices, and traffic by level.
-study::Report study_of(const PodRun& run, const char* program);
+// Returns the tables of a run: its passes, devices, and traffic by level. `program` names the tool.
+Report report_of(const PodRun& run, const std::string& program);
 
 // Returns the text of a run, with the plan of each shape of a device if that is wanted.
-std::string text_of(const PodRun& run, const study::Report& report, bool with_plans);
+std::string to_text(const PodRun& run, bool with_plans);
 
-}  // namespace tessera::tools
+}  // namespace tessera::study

@@ -1,13 +1,11 @@
-#include "tessera/tools/run/pod_report.hpp"
+#include "tessera/study/pod_run.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace tessera::tools {
+namespace tessera::study {
 namespace {
-
-using study::Cell, study::Chart, study::Table;
 
 constexpr double kMicro = 1e6;
 
@@ -32,8 +30,8 @@ Table pass_table(const PodRun& run) {
     Cell slowest;
     for (const pod::PodStep& step : ledger.steps)
       if (step.slowest() != nullptr) slowest = step.slowest()->device;
-    const auto& verdict = run.passes[p].outcome.verdict;
-    const std::string& fault = run.passes[p].outcome.fault;
+    const auto& verdict = run.passes[p].verdict;
+    const std::string& fault = run.passes[p].fault;
     table.rows.push_back({to_string(ledger.pass), ledger.seconds(), ledger.device_seconds(),
                           ledger.collective_seconds(), run.plan.passes[p].seconds(), slowest, bytes,
                           (verdict ? to_string(*verdict) : "results were not checked") +
@@ -60,7 +58,7 @@ Table device_table(const PodRun& run) {
   for (std::size_t d = 0; d < run.places.size(); ++d) {
     std::int64_t cycles = 0, moved = 0;
     bool ran = run.passes.empty();
-    for (const PodPassRun& pass : run.passes)
+    for (const PodRunPass& pass : run.passes)
       for (const pod::PodStep& step : pass.ledger.steps)
         for (const pod::DeviceFigures& device : step.devices)
           if (device.device == run.places[d].device) {
@@ -85,7 +83,7 @@ Table level_table(const PodRun& run) {
                           {"level", "level", -1, 1, 6},
                           {"kind", "links", -1, 1, 8},
                           {"bytes", "MB", 3, 1e-6, 12}}};
-  for (const PodPassRun& pass : run.passes) {
+  for (const PodRunPass& pass : run.passes) {
     const std::vector<double> bytes = pass.ledger.level_bytes();
     for (std::size_t l = 0; l < bytes.size(); ++l)
       table.rows.push_back({to_string(pass.ledger.pass), std::int64_t(l),
@@ -96,7 +94,7 @@ Table level_table(const PodRun& run) {
 
 std::string verdict_words(const PodRun& run) {
   double seconds = 0;
-  for (const PodPassRun& pass : run.passes) seconds += pass.ledger.seconds();
+  for (const PodRunPass& pass : run.passes) seconds += pass.ledger.seconds();
   std::string words = fmt::format("{:.2f} us on {} of {} devices (modelled)", seconds * kMicro,
                                   run.plan.grid.devices(), run.plan.pod.devices());
   if (run.passes.empty()) return "no pass ran";
@@ -111,44 +109,41 @@ std::string verdict_words(const PodRun& run) {
 
 }  // namespace
 
-study::Report study_of(const PodRun& run, const char* program) {
+Report report_of(const PodRun& run, const std::string& program) {
   const Problem& problem = run.plan.problem;
-  study::Report report{
-      .name = "pod",
-      .title = fmt::format("{} on {} devices", to_string(problem), run.plan.pod.devices()),
-      .subtitle = fmt::format("{}; grid {}", run.source, to_string(run.plan.grid)),
-      .is_complete = !run.is_partial,
-      .facts = {{"tool", program},
-                {"layer", to_string(problem)},
-                {"weights", run.source},
-                {"pod", run.plan.pod.name},
-                {"devices", run.plan.pod.devices()},
-                {"grid", to_string(run.plan.grid)},
-                {"serial_parts", run.plan.serial_parts},
-                {"planned_seconds", run.plan.seconds()},
-                {"how", "modelled"}},
-      .tables = {pass_table(run), device_table(run), level_table(run)},
-      .verdict = verdict_words(run)};
-  return report;
+  return {.name = "pod",
+          .title = fmt::format("{} on {} devices", to_string(problem), run.plan.pod.devices()),
+          .subtitle = fmt::format("{}; grid {}", run.source, to_string(run.plan.grid)),
+          .is_complete = !run.is_partial,
+          .facts = {{"tool", program},
+                    {"layer", to_string(problem)},
+                    {"weights", run.source},
+                    {"pod", run.plan.pod.name},
+                    {"devices", run.plan.pod.devices()},
+                    {"grid", to_string(run.plan.grid)},
+                    {"serial_parts", run.plan.serial_parts},
+                    {"planned_seconds", run.plan.seconds()},
+                    {"how", "modelled"}},
+          .tables = {pass_table(run), device_table(run), level_table(run)},
+          .verdict = verdict_words(run)};
 }
 
-std::string text_of(const PodRun& run, const study::Report& report, bool with_plans) {
+std::string to_text(const PodRun& run, bool with_plans) {
   std::string text = to_string(run.plan) + "\n";
-  for (const PodPassRun& pass : run.passes) {
+  for (const PodRunPass& pass : run.passes) {
     text += to_string(pass.ledger);
-    for (const std::string& note : pass.outcome.notes) text += "  " + note + "\n";
-    if (pass.outcome.verdict) text += "  check      " + to_string(*pass.outcome.verdict) + "\n";
+    for (const std::string& note : pass.notes) text += "  " + note + "\n";
+    if (pass.verdict) text += "  check      " + to_string(*pass.verdict) + "\n";
   }
   if (with_plans)
     for (const pod::DeviceShape& shape : run.plan.shapes)
       text += fmt::format("\nplan of {}\n{}", to_string(shape.size), to_string(shape.plan));
-  return text + "verdict    " + report.verdict + "\n";
+  return text + "verdict    " + verdict_words(run) + "\n";
 }
 
 bool PodRun::ok() const {
-  return std::ranges::all_of(passes, [](const PodPassRun& pass) {
-    return !pass.outcome.verdict || pass.outcome.verdict->ok();
-  });
+  return std::ranges::all_of(
+      passes, [](const PodRunPass& pass) { return !pass.verdict || pass.verdict->ok(); });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::study
