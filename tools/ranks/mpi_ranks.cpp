@@ -46,29 +46,23 @@ class MpiRanks final : public Ranks {
                                                a.devices_simulated,
                                                a.groups,
                                                a.replicas};
-    require_same({{"command line", Digest().add(std::span<const std::int64_t>(options)).value(),
-                   fmt::format("{}, batch {}, block {} x {}, {}, {}",
-                               a.matrix.empty() ? "random weights" : a.matrix, a.batch_size,
-                               a.block.rows, a.block.cols, to_string(a.data_type),
-                               is_host(a) ? "this computer" : "a modelled machine")}});
+    require_same(Given{"command line", Digest().add(std::span<const std::int64_t>(options)).value(),
+                       fmt::format("{}, batch {}, block {} x {}, {}, {}",
+                                   a.matrix.empty() ? "random weights" : a.matrix, a.batch_size,
+                                   a.block.rows, a.block.cols, to_string(a.data_type),
+                                   is_host(a) ? "this computer" : "a modelled machine")});
   }
 
   void require_same_problem(const Problem& problem) override {
-    require_same({distributed::given_problem(problem)});
+    require_same(distributed::given_problem(problem));
   }
 
   void require_same_weights(std::span<const sparse::CheckedCsr<float>> weights) override {
-    require_same({distributed::given_weights(weights)});
+    require_same(distributed::given_weights(weights));
   }
 
-  void require_same_plan(const std::string& plan_json) override {
-    require_same({{"plan", Digest().add(std::span<const char>(plan_json)).value()}});
-  }
-
-  void require_same_operands(std::span<const std::byte> s,
-                             std::span<const std::byte> q_grad) override {
-    require_same(
-        {{"matrix S", Digest().add(s).value()}, {"matrix dQ", Digest().add(q_grad).value()}});
+  void require_same(const char* name, std::span<const std::byte> bytes) override {
+    require_same(Given{name, Digest().add(bytes).value()});
   }
 
   std::uint64_t seed_of_all(std::uint64_t own) override {
@@ -90,9 +84,7 @@ class MpiRanks final : public Ranks {
   void barrier(const char* what) override { all_.barrier(what); }
 
  private:
-  void require_same(const std::vector<Given>& given) {
-    distributed::require_same(all_, "run", given);
-  }
+  void require_same(const Given& given) { distributed::require_same(all_, "run", {given}); }
 
   Communicator& all_;
   distributed::PodRanks split_;

@@ -119,7 +119,7 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Ranks& own, Co
   const std::string block_choice = choose_block_together(a, ranks);
   const RankWeights weights = make_rank_weights(a, ranks);
   a.batch_size = batch_of(a, weights.layer);
-  const Problem problem = make_problem(a, weights);
+  const Problem problem = make_problem(a, weights.layer, weights.block, weights.blocks);
   own.require_same_problem(problem);
   const std::int64_t block_rows = problem.size_in_blocks().x / problem.block.rows;
   HostRun run =

@@ -119,14 +119,4 @@ RankWeights make_rank_weights(const Arguments& a, Communicator& ranks) {
   return weights;
 }
 
-Problem make_problem(const Arguments& a, const RankWeights& weights) {
-  Problem problem = problem_of(a);
-  problem.size = {weights.layer.groups(), weights.layer.rows, weights.layer.cols, a.batch_size};
-  problem.block = weights.block;
-  const Dims size = problem.size_in_blocks();
-  problem.density = double(weights.blocks) * double(weights.block.area()) /
-                    (double(size.g) * double(size.x) * double(size.y));
-  return problem;
-}
-
 }  // namespace tessera::tools

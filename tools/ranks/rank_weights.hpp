@@ -4,7 +4,6 @@
 #include <string>
 
 #include "tessera/base/dims.hpp"
-#include "tessera/base/problem.hpp"
 #include "tessera/distributed/communicator.hpp"
 #include "tessera/distributed/row_cut.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -31,8 +30,5 @@ struct RankWeights {
 // is read as a whole by every rank. The weights are those that make_weights returns in one process.
 // Collective. Throws the errors of make_weights.
 RankWeights make_rank_weights(const Arguments& arguments, distributed::Communicator& ranks);
-
-// Returns the problem of the layer, as make_problem does in one process.
-Problem make_problem(const Arguments& arguments, const RankWeights& weights);
 
 }  // namespace tessera::tools

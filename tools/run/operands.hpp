@@ -35,19 +35,6 @@ Matrix<T> make_operand(const std::string& path, std::int64_t rows, std::int64_t 
   return matrix;
 }
 
-// Returns S [groups * inputs][batch]. The batch of a file is that of the arguments.
-template <class T>
-Matrix<T> make_s(const Arguments& a, const Weights& weights) {
-  return make_operand<T>(a.input, weights.groups() * weights.cols, a.batch_size, a.seed + 1);
-}
-
-// Returns dQ [groups * outputs][batch].
-template <class T>
-Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
-  return make_operand<T>(a.output_gradient, weights.groups() * weights.rows, a.batch_size,
-                         a.seed + 2);
-}
-
 // Returns the rows of a group in an operand that has those of all groups one below the other.
 template <class T>
 MatrixView<const T> rows_of_group(MatrixView<const T> whole, std::int64_t rows, std::size_t g) {
@@ -59,14 +46,6 @@ MatrixView<const T> rows_of_group(MatrixView<const T> whole, std::int64_t rows, 
 // weight_gradient.npz of one group, else weight_gradient_0.npz and on.
 void keep_gradients(std::span<const sparse::Csr<float>> gradients,
                     std::vector<std::pair<std::string, std::string>>& files);
-
-// Adds the files of the operands that the passes of the problem read.
-template <class T>
-void keep_operands(MatrixView<const T> s, MatrixView<const T> q_grad, const Problem& problem,
-                   std::vector<std::pair<std::string, std::string>>& files) {
-  files.emplace_back("s.npy", io::write_npy(s));
-  if (problem.grad_a || problem.grad_w) files.emplace_back("q_gradient.npy", io::write_npy(q_grad));
-}
 
 // Returns value / 2^scale_exponent. Throws Error{LimitExceeded}, which names the place, if that
 // exceeds the range of double.

@@ -1,5 +1,7 @@
 #include "tessera/tools/run/pod_run.hpp"
 
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -74,7 +76,8 @@ void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run, Fil
   run.places = layer.places();
   for (std::size_t d = 0; d < run.places.size(); ++d) run.memory.push_back(layer.high_water(d));
   if (a.stop < StopAfter::Passes) return;
-  if (Ranks* const all = ranks()) all->require_same_plan(pod::pod_plan_to_json(run.plan));
+  const std::string plan = pod::pod_plan_to_json(run.plan);
+  if (Ranks* const all = ranks()) all->require_same("plan", std::as_bytes(std::span(plan)));
   PodTarget target(layer, weights, a, run);
   const Problem& problem = run.plan.problem;
   run.is_partial =

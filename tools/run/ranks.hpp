@@ -37,9 +37,7 @@ class Ranks {
   virtual void require_same_options(const Arguments& arguments) = 0;
   virtual void require_same_problem(const Problem& problem) = 0;
   virtual void require_same_weights(std::span<const sparse::CheckedCsr<float>> weights) = 0;
-  virtual void require_same_plan(const std::string& plan_json) = 0;
-  virtual void require_same_operands(std::span<const std::byte> s,
-                                     std::span<const std::byte> q_grad) = 0;
+  virtual void require_same(const char* name, std::span<const std::byte> bytes) = 0;
 
   // Returns the seed of the first rank, which may have taken it from its clock. Collective.
   virtual std::uint64_t seed_of_all(std::uint64_t own) = 0;

@@ -6,6 +6,7 @@
 #include <span>
 #include <stop_token>
 
+#include "tessera/io/array.hpp"
 #include "tessera/runtime/batches.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
@@ -41,12 +42,16 @@ class RunPasses {
         passes_(passes_of(problem)),
         parts_(runtime::batch_parts(a.batch_size, width_)),
         shares_(target.shares()),
-        s_(make_s<T>(a, weights)),
-        q_grad_(make_q_grad<T>(a, weights)) {
-    if (Ranks* const all = ranks())
-      all->require_same_operands(std::as_bytes(std::span(s_.elements())),
-                                 std::as_bytes(std::span(q_grad_.elements())));
-    if (is_kept()) keep_operands(s(), q_grad(), problem, files);
+        s_(make_operand<T>(a.input, groups_ * weights.cols, a.batch_size, a.seed + 1)),
+        q_grad_(
+            make_operand<T>(a.output_gradient, groups_ * weights.rows, a.batch_size, a.seed + 2)) {
+    if (Ranks* const all = ranks()) {
+      all->require_same("matrix S", std::as_bytes(std::span(s_.elements())));
+      all->require_same("matrix dQ", std::as_bytes(std::span(q_grad_.elements())));
+    }
+    if (!is_kept()) return;
+    files.emplace_back("s.npy", io::write_npy(s()));
+    if (passes_.size() > 1) files.emplace_back("q_gradient.npy", io::write_npy(q_grad()));
   }
 
   std::int64_t go() {

@@ -234,17 +234,19 @@ std::vector<sparse::CheckedCsr<float>> Weights::matrices() const {
 }
 
 Problem make_problem(const Arguments& a, const Weights& weights) {
-  const sparse::Csr<float>& matrix = *weights.matrix;
-  const double places =
-      double(weights.groups()) * double(matrix.block_rows()) * double(matrix.block_cols());
-  double blocks = 0;
-  for (const auto& of_group : weights.matrices()) blocks += double(of_group->blocks());
+  std::int64_t blocks = 0;
+  for (const auto& of_group : weights.matrices()) blocks += of_group->blocks();
+  return make_problem(a, weights, weights.matrix->block, blocks);
+}
+
+Problem make_problem(const Arguments& a, const Weights& weights, BlockShape block,
+                     std::int64_t blocks) {
   Problem problem = problem_of(a);
-  problem.size.g = weights.groups();
-  problem.size.x = weights.rows;
-  problem.size.y = weights.cols;
-  problem.block = matrix.block;
-  problem.density = blocks / places;
+  problem.size = {weights.groups(), weights.rows, weights.cols, a.batch_size};
+  problem.block = block;
+  const Dims size = problem.size_in_blocks();
+  problem.density =
+      double(blocks) * double(block.area()) / (double(size.g) * double(size.x) * double(size.y));
   return problem;
 }
 

@@ -66,7 +66,10 @@ std::optional<sparse::Csr<double>> pattern_of_file(const Weights& weights);
 // Cuts the blocks of the weights into blocks that have a static kernel, if they have none.
 void use_kernel_blocks(Weights& weights);
 
-// Returns the problem of the layer with the block and the density of the weights.
+// Return the problem of the layer with the block and the density of the weights, which may be
+// counted elsewhere: blocks of all groups.
 Problem make_problem(const Arguments& arguments, const Weights& weights);
+Problem make_problem(const Arguments& arguments, const Weights& weights, BlockShape block,
+                     std::int64_t blocks);
 
 }  // namespace tessera::tools
