@@ -7,7 +7,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/device/host_link.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/train/network.hpp"
+#include "tessera/train/made_layer.hpp"
 
 namespace tessera::train {
 

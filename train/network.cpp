@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
-#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
 #include "tessera/codelets/activation.hpp"
-#include "tessera/host/cpu.hpp"
-#include "tessera/host/layer.hpp"
 #include "tessera/runtime/loss_check.hpp"
+#include "tessera/train/internal/checks.hpp"
 #include "tessera/train/internal/half_operands.hpp"
 #include "tessera/train/internal/row_loops.hpp"
 #include "tessera/train/rewire/neurons.hpp"
@@ -23,93 +19,8 @@ namespace tessera::train {
 
 using internal::copy_rounded;
 using internal::for_each_row;
+using internal::timed;
 using planner::NetworkWork;
-
-namespace {
-
-// The layers of a network in T compute in T, and those of modelled machines also in half.
-template <class T>
-void check_data_type(DataType type, bool is_machine) {
-  if (type == data_type_of<T>() || (is_machine && type == DataType::Half)) return;
-  const std::string others = is_machine ? std::string(" or half")
-                                        : fmt::format(
-                                              " on this computer; give \"data_type\" as "
-                                              "{} or train on a modelled machine",
-                                              to_string(data_type_of<T>()));
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("network: the data type is {}; it must be {}{}", to_string(type),
-                          to_string(data_type_of<T>()), others));
-}
-
-void check_layers(const planner::NetworkSpec& spec) {
-  for (std::size_t l = 0; l < spec.layers.size(); ++l)
-    if (spec.layers[l].recompute || spec.layers[l].operands != Placement::AsLeft)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("network: layer {} {}, which resident networks of modelled machines "
-                              "do; leave it out here",
-                              l + 1,
-                              spec.layers[l].recompute ? "recomputes its results"
-                                                       : "has homes of its own for operands"));
-}
-
-void check_weights(const planner::NetworkSpec& spec, std::span<const sparse::Csr<float>> weights) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(ErrorCode::InvalidArgument, "network: " + what);
-  };
-  if (weights.size() != spec.layers.size())
-    refuse(fmt::format("it has {} layers; weights of {} were given", spec.layers.size(),
-                       weights.size()));
-  for (std::size_t l = 0; l < weights.size(); ++l) {
-    const std::int64_t all = spec.layers[l].outputs * spec.layers[l].inputs;
-    if (spec.layers[l].dense && std::ssize(weights[l].values) != all)
-      refuse(fmt::format("layer {} is dense and has {} weights; {} were given", l + 1, all,
-                         weights[l].values.size()));
-  }
-}
-
-// Returns whether the passes of a layer apply an activation, and its derivative. In 16 bits the
-// codelets' loops after a pass are faster, and a cap is theirs.
-template <class T>
-bool is_in_pass(const codelets::ActivationRule& rule, const layer::Layer& layer) {
-  const bool has_cap =
-      rule.kind == codelets::Activation::Relu && rule.cap != std::numeric_limits<float>::infinity();
-  return std::is_same_v<T, float> && !has_cap && layer.facts().works_on_results;
-}
-
-template <class Work>
-void timed(const WorkTimer& timer, NetworkWork work, std::int64_t layer, Work&& body) {
-  if (!timer) return body();
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  timer(work, layer,
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-}
-
-}  // namespace
-
-MakeLayer host_layers(Executor& executor, bool density_changes) {
-  return [&executor, density_changes, cpu = host::read_host_cpu()](const Problem& problem) {
-    const auto dense = density_changes        ? host::DenseChoice::Auto
-                       : problem.density == 1 ? host::DenseChoice::Always
-                                              : host::DenseChoice::Never;
-    return MadeLayer{std::make_shared<host::HostLayer>(problem, cpu, executor,
-                                                       host::HostOptions{.dense = dense})};
-  };
-}
-
-MakeLayer shared_layers(BatchShare& share, Executor& executor) {
-  return [&](const Problem& problem) { return MadeLayer{share.make_layer(problem, executor)}; };
-}
-
-MadeLayer machine_layer(runtime::FullyConnected layer, const device::Machine& machine,
-                        Executor& executor) {
-  auto shared = std::make_shared<runtime::FullyConnected>(std::move(layer));
-  return {shared, std::make_shared<MachineLayer>(shared, machine, executor)};
-}
-
-template <class T>
-Network<T>::Network(const NetworkOptions& options, MakeLayer make_layer, Executor& executor)
-    : Network(options, first_weights(options), std::move(make_layer), executor) {}
 
 template <class T>
 Network<T>::Network(const NetworkOptions& options, std::span<const sparse::Csr<float>> weights,
@@ -120,8 +31,7 @@ Network<T>::Network(const NetworkOptions& options, std::span<const sparse::Csr<f
       make_layer_(std::move(make_layer)),
       executor_(&executor),
       share_(share) {
-  check_layers(spec_);
-  check_weights(spec_, weights);
+  internal::check_network(spec_, weights);
   const std::int64_t columns = share == nullptr ? spec_.batch : share->columns().size();
   inputs_.emplace_back(spec_.layers.front().inputs, columns);
   for (MadeLayer& made : layers_with(weights)) {
@@ -169,7 +79,7 @@ void Network<T>::forward(const WorkTimer& timer) {
   for (std::int64_t i = 0; i < layers(); ++i) {
     LayerState& now = state(i);
     const codelets::ActivationRule& rule = activation(i);
-    const bool is_fused = is_in_pass<T>(rule, now.layer()) && !keeps_sums(i);
+    const bool is_fused = internal::is_in_pass<T>(rule, now.layer()) && !keeps_sums(i);
     const MatrixView<T> sums = keeps_sums(i) ? now.sums.view() : input(i + 1);
     const std::span<const float> bias = has_bias(i) ? now.bias : std::span<const float>();
     timed(timer, NetworkWork::Fwd, i, [&] {
@@ -238,7 +148,8 @@ void Network<T>::backward(const WorkTimer& timer) {
     });
     if (i == 0) break;
     const codelets::ActivationRule& before = activation(i - 1);
-    const bool is_fused = before.kind == Activation::Relu && is_in_pass<T>(before, now.layer());
+    const bool is_fused =
+        before.kind == Activation::Relu && internal::is_in_pass<T>(before, now.layer());
     layer::PassOptions after;
     if (is_fused) after.where_positive = MatrixView<const T>(input(i));
     timed(timer, NetworkWork::GradA, i, [&] {
@@ -258,31 +169,23 @@ NetworkState Network<T>::first_state(const Optimiser& optimiser) const {
   return state;
 }
 
-namespace {
-
-// A step that is refused changes nothing, so all lists are compared before the first of them.
-template <class States>
-void check_lengths(const NetworkState& state, const States& layers) {
-  const auto has = [](const ValueState<float>& of, std::size_t length) {
-    return std::ranges::all_of(of.arrays,
+template <class T>
+bool Network<T>::fits(const Optimiser& optimiser, const NetworkState& state) const {
+  const auto has = [&](const ValueState<float>& of, std::size_t length) {
+    return std::ssize(of.arrays) == states_of(optimiser) &&
+           std::ranges::all_of(of.arrays,
                                [&](const auto& array) { return array.size() == length; });
   };
-  bool fits = state.weights.size() == layers.size() && state.biases.size() == layers.size();
-  for (std::size_t i = 0; fits && i < layers.size(); ++i)
-    fits = has(state.weights[i], layers[i].gradients.size()) &&
-           has(state.biases[i], layers[i].bias.size());
-  if (!fits)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        "the state of the optimiser belongs to another network; begin with first_state() of "
-        "this one");
+  bool all = state.weights.size() == states_.size() && state.biases.size() == states_.size();
+  for (std::size_t i = 0; all && i < states_.size(); ++i)
+    all = has(state.weights[i], states_[i].gradients.size()) &&
+          has(state.biases[i], states_[i].bias.size());
+  return all;
 }
-
-}  // namespace
 
 template <class T>
 void Network<T>::update(const Optimiser& optimiser, NetworkState& state, const WorkTimer& timer) {
-  check_lengths(state, states_);
+  internal::check_state(fits(optimiser, state));
   const Optimiser of_bias = codelets::without_decay(optimiser);
   for (std::int64_t i = 0; i < layers(); ++i) {
     const auto at = std::size_t(i);
@@ -316,7 +219,7 @@ template <class T>
 float Network<T>::run(const runtime::NetworkBatch& batch, NetworkState& state,
                       const WorkTimer& timer) {
   check_batch(spec_, batch);
-  if (spec_.loss) check_lengths(state, states_);
+  if (spec_.loss) internal::check_state(fits(spec_.optimiser, state));
   copy_rounded(batch.inputs, inputs_.front());
   forward(timer);
   if (!spec_.loss) return 0;
@@ -338,21 +241,16 @@ void Network<T>::check_loss(std::string_view what, std::int64_t step, double los
 }
 
 template <class T>
-MadeLayer Network<T>::layer_with(std::int64_t i, const sparse::Csr<float>& weights) const {
-  MadeLayer made = make_layer_(problems_[std::size_t(i)]);
-  check_data_type<T>(spec_.data_type, made.machine != nullptr);
-  if (made.layer->set_weights(weights))
-    throw Error(ErrorCode::NoSolution,
-                fmt::format("network: the weights of layer {} do not fit it", i + 1));
-  return made;
-}
-
-template <class T>
 std::vector<MadeLayer> Network<T>::layers_with(std::span<const sparse::Csr<float>> weights) const {
-  std::vector<MadeLayer> made;
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    made.push_back(layer_with(std::int64_t(i), weights[i]));
-  return made;
+  std::vector<MadeLayer> layers;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    MadeLayer& made = layers.emplace_back(make_layer_(problems_[i]));
+    internal::check_data_type(spec_.data_type, data_type_of<T>(), made.machine != nullptr);
+    if (made.layer->set_weights(weights[i]))
+      throw Error(ErrorCode::NoSolution,
+                  fmt::format("network: the weights of layer {} do not fit it", i + 1));
+  }
+  return layers;
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
@@ -18,35 +19,11 @@
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/train/batch_share.hpp"
-#include "tessera/train/machine_layer.hpp"
+#include "tessera/train/made_layer.hpp"
 #include "tessera/train/network_options.hpp"
 #include "tessera/train/optim/values.hpp"
 
 namespace tessera::train {
-
-// A layer of a network, of one group, as it is made: without weights. `machine` is what a modelled
-// machine adds to it, and null on other targets.
-struct MadeLayer {
-  std::shared_ptr<layer::Layer> layer;
-  std::shared_ptr<MachineLayer> machine = {};
-};
-
-// Makes the layer of a problem.
-using MakeLayer = std::function<MadeLayer(const Problem&)>;
-
-// Returns a function that makes layers for this computer. Dense problems get layers whose passes
-// multiply all zeros; where densities change, the passes that are forecast to be faster so do,
-// which may depend on the number of threads. The executor must outlive the layers.
-MakeLayer host_layers(Executor& executor, bool density_changes = false);
-
-// Returns the layer of a network on a modelled machine, whose plan keeps R in buckets. The executor
-// must outlive the layer.
-MadeLayer machine_layer(runtime::FullyConnected layer, const device::Machine& machine,
-                        Executor& executor);
-
-// Returns a function that makes the layers of a process with a part of the batch. Share and
-// executor must outlive the layers.
-MakeLayer shared_layers(BatchShare& share, Executor& executor);
 
 // Takes the measured seconds of one kind of work of a layer, counted from 0. Empty: nobody
 // measures.
@@ -91,7 +68,8 @@ class Network {
   // Error{InvalidArgument} for a data type that layers of this kind do not train in and for layers
   // that recompute or have homes for their operands, and Error{NoSolution} if weights do not fit a
   // layer. The executor runs the loops over operands and must outlive the network.
-  Network(const NetworkOptions& options, MakeLayer make_layer, Executor& executor);
+  Network(const NetworkOptions& options, MakeLayer make_layer, Executor& executor)
+      : Network(options, first_weights(options), std::move(make_layer), executor) {}
 
   // Does the same with weights for each layer, [outputs][inputs] in whole blocks of its block.
   // Those of a layer that the spec calls dense must all be stored. With a share, which must outlive
@@ -136,6 +114,9 @@ class Network {
   // Returns the state of an optimiser before its first step.
   NetworkState first_state(const Optimiser& optimiser) const;
 
+  // Returns true if the lists of a state are those of this optimiser and network.
+  bool fits(const Optimiser& optimiser, const NetworkState& state) const;
+
   // Makes a step of an optimiser on all weights and biases with the gradients of backward(). Biases
   // do not decay. Weights of 16 bits are computed as on a tile: from gradients and values of this
   // type. Throws Error{InvalidArgument} for a state of another optimiser or network.
@@ -168,7 +149,6 @@ class Network {
   void commit(std::vector<layer::PreparedUpdate>&& updates);
 
  private:
-  MadeLayer layer_with(std::int64_t i, const sparse::Csr<float>& weights) const;
   // Runs a pass of a layer and keeps its seconds.
   void run_pass(std::int64_t i, Pass pass, const layer::Operands& operands,
                 const layer::PassOptions& options = {});

@@ -8,82 +8,12 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
+#include "tessera/train/internal/checks.hpp"
 #include "tessera/train/internal/layer_rewire.hpp"
 #include "tessera/train/internal/option_text.hpp"
 
 namespace tessera::train {
 namespace {
-
-[[noreturn]] void refuse_training(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "training: " + what);
-}
-
-void check_patterns(const NetworkOptions& network, const TrainOptions& options) {
-  const std::string method = name_of(options.method);
-  if (network.constant_fan_in && !has_constant_fan_in(options.method))
-    refuse_training(
-        fmt::format("method {} keeps no constant fan-in; choose set, rigl or prune, or "
-                    "leave constant_fan_in out",
-                    method));
-  if (options.density.has_value() != network.density_changes)
-    refuse_training(network.density_changes
-                        ? "the network expects densities that change, and there is no schedule"
-                        : "there is a schedule of densities; set density_changes of the network");
-  if (!options.density) {
-    if (std::holds_alternative<Prune>(options.method))
-      refuse_training("method prune needs a schedule of densities, which says how much goes");
-    return;
-  }
-  const DensitySchedule& density = *options.density;
-  check(density, options.schedule);
-  if (std::holds_alternative<Static>(options.method))
-    refuse_training("method static changes no density; choose prune, or leave out the schedule");
-  if (std::holds_alternative<Prune>(options.method) && density.last > density.first)
-    refuse_training(
-        fmt::format("method prune adds nothing, and the density rises from {} to {}; "
-                    "choose set, rigl, sampled or top-k",
-                    density.first, density.last));
-  if (density.first != network.density)
-    refuse_training(fmt::format("the schedule of densities begins with {} and the network has {}",
-                                density.first, network.density));
-  blocks_at(network, density.last);  // refuses what layers cannot have
-}
-
-// The options of a network may be a file with blocks for each layer.
-void check_blocks(const planner::NetworkSpec& spec, const TrainOptions& options) {
-  if (!std::holds_alternative<TopK>(options.method)) return;
-  for (std::size_t l = 0; l < spec.layers.size(); ++l) {
-    const planner::NetworkLayer& layer = spec.layers[l];
-    if (layer.block.area() != 1 && (layer.density < 1 || options.density))
-      refuse_training(
-          fmt::format("method top-k compares weights, and layer {} has blocks of {} x "
-                      "{}; choose blocks of 1 x 1, or another method",
-                      l + 1, layer.block.rows, layer.block.cols));
-  }
-}
-
-void check_training(const Network<>& network, const DataSet& data, const TrainOptions& options) {
-  check(options.method);
-  check(options.schedule);
-  check(options.optimiser);
-  check(options.rate);
-  check_patterns(network.options(), options);
-  const planner::NetworkSpec& spec = network.spec();
-  check_blocks(spec, options);
-  const std::int64_t inputs = spec.layers.front().inputs;
-  if (spec.loss != codelets::Loss::SoftmaxCrossEntropy)
-    refuse_training("the loss of the network must be softmax-cross-entropy");
-  for (const LabelledImages* images : {&data.training, &data.test}) {
-    if (images->count() == 0) refuse_training("a part of the data set has no images");
-    if (images->features() != inputs)
-      refuse_training(fmt::format("images have {} pixels and the network {} inputs",
-                                  images->features(), inputs));
-    const int most = *std::max_element(images->labels.begin(), images->labels.end());
-    if (most >= network.outputs())
-      refuse_training(fmt::format("there is a label {} and the network has {} outputs", most,
-                                  network.outputs()));
-  }
-}
 
 void copy_columns(MatrixView<const float> all, Range columns, MatrixView<float> own) {
   for (std::int64_t row = 0; row < own.rows; ++row)
@@ -110,7 +40,7 @@ TrainOptions usual_options(const Method& method, std::int64_t steps, double rate
 Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& options)
     : network_(&network),
       data_(&data),
-      options_((check_training(network, data, options), options)),
+      options_((internal::check_training(network, data, options), options)),
       batches_(data.training, network.spec().batch, options.seed, options.normalisation),
       test_(data.test, 1, options.seed, options.normalisation),
       labels_(std::size_t(network.spec().batch)) {
@@ -133,21 +63,10 @@ Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& op
 }
 
 void Trainer::set_state(TrainState state) {
-  const auto fits = [&](std::int64_t i) {
-    const auto at = std::size_t(i);
-    const auto has = [&](const ValueState<float>& s, std::size_t count) {
-      return std::ssize(s.arrays) == states_of(options_.optimiser) &&
-             std::all_of(s.arrays.begin(), s.arrays.end(),
-                         [&](const auto& array) { return array.size() == count; });
-    };
-    return has(state.weights[at], network_->state(i).gradients.size()) &&
-           has(state.biases[at], network_->state(i).bias.size());
-  };
-  bool all = std::ssize(state.weights) == network_->layers() &&
-             state.biases.size() == state.weights.size() &&
-             state.ever_active.size() == state.weights.size() && !state.report.rewires.empty();
-  for (std::int64_t i = 0; all && i < network_->layers(); ++i) all = fits(i);
-  if (!all) refuse_training("the state belongs to another network or optimiser");
+  if (!network_->fits(options_.optimiser, state) ||
+      state.ever_active.size() != state.weights.size() || state.report.rewires.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                "training: the state belongs to another network or optimiser");
   state_ = std::move(state);
   pattern_changes_ = {};
 }

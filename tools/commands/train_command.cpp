@@ -5,6 +5,7 @@
 
 #include "tessera/tools/commands/commands.hpp"
 #include "tessera/tools/commands/train_arguments.hpp"
+#include "tessera/tools/commands/train_options.hpp"
 #include "tessera/tools/commands/train_run.hpp"
 #include "tessera/tools/options/command_line.hpp"
 #include "tessera/tools/options/exit_code.hpp"

@@ -3,93 +3,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <optional>
 #include <stop_token>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
-#include "tessera/base/named.hpp"
 #include "tessera/base/write_file.hpp"
 #include "tessera/json/value.hpp"
 #include "tessera/report/document.hpp"
+#include "tessera/tools/commands/train_options.hpp"
 #include "tessera/tools/options/exit_code.hpp"
-#include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/tools/run/ranks.hpp"
 #include "tessera/train/checkpoint.hpp"
-#include "tessera/train/network_file.hpp"
 #include "tessera/train/trainer.hpp"
 
 namespace tessera::tools {
 namespace {
 
 using Json = json::Value;
-
-train::NetworkOptions network_in_file(const TrainArguments& a) {
-  train::NetworkOptions options{.seed = std::uint64_t(a.seed),
-                                .min_per_neuron = a.method == "dense" ? 0 : a.min_per_neuron,
-                                .constant_fan_in = a.constant_fan_in,
-                                .spec = a.network->spec};
-  if (a.method != "dense") return options;
-  for (planner::NetworkLayer& layer : options.spec->layers) {
-    layer.block = {};
-    layer.density = 1;
-  }
-  return options;
-}
-
-train::NetworkOptions network_of(const TrainArguments& a) {
-  if (a.network) return network_in_file(a);
-  return {.sizes = a.layers,
-          .density = a.method == "dense"          ? 1
-                     : a.density_schedule.empty() ? a.density
-                                                  : a.first_density,
-          .distribution = named(a.distribution, train::kDistributions, "--distribution"),
-          .block = {a.block, a.block},
-          .batch = a.batch,
-          .seed = std::uint64_t(a.seed),
-          .min_per_neuron = a.method == "dense" ? 0 : a.min_per_neuron,
-          .constant_fan_in = a.constant_fan_in,
-          .density_changes = a.method != "dense" && !a.density_schedule.empty(),
-          .data_type = a.data_type};
-}
-
-// Returns the weights that files have, and draws all others.
-std::vector<sparse::Csr<float>> weights_before(const TrainArguments& a) {
-  std::vector<sparse::Csr<float>> weights = train::first_weights(network_of(a));
-  if (!a.network || a.method == "dense") return weights;
-  for (std::size_t l = 0; l < weights.size(); ++l)
-    if (!a.network->weights[l].empty())
-      weights[l] = train::weights_of(*a.network, std::int64_t(l), std::uint64_t(a.seed));
-  return weights;
-}
-
-train::Optimiser optimiser_of(const TrainArguments& a) {
-  if (a.network) return a.network->spec.optimiser;
-  return a.optimiser == "adam" ? train::Optimiser{.rule = train::Adam{}}
-                               : train::TrainOptions().optimiser;
-}
-
-train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& data) {
-  const std::int64_t batches = data.training.count() / a.batch;
-  const bool is_dense = a.method == "dense";
-  train::TrainOptions options = train::usual_options(
-      train::parse_method(is_dense ? "static" : a.method, {.search = a.search, .factor = a.factor}),
-      a.epochs * batches, a.learning_rate);
-  options.schedule.every = a.every;
-  options.schedule.fraction = a.fraction;
-  options.seed = std::uint64_t(a.seed);
-  options.optimiser = optimiser_of(a);
-  if (!is_dense && !a.density_schedule.empty())
-    options.density = {
-        .first = a.first_density,
-        .last = a.density,
-        .end = std::max<std::int64_t>(a.epochs * batches / 2, 1),
-        .curve = named(a.density_schedule, train::kDensityCurves, "--density-schedule")};
-  return options;
-}
 
 double density_of(const sparse::Csr<float>& m) {
   return double(m.blocks()) / double(m.block_rows() * m.block_cols());
@@ -249,13 +182,6 @@ void train_resident(const TrainArguments& a, Session& session) {
   if (session.prints) print_text(to_text(report));
 }
 
-// Returns what is trained, with its optimiser, whose learning rate is the first one.
-planner::NetworkSpec spec_in(const TrainArguments& a) {
-  planner::NetworkSpec spec = spec_of(network_of(a));
-  spec.optimiser = codelets::with_learning_rate(optimiser_of(a), a.learning_rate);
-  return spec;
-}
-
 void warn_of_dead_neurons(const TrainArguments& a, const TrainOutcome& outcome) {
   if (outcome.dead_neurons == 0 || !is_first_rank()) return;
   std::int64_t hidden = 0;
@@ -267,20 +193,6 @@ void warn_of_dead_neurons(const TrainArguments& a, const TrainOutcome& outcome) 
 }
 
 }  // namespace
-
-TrainArguments with_network_file(TrainArguments a) {
-  if (a.file.empty()) return a;
-  a.network = train::read_network(load_text(a.file), a.file);
-  const planner::NetworkSpec& spec = a.network->spec;
-  a.layers = {spec.layers.front().inputs};
-  for (const planner::NetworkLayer& layer : spec.layers) a.layers.push_back(layer.outputs);
-  a.batch = spec.batch;
-  a.data_type = spec.data_type;
-  a.optimiser = codelets::name_of(spec.optimiser);
-  codelets::Rule rule = spec.optimiser.rule;
-  if (!a.gives_rate) a.learning_rate = *codelets::numbers_of(rule).front().value;
-  return a;
-}
 
 TrainOutcome run_training(const TrainArguments& a) {
   if (ranks() != nullptr && a.machine != device::kHostMachine)

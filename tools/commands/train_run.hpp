@@ -24,10 +24,6 @@ struct TrainOutcome {
   bool is_complete = false;
 };
 
-// Reads the file of the network, if there is one, and returns the arguments with what it says.
-// Throws the errors of train::read_network.
-TrainArguments with_network_file(TrainArguments a);
-
 // Trains and prints a line for each epoch, unless the output is JSON or CSV. Ctrl-C ends it between
 // two steps. Checkpoints are written after each epoch and at the end.
 TrainOutcome run_training(const TrainArguments& a);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <type_traits>
 
@@ -10,9 +12,30 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/codelets/activation.hpp"
+#include "tessera/layer/layer.hpp"
+#include "tessera/planner/network.hpp"
 
 // The loops over operands that no pass of a layer does.
 namespace tessera::train::internal {
+
+// Returns whether the passes of a layer apply an activation, and its derivative. In 16 bits the
+// codelets' loops after a pass are faster, and a cap is theirs.
+template <class T>
+bool is_in_pass(const codelets::ActivationRule& rule, const layer::Layer& layer) {
+  const bool has_cap =
+      rule.kind == codelets::Activation::Relu && rule.cap != std::numeric_limits<float>::infinity();
+  return std::is_same_v<T, float> && !has_cap && layer.facts().works_on_results;
+}
+
+// Calls body(), and timer(work, layer, seconds) with the seconds that it took, if there is a timer.
+template <class Timer, class Body>
+void timed(const Timer& timer, planner::NetworkWork work, std::int64_t layer, Body&& body) {
+  if (!timer) return body();
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  timer(work, layer,
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
 
 // Writes the sum of a row. A row of floats is added up in 16 sums side by side, which vectors hold.
 template <class T>
