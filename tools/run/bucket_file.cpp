@@ -85,11 +85,4 @@ std::string bucket_file(const runtime::FullyConnected& layer, const Weights& wei
   return archive.bytes();
 }
 
-void refuse_dense_buckets(bool is_dense) {
-  if (is_dense)
-    throw Error(ErrorCode::InvalidArgument,
-                "--save-buckets: this plan keeps R dense, without buckets; keep R sparse with "
-                "--plan-constraints '{\"useDense\": false}'");
-}
-
 }  // namespace tessera::tools

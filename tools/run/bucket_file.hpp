@@ -24,7 +24,4 @@ BucketFile read_bucket_file(Arguments& arguments);
 std::string bucket_file(const runtime::FullyConnected& layer, const Weights& weights,
                         const planner::PlannedLayer& planned);
 
-// Throws Error{InvalidArgument} with the remedy if the plan has no buckets.
-void refuse_dense_buckets(bool is_dense);
-
 }  // namespace tessera::tools

@@ -105,8 +105,7 @@ int run_pod_and_print(const Arguments& given, const char* program) {
     all->require_same_options(a);
     a.seed = all->seed_of_all(a.seed);
   }
-  const bool speaks = all == nullptr || all->rank() == 0;
-  Progress progress(a.quiet || !speaks);
+  Progress progress(a.quiet || !is_first_rank());
   progress.set("reading");
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
@@ -120,7 +119,7 @@ int run_pod_and_print(const Arguments& given, const char* program) {
   Files files;
   encode_and_run(a, weights, run, files, progress);
   progress.hide();
-  if (!speaks) return run.ok() ? int(kOk) : int(kCheckFailed);
+  if (!is_first_rank()) return run.ok() ? int(kOk) : int(kCheckFailed);
   const study::Report report = study::report_of(run, program);
   write_files(a, run, std::move(files), report);
   const std::string text = a.quiet ? std::string() : study::to_text(run, a.report_plan);

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <span>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -15,6 +12,7 @@
 #include "tessera/io/write.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/matmul.hpp"
+#include "tessera/planner/plan_json.hpp"
 #include "tessera/report/dense_verdict.hpp"
 #include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -96,10 +94,10 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
   return notes;
 }
 
-std::string explanation_of(const LayerRun& run, const Weights& weights) {
+planner::Explanation explain(const LayerRun& run, const Weights& weights) {
   const PatternStats stats = sparse::stats_of_groups(weights.matrices());
-  return planner::to_json(planner::explain(run.report.problem, run.report.machine,
-                                           run.context.options, &stats, run.report.plan));
+  return planner::explain(run.report.problem, run.report.machine, run.context.options, &stats,
+                          run.report.plan);
 }
 
 // Adds what the run is compared with. Plans in PopSparse's cost model are not compared, because it
@@ -124,12 +122,8 @@ std::optional<planner::TransposePlan> move_of(const Arguments& a,
 
 // Returns why the planner chose this plan, for --explain.
 std::string explanation_text(const Arguments& a, const LayerRun& run, const Weights& weights) {
-  const report::LayerReport& report = run.report;
-  const PatternStats stats = sparse::stats_of_groups(weights.matrices());
-  std::string text =
-      "\n" + planner::to_text(planner::explain(report.problem, report.machine, run.context.options,
-                                               &stats, report.plan));
-  if (const auto move = move_of(a, report))
+  std::string text = "\n" + planner::to_text(explain(run, weights));
+  if (const auto move = move_of(a, run.report))
     text += fmt::format(
         "transpose  the dense operand of each group, {} x {}, in {} x {} parts, before the pass: "
         "arrange {}, exchange {}, transpose {}, barriers and launches {}\n",
@@ -152,6 +146,12 @@ void add_outlook(const Arguments& a, const Weights& weights, LayerRun& run) {
     dense.plan->cost.cycles -= move->cycles();
   report.outlook =
       study::outlook_of(report, run.context.options, *comparison, dense, ones ? &*ones : nullptr);
+}
+
+std::string plan_json(const LayerRun& run) {
+  const report::LayerReport& report = run.report;
+  if (report.static_plan) return planner::to_json(*report.static_plan);
+  return planner::plan_to_json({report.problem, report.machine, run.context.options, report.plan});
 }
 
 std::string plan_text(const report::LayerReport& report) {
@@ -218,8 +218,9 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                a.profile,
                a.report_tiles || wants_page(a)};
   if (!a.mask_out.empty())
-    run.mask = io::write_mask(
-        *(a.is_mask_transposed ? sparse::transpose(weights.matrix) : weights.matrix));
+    run.outputs.emplace_back(
+        a.mask_out, io::write_mask(*(a.is_mask_transposed ? sparse::transpose(weights.matrix)
+                                                          : weights.matrix)));
   if (a.is_static) {
     run.report.static_plan = std::move(static_plan);
     run.context.notes = static_notes(a, run, weights);
@@ -230,11 +231,12 @@ LayerRun run_layer(const Arguments& given, const char* program) {
   if (a.report_plan) run.extras = plan_text(run.report);
   if (a.explain) run.extras += explanation_text(a, run, weights);
   if (wants_page(a) && a.plan_file.empty() && !file && planned.options == options_of(a))
-    run.page.explanation = explanation_of(run, weights);
+    run.page.explanation = planner::to_json(explain(run, weights));
   add_other_side(a, weights, run);
   build_and_run(a, weights, run, progress);
   progress.set("comparing with dense");
   add_outlook(a, weights, run);
+  if (!a.output_dir.empty()) run.files.emplace_back("plan.json", plan_json(run));
   return run;
 }
 

@@ -27,8 +27,7 @@ struct LayerRun {
   bool keeps_tiles = false;  // the figures of tiles are kept for --report-tiles or a page
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::vector<std::string> traces;  // for Perfetto, one for each pass
-  std::string saved_buckets;        // the file of --save-buckets, if requested
-  std::string mask;                 // the file of --write-mask, if requested
+  Files outputs;                    // of --trace, --save-buckets and --write-mask: {path, bytes}
 };
 
 // Returns true if a page of the report is to be written.

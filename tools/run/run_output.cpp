@@ -1,16 +1,11 @@
 #include <fmt/format.h>
 
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "tessera/planner/plan_json.hpp"
-#include "tessera/report/trace.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/run/host_run.hpp"
-#include "tessera/tools/run/operands.hpp"
 #include "tessera/tools/run/pod_run.hpp"
 #include "tessera/tools/run/ranks.hpp"
 #include "tessera/tools/run/run.hpp"
@@ -48,35 +43,13 @@ std::string page_of(const HostRun& run) {
   return report_page(to_json(run.report, run.context), {.date = date_of_today()});
 }
 
-// Returns the files that --output-dir receives besides the reports.
-Files results_of(const LayerRun& run) {
-  Files files = run.files;
-  const report::LayerReport& report = run.report;
-  files.emplace_back("plan.json", report.static_plan
-                                      ? planner::to_json(*report.static_plan)
-                                      : planner::plan_to_json({report.problem, report.machine,
-                                                               run.context.options, report.plan}));
-  return files;
-}
-
-Files results_of(const HostRun& run) { return run.files; }
-
-void write_traces(const Arguments& a, const LayerRun& run) {
-  if (!run.traces.empty()) write_results(a.trace, report::join_traces(run.traces));
-}
-
-void write_traces(const Arguments&, const HostRun&) {}
-
 template <class Run>
 void write_files(const Arguments& a, const Run& run) {
-  write_traces(a, run);
+  if constexpr (requires { run.outputs; })
+    for (const auto& [path, bytes] : run.outputs) write_results(path, bytes);
   if (!a.html.empty()) write_results(a.html, page_of(run));
-  if constexpr (std::is_same_v<Run, LayerRun>) {
-    if (!a.save_buckets.empty()) write_results(a.save_buckets, run.saved_buckets);
-    if (!a.mask_out.empty()) write_results(a.mask_out, run.mask);
-  }
   if (a.output_dir.empty()) return;
-  Files files = results_of(run);
+  Files files = run.files;
   files.emplace_back("report.json", to_json(run.report, run.context));
   files.emplace_back("report.csv", report::to_csv(run.report, run.context));
   if (can_make_pages()) files.emplace_back("report.html", page_of(run));
@@ -105,7 +78,7 @@ int run_and_print_here(const Arguments& a, const char* program) {
   if (a.pod.is_used()) return run_pod_and_print(a, program);
   if (Ranks* const all = ranks()) {
     const HostRun run = all->run(a, program);
-    return all->rank() == 0 ? print_and_write(a, run) : kOk;
+    return is_first_rank() ? print_and_write(a, run) : kOk;
   }
   if (is_host(a)) return print_and_write(a, run_on_host(a, program));
   return print_and_write(a, run_layer(a, program));

@@ -71,9 +71,7 @@ class RunPasses {
   MatrixView<const T> q_grad() const { return q_grad_.view(); }
 
   // The first process stores results. A sample of the devices of a pod has none that are complete.
-  bool is_kept() const {
-    return !arguments_.output_dir.empty() && (ranks() == nullptr || ranks()->rank() == 0);
-  }
+  bool is_kept() const { return !arguments_.output_dir.empty() && is_first_rank(); }
   bool has_results() const { return arguments_.devices_simulated == 0; }
   bool is_checked() const {
     return arguments_.stop == StopAfter::Checks && has_results() && !target_.is_over();

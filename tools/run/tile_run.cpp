@@ -111,6 +111,7 @@ void run_passes_of(PassTarget&& target, const Weights& weights, const Arguments&
   if (a.stop < StopAfter::Passes) return;
   const std::int64_t ran = run_passes(target, run.report.problem, weights, a, run.files, progress);
   const std::int64_t all = std::ssize(passes_of(run.report.problem));
+  if (!run.traces.empty()) run.outputs.emplace_back(a.trace, report::join_traces(run.traces));
   run.context.is_partial = ran < all;
   if (run.context.is_partial)
     run.context.notes.push_back(fmt::format(
@@ -194,7 +195,10 @@ void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected&
   report::LayerReport& report = run.report;
   const planner::Options& options = run.context.options;
   const bool is_dense = report.plan.dense.has_value();
-  if (!a.save_buckets.empty()) refuse_dense_buckets(is_dense);
+  if (!a.save_buckets.empty() && is_dense)
+    throw Error(ErrorCode::InvalidArgument,
+                "--save-buckets: this plan keeps R dense, without buckets; keep R sparse with "
+                "--plan-constraints '{\"useDense\": false}'");
   if (weights.encoded) {
     layer.restore_weights(*weights.encoded);
   } else if (const auto misfit =
@@ -203,8 +207,9 @@ void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected&
     throw_misfit(*misfit, report, options, weights);
   }
   if (!a.save_buckets.empty())
-    run.saved_buckets =
-        bucket_file(layer, weights, {report.problem, report.machine, options, report.plan});
+    run.outputs.emplace_back(
+        a.save_buckets,
+        bucket_file(layer, weights, {report.problem, report.machine, options, report.plan}));
   report.spill = layer.spill();
   report.travel = layer.travel();
   report.pattern_bytes = layer.pattern_bytes();
