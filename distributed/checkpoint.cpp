@@ -149,9 +149,7 @@ void remove_old_parts(const std::string& folder, const Manifest& manifest) {
 
 Manifest manifest_of(Communicator& ranks, const RunState& own, std::int64_t serial,
                      std::uint32_t checksum) {
-  Manifest manifest{serial, own.step, {}, {}};
-  for (const auto& part : gather_lists(ranks, kWriting, std::vector<std::int64_t>{checksum}))
-    manifest.checksums.push_back(part[0]);
+  Manifest manifest{serial, own.step, gather(ranks, kWriting, std::int64_t{checksum}), {}};
   for (const LayerState& layer : own.layers) {
     const sparse::Csr<float>& rows = layer.rows;
     manifest.layers.push_back({rows.cols, rows.block, std::ssize(layer.slots), layer.outputs, {0}});
@@ -231,8 +229,7 @@ void write_checkpoint(Communicator& ranks, const std::string& folder, RunState o
         fmt::format("{}: the folder cannot be created: {}", folder, failed.message()));
   // The first rank says which name is free.
   const std::int64_t serial =
-      gather_lists(ranks, kWriting,
-                   std::vector<std::int64_t>{ranks.rank() == 0 ? serial_of(folder) + 1 : 0})[0][0];
+      gather(ranks, kWriting, ranks.rank() == 0 ? serial_of(folder) + 1 : std::int64_t{0})[0];
   write_file(in_folder(folder, part_name(serial, ranks.rank())), bytes);
   Manifest manifest = manifest_of(ranks, own, serial, part.checksum());
   if (ranks.rank() == 0) {

@@ -3,20 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <numeric>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
-#include "tessera/base/float_mode.hpp"
-#include "tessera/base/half.hpp"
-#include "tessera/base/int_math.hpp"
-#include "tessera/distributed/agreement.hpp"
-#include "tessera/distributed/internal/grid_part.hpp"
+#include "tessera/distributed/internal/rank_state.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/tree_sum.hpp"
 #include "tessera/layer/check_weights.hpp"
@@ -28,241 +18,79 @@ namespace {
 using internal::Grid;
 using internal::GridPart;
 using internal::Place;
-using Matrices = std::span<const sparse::CheckedCsr<float>>;
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::InvalidArgument, why); }
 
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-template <class T>
-MatrixView<T> rows_in(MatrixView<T> view, Range rows) {
-  return view.sub(rows, {0, view.cols});
-}
-
-template <class T>
-std::span<T> numbers_in(std::span<T> all, Range range) {
-  return all.subspan(std::size_t(range.begin), std::size_t(range.size()));
-}
-
-// Multiplies by the derivative of a ReLU.
-template <class T>
-void derive(MatrixView<const T> where_positive, MatrixView<T> results) {
-  for (std::int64_t r = 0; r < results.rows; ++r)
-    for (std::int64_t c = 0; c < results.cols; ++c)
-      if (!(float(where_positive(r, c)) > 0)) results(r, c) = T(0.0f);
-}
-
 }  // namespace
 
-struct RankLayer::State : layer::BackendOf<PassTimes> {
-  State(const Problem& of, internal::RankSetting with, Communicator& all, const Cut& by)
-      : problem(of), setting(std::move(with)), ranks(&all), cut(by) {}
+void RankLayer::State::require_weights(std::string_view call) const {
+  if (groups.empty()) refuse(fmt::format("{}: set_weights comes first", call));
+}
 
-  Problem problem;
-  internal::RankSetting setting;
-  Communicator* ranks;
-  Cut cut;
-  Range batch;  // columns of this rank
+Range RankLayer::State::columns_of_batch() const {
+  if (!splits_batch()) return {0, problem.size.z};
+  const Range own = TreeSum(*ranks, cut.leaves, 0).leaves();
+  if (own.size() == 0) return {0, 0};
+  return {leaf_columns(cut, problem.size.z, own.begin).begin,
+          leaf_columns(cut, problem.size.z, own.end - 1).end};
+}
 
-  struct PreparedRank;
+std::size_t RankLayer::State::index(std::string_view call, std::int64_t group) const {
+  require_weights(call);
+  const auto found = std::ranges::find(parts, group, &GroupPart::group);
+  if (found == parts.end())
+    refuse(fmt::format("{}: rank {} has nothing of group {}", call, ranks->rank(), group));
+  return std::size_t(found - parts.begin());
+}
 
-  // With weights, the groups of this rank:
-  std::vector<std::unique_ptr<GridPart>> groups;
-  std::vector<GroupPart> parts;
-  std::vector<Range> outputs, inputs, values;  // in the operands and gradients of the rank
-  std::vector<float> sums, of_leaf;            // gradients to add to others
-  std::int64_t version = 0;                    // another one after each change
+std::vector<Given> RankLayer::State::given(
+    std::span<const sparse::CheckedCsr<float>> weights) const {
+  std::vector<Given> all{
+      given_problem(problem),
+      given_caches(setting.cpu),
+      given_cut("cut of the outputs", cut.rows.value_or(RowCut())),
+      given_cut("cut of the inputs", cut.cols.value_or(RowCut())),
+      {"number of replicas", Digest().add(std::int64_t{cut.replicas}).value(),
+       std::to_string(cut.replicas)},
+      {"number of leaves", Digest().add(cut.leaves).value(), std::to_string(cut.leaves)},
+      {"choice of panels", Digest().add(std::int64_t{cut.panels}).value(),
+       cut.panels ? "panels" : "no panels"}};
+  if (!weights.empty()) all.push_back(given_weights(weights));
+  return all;
+}
 
-  layer::LayerFacts facts() const override;
-  std::optional<partitioner::Misfit> set_weights(
-      std::vector<sparse::CheckedCsr<float>> weights) override;
-  std::unique_ptr<layer::PreparedUpdate::State> prepare(const sparse::PatternChange& change,
-                                                        std::int64_t group) override;
-  void commit(layer::PreparedUpdate::State& update) override;
-  void set_values(std::span<const float> values_of_group, std::int64_t group) override;
-  void change_values(const layer::ChangePart& change, std::int64_t group) override {
-    GridPart& part = at("change_values", group);
-    version = layer::new_number();
-    part.change_values(change);
-  }
-  const sparse::Csr<float>& weights_of(std::int64_t group) const override {
-    return at("weights", group).weights();
-  }
-  verify::Rounding rounding(Pass pass) const override;
-  bool repairs_parts() const override { return true; }
-  double seconds(const PassTimes& times) const override { return times.host.seconds; }
-  bool compute(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
-               PassTimes& times) override;
-  template <class T>
-  bool compute_as(Pass pass, const layer::Operands& operands, const layer::PassOptions& options,
-                  PassTimes& times);
+std::unique_ptr<GridPart> RankLayer::State::make_part(std::int64_t group, Grid grid,
+                                                      sparse::Csr<float> own) {
+  return std::make_unique<GridPart>(setting, *ranks, problem, group, ranks_of(group),
+                                    std::move(grid), std::move(own));
+}
 
-  bool splits_batch() const { return cut.leaves > 0; }
-  void require_weights(std::string_view call) const {
-    if (groups.empty()) refuse(fmt::format("{}: set_weights comes first", call));
+// Makes new groups those of the layer.
+void RankLayer::State::take(std::vector<std::unique_ptr<GridPart>> next) {
+  std::vector<GroupPart> of_next;
+  for (const auto& group : next) {
+    const Place& place = group->place();
+    of_next.push_back({group->group(), place.outputs, place.inputs, place.rows, place.columns});
   }
+  groups = std::move(next);
+  parts = std::move(of_next);
+  version = layer::new_number();
+  place_groups();
+}
 
-  // Returns the ranks that share a group.
-  Range ranks_of(std::int64_t group) const {
-    if (splits_batch()) return {ranks->rank(), ranks->rank() + 1};
-    return ranks_of_group(group, problem.size.g, ranks->size());
+// Counts the rows and values of the groups.
+void RankLayer::State::place_groups() {
+  const auto add = [](std::vector<Range>& all, std::int64_t size) {
+    const std::int64_t begin = all.empty() ? 0 : all.back().end;
+    all.push_back({begin, begin + size});
+  };
+  for (auto* const list : {&outputs, &inputs, &values}) list->clear();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    add(outputs, parts[g].outputs.size());
+    add(inputs, parts[g].inputs.size());
+    add(values, groups[g]->values());
   }
-
-  Range leaf_columns(std::int64_t leaf) const {
-    return distributed::leaf_columns(cut, problem.size.z, leaf);
-  }
-  Range columns_of_batch() const {
-    if (!splits_batch()) return {0, problem.size.z};
-    const Range own = TreeSum(*ranks, cut.leaves, 0).leaves();
-    if (own.size() == 0) return {0, 0};
-    return {leaf_columns(own.begin).begin, leaf_columns(own.end - 1).end};
-  }
-
-  // Returns the sum of a number of all groups.
-  template <class Number>
-  std::int64_t sum(const Number& number) const {
-    std::int64_t sum = 0;
-    for (const auto& group : groups) sum += number(*group);
-    return sum;
-  }
-
-  std::size_t index(std::string_view call, std::int64_t group) const {
-    require_weights(call);
-    const auto found = std::ranges::find(parts, group, &GroupPart::group);
-    if (found == parts.end())
-      refuse(fmt::format("{}: rank {} has nothing of group {}", call, ranks->rank(), group));
-    return std::size_t(found - parts.begin());
-  }
-  GridPart& at(std::string_view call, std::int64_t group) const {
-    return *groups[index(call, group)];
-  }
-
-  std::vector<Given> given(Matrices weights) const {
-    std::vector<Given> all{
-        given_problem(problem),
-        given_caches(setting.cpu),
-        given_cut("cut of the outputs", cut.rows.value_or(RowCut())),
-        given_cut("cut of the inputs", cut.cols.value_or(RowCut())),
-        {"number of replicas", Digest().add(std::int64_t{cut.replicas}).value(),
-         std::to_string(cut.replicas)},
-        {"number of leaves", Digest().add(cut.leaves).value(), std::to_string(cut.leaves)},
-        {"choice of panels", Digest().add(std::int64_t{cut.panels}).value(),
-         cut.panels ? "panels" : "no panels"}};
-    if (!weights.empty()) all.push_back(given_weights(weights));
-    return all;
-  }
-
-  std::unique_ptr<GridPart> make_part(std::int64_t group, Grid grid, sparse::Csr<float> own) {
-    return std::make_unique<GridPart>(setting, *ranks, problem, group, ranks_of(group),
-                                      std::move(grid), std::move(own));
-  }
-
-  // Makes new groups those of the layer.
-  void take(std::vector<std::unique_ptr<GridPart>> next) {
-    std::vector<GroupPart> of_next;
-    for (const auto& group : next) {
-      const Place& place = group->place();
-      of_next.push_back({group->group(), place.outputs, place.inputs, place.rows, place.columns});
-    }
-    groups = std::move(next);
-    parts = std::move(of_next);
-    version = layer::new_number();
-    place_groups();
-  }
-
-  // Counts the rows and values of the groups.
-  void place_groups() {
-    const auto add = [](std::vector<Range>& all, std::int64_t size) {
-      const std::int64_t begin = all.empty() ? 0 : all.back().end;
-      all.push_back({begin, begin + size});
-    };
-    for (auto* const list : {&outputs, &inputs, &values}) list->clear();
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      add(outputs, parts[g].outputs.size());
-      add(inputs, parts[g].inputs.size());
-      add(values, groups[g]->values());
-    }
-  }
-
-  // Calls body(index of a group, options, times) for each group, until it or a stop ends the pass.
-  template <class Body>
-  bool run_pass(const layer::PassOptions& run, PassTimes& times, const Body& body) {
-    const double begin = seconds_now();
-    const Traffic before = ranks->traffic();
-    times = {};
-    if (run.self_check != nullptr) *run.self_check = {};
-    layer::PassOptions of_groups = run;
-    std::int64_t steps = 0;  // of all groups
-    if (run.progress)
-      of_groups.progress = [&](const verify::Progress& at) { run.progress({at.step, steps++}); };
-    bool goes_on = true;
-    for (std::size_t g = 0; goes_on && g < groups.size(); ++g)
-      goes_on = run_group(g, of_groups, times.host, body);
-    const Traffic& after = ranks->traffic();
-    times.host.seconds = seconds_now() - begin;
-    times.gather_seconds = after.wait_seconds - before.wait_seconds;
-    times.received_bytes = after.received_bytes - before.received_bytes;
-    return goes_on;
-  }
-
-  template <class Body>
-  bool run_group(std::size_t g, const layer::PassOptions& run, host::HostTimes& times,
-                 const Body& body) {
-    // Ranks that all share the panels of a pass ask before each of them.
-    const bool asks_inside = problem.size.g == 1 && cut.replicas == 1 && !splits_batch();
-    if (!asks_inside && run.stop.stop_possible() &&
-        any_rank(*ranks, "wishes to stop", run.stop.stop_requested()))
-      return false;
-    layer::PassOptions of_group = run;
-    if (!asks_inside) of_group.stop = {};
-    try {
-      return body(g, of_group, times);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::CheckFailed || problem.size.g == 1) throw;
-      throw Error(error.code(), fmt::format("group {}: {}", parts[g].group, error.what()));
-    }
-  }
-
-  // Writes the gradients of all groups, or adds those of the whole batch to the caller's.
-  template <class T>
-  bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
-              const layer::PassOptions& options, PassTimes& times) {
-    const bool adds = options.accumulate == layer::Accumulate::Yes;
-    if (adds) sums.resize(gradients.size());
-    const std::span<float> to = adds ? std::span<float>(sums) : gradients;
-    const auto pass = [&](std::size_t g, const auto& of_group, auto& seconds) {
-      const auto dq = rows_in(q_grad, outputs[g]);
-      const auto in = rows_in(s, inputs[g]);
-      const std::span<float> own = numbers_in(to, values[g]);
-      if (!splits_batch()) return groups[g]->template grad_w<T>(dq, in, own, of_group, seconds);
-      add_leaves<T>(*groups[g], dq, in, own, of_group, seconds);
-      return true;
-    };
-    const bool finished = run_pass(options, times, pass);
-    if (adds && finished)
-      std::transform(to.begin(), to.end(), gradients.begin(), gradients.begin(), std::plus<>());
-    return finished;
-  }
-
-  // Adds up the gradients of the leaves of all ranks.
-  template <class T>
-  void add_leaves(GridPart& group, MatrixView<const T> q_grad, MatrixView<const T> s,
-                  std::span<float> gradients, const layer::PassOptions& run,
-                  host::HostTimes& times) {
-    TreeSum tree(*ranks, cut.leaves, std::ssize(gradients));
-    of_leaf.resize(gradients.size());
-    const std::int64_t first = batch.begin;
-    for (std::int64_t i = tree.leaves().begin; i < tree.leaves().end; ++i) {
-      const Range all = leaf_columns(i), own{all.begin - first, all.end - first};
-      group.grad_w<T>(q_grad.sub({0, q_grad.rows}, own), s.sub({0, s.rows}, own), of_leaf, run,
-                      times);
-      tree.add(of_leaf);
-    }
-    tree.finish(gradients);
-  }
-};
+}
 
 layer::LayerFacts RankLayer::State::facts() const {
   layer::LayerFacts facts{.problem = problem,
@@ -276,40 +104,6 @@ layer::LayerFacts RankLayer::State::facts() const {
   facts.output_rows = outputs.back().end;
   facts.input_rows = inputs.back().end;
   return facts;
-}
-
-bool RankLayer::State::compute(Pass pass, const layer::Operands& operands,
-                               const layer::PassOptions& options, PassTimes& times) {
-  const DefaultFloatMode mode;
-  return with_type(problem.data_type,
-                   [&]<class T>(T) { return compute_as<T>(pass, operands, options, times); });
-}
-
-template <class T>
-bool RankLayer::State::compute_as(Pass pass, const layer::Operands& operands,
-                                  const layer::PassOptions& options, PassTimes& times) {
-  const auto in = operands.in.as<T>();
-  const auto out = operands.out.as<T>();
-  switch (pass) {
-    case Pass::Fwd:
-      return run_pass(options, times, [&](std::size_t g, auto& of_group, auto& seconds) {
-        if (!options.bias.empty()) of_group.bias = numbers_in(options.bias, outputs[g]);
-        return groups[g]->template forward<T>(rows_in(in, inputs[g]), rows_in(out, outputs[g]),
-                                              of_group, seconds);
-      });
-    case Pass::GradA: {
-      const bool finished =
-          run_pass(options, times, [&](std::size_t g, const auto& of_group, auto& seconds) {
-            return groups[g]->template grad_a<T>(rows_in(in, outputs[g]), rows_in(out, inputs[g]),
-                                                 of_group, seconds);
-          });
-      if (!options.where_positive.empty()) derive(options.where_positive.as<T>(), out);
-      return finished;
-    }
-    case Pass::GradW:
-      break;
-  }
-  return grad_w(in, operands.in_s.as<T>(), operands.gradients, options, times);
 }
 
 RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
@@ -457,14 +251,6 @@ const sparse::Csr<float>& RankLayer::columns(std::int64_t group) const {
   const GridPart& part = state().at("columns", group);
   if (!state().problem.grad_a) refuse("columns: the problem has no GradA");
   return part.transpose();
-}
-
-std::int64_t RankLayer::all_values() const {
-  return state().sum(std::mem_fn(&GridPart::all_values));
-}
-
-std::int64_t RankLayer::memory_bytes() const {
-  return state().sum(std::mem_fn(&GridPart::memory_bytes));
 }
 
 }  // namespace tessera::distributed

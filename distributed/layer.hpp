@@ -98,13 +98,6 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   // blocks: with one replica the rows are inputs(group). Needs a problem with grad_a.
   const sparse::Csr<float>& columns(std::int64_t group = 0) const;
 
-  // Returns the number of values of this rank's groups on all ranks; 0 without weights.
-  std::int64_t all_values() const;
-
-  // Returns the bytes of this rank's part: its weights, those of the transpose for GradA and the
-  // order between them, without the scratch memory of a pass.
-  std::int64_t memory_bytes() const;
-
  private:
   struct State;
   State& state() const;

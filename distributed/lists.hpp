@@ -94,12 +94,11 @@ inline bool any_rank(Communicator& ranks, std::string_view what, bool own) {
 template <class T>
 std::vector<T> list_of_first(Communicator& ranks, std::string_view what, std::vector<T> list) {
   const bool is_first = ranks.rank() == 0;
-  std::vector<std::int64_t> size{is_first ? std::ssize(list) : 0};
-  size = gather_lists(ranks, what, size)[0];
+  const std::int64_t size = gather(ranks, what, std::int64_t{std::ssize(list)})[0];
   std::vector<SendPiece> sends;
   std::vector<ReceivePiece> receives;
   if (!is_first) {
-    list.resize(std::size_t(size[0]));
+    list.resize(std::size_t(size));
     receives.push_back({0, std::as_writable_bytes(std::span(list))});
   } else {
     for (int rank = 1; rank < ranks.size(); ++rank)

@@ -103,29 +103,24 @@ class MpiTransfer : public internal::Pending {
   MpiTransfer(internal::Waiting waiting, std::chrono::microseconds busy)
       : waiting_(waiting), busy_(busy) {}
 
-  void send(const SendPiece& piece) {
-    for (std::size_t at = 0; at < piece.bytes.size(); at += kLargestPart) {
-      const auto part = piece.bytes.subspan(at, std::min(kLargestPart, piece.bytes.size() - at));
-      Request& request = sends_.emplace_back(Request{MPI_REQUEST_NULL, piece.to, part.size()});
-      require(MPI_Isend(part.data(), int(part.size()), MPI_BYTE, piece.to, 0, MPI_COMM_WORLD,
-                        &request.handle),
-              waiting_.what);
-    }
-  }
-  void receive(const ReceivePiece& piece) {
-    for (std::size_t at = 0; at < piece.bytes.size(); at += kLargestPart) {
-      const auto part = piece.bytes.subspan(at, std::min(kLargestPart, piece.bytes.size() - at));
-      Request& request = receives_.emplace_back(Request{MPI_REQUEST_NULL, piece.from, part.size()});
-      require(MPI_Irecv(part.data(), int(part.size()), MPI_BYTE, piece.from, 0, MPI_COMM_WORLD,
-                        &request.handle),
-              waiting_.what);
-    }
-  }
+  void send(const SendPiece& piece) { start(MPI_Isend, piece.bytes, piece.to, sends_); }
+  void receive(const ReceivePiece& piece) { start(MPI_Irecv, piece.bytes, piece.from, receives_); }
 
   void wait_received() override { wait_for(receives_, /*receives=*/true); }
   void wait_sent() override { wait_for(sends_, /*receives=*/false); }
 
  private:
+  template <class Call, class Byte>
+  void start(Call call, std::span<Byte> bytes, int other, std::vector<Request>& requests) {
+    for (std::size_t at = 0; at < bytes.size(); at += kLargestPart) {
+      const auto part = bytes.subspan(at, std::min(kLargestPart, bytes.size() - at));
+      Request& request = requests.emplace_back(Request{MPI_REQUEST_NULL, other, part.size()});
+      require(
+          call(part.data(), int(part.size()), MPI_BYTE, other, 0, MPI_COMM_WORLD, &request.handle),
+          waiting_.what);
+    }
+  }
+
   // Completed requests are removed; each one that completes restarts the timeout.
   void wait_for(std::vector<Request>& requests, bool receives) {
     Patience patience(busy_);

@@ -15,10 +15,6 @@ Range share(std::int64_t size, int parts, int i) {
   return {size * i / parts, size * (i + 1) / parts};
 }
 
-void add_into(std::vector<float>& sum, const std::vector<float>& more) {
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += more[i];
-}
-
 // Adds the next subtree to those before it. Neighbours that are both complete become one, whose
 // values are left by add(left, right). A tree of 6 leaves is one of 4 and one of 2.
 template <class Node, class Add>
@@ -54,16 +50,6 @@ void TreeSum::check_length(std::size_t size) const {
               fmt::format("a list of {} numbers among those of {}", size, length_));
 }
 
-std::vector<float> TreeSum::take(Pool& pool, std::int64_t length) {
-  std::vector<float> list;
-  if (!pool.empty()) {
-    list = std::move(pool.back());
-    pool.pop_back();
-  }
-  list.resize(static_cast<std::size_t>(length));
-  return list;
-}
-
 void TreeSum::add(std::span<const float> leaf) {
   const DefaultFloatMode mode;
   check_length(leaf.size());
@@ -71,11 +57,15 @@ void TreeSum::add(std::span<const float> leaf) {
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("rank {} has leaves {} to {}, and one more was added", ranks_.rank(),
                             own_.begin, own_.end - 1));
-  std::vector<float> values = take(whole_lists_, length_);
-  std::copy(leaf.begin(), leaf.end(), values.begin());
+  std::vector<float> values;
+  if (!spare_.empty()) {
+    values = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  values.assign(leaf.begin(), leaf.end());
   push(subtrees_, Subtree{next_++, 1, std::move(values)}, [&](Subtree& left, Subtree& right) {
-    add_into(left.values, right.values);
-    whole_lists_.push_back(std::move(right.values));
+    std::ranges::transform(left.values, right.values, left.values.begin(), std::plus<>());
+    spare_.push_back(std::move(right.values));
   });
 }
 
@@ -132,14 +122,13 @@ void TreeSum::finish(std::span<float> sum) {
     for (Subtree& own : subtrees_)
       sends.push_back({r, std::as_bytes(of_part(own.values, part(r)))});
     for (const Range& run : runs_of(r)) {
-      received.push_back(take(parts_, part(rank).size()));
+      received.emplace_back(std::size_t(part(rank).size()));
       parts.push_back({run.begin, run.size(), received.back()});
       receives.push_back({r, std::as_writable_bytes(parts.back().values)});
     }
   }
   ranks_.exchange("GradW: subtrees of the sum", sends, receives);
   add_parts(parts, of_part(sum, part(rank)));
-  for (std::vector<float>& list : received) parts_.push_back(std::move(list));
   sends.clear();
   receives.clear();
   for (int r = 0; r < size; ++r) {
@@ -148,7 +137,6 @@ void TreeSum::finish(std::span<float> sum) {
     receives.push_back({r, std::as_writable_bytes(of_part(sum, part(r)))});
   }
   ranks_.exchange("GradW: parts of the sum", sends, receives);
-  for (Subtree& own : subtrees_) whole_lists_.push_back(std::move(own.values));
   subtrees_.clear();
   next_ = own_.begin;
 }

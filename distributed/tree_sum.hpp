@@ -49,11 +49,6 @@ class TreeSum {
     std::span<float> values;
   };
 
-  // Keeps lists for later sums, because fresh memory has to be mapped page by page, which takes
-  // longer than the sums.
-  using Pool = std::vector<std::vector<float>>;
-
-  static std::vector<float> take(Pool& pool, std::int64_t length);
   static void add_parts(std::span<const Part> parts, std::span<float> sum);
   std::vector<Range> runs_of(int rank) const;
   void check_length(std::size_t size) const;
@@ -61,9 +56,10 @@ class TreeSum {
   Communicator& ranks_;
   std::int64_t leaves_, length_;
   Range own_;
-  std::int64_t next_;              // leaf of this rank
-  std::vector<Subtree> subtrees_;  // of this rank's leaves so far
-  Pool whole_lists_, parts_;
+  std::int64_t next_;                      // leaf of this rank
+  std::vector<Subtree> subtrees_;          // of this rank's leaves so far
+  std::vector<std::vector<float>> spare_;  // memory of leaves that were added: fresh memory has to
+                                           // be mapped page by page, which takes longer than a sum
 };
 
 }  // namespace tessera::distributed

@@ -10,7 +10,8 @@
 namespace tessera::pod {
 namespace {
 
-std::int64_t& side_of(Dims& dims, Axis axis) {
+template <class SomeDims>
+auto& side_of(SomeDims& dims, Axis axis) {
   switch (axis) {
     case Axis::X:
       return dims.x;
@@ -48,17 +49,7 @@ DevicePlace outwards(const DevicePlace& inner, const Dims& inner_parts, const Di
 
 }  // namespace
 
-std::int64_t along(const Dims& dims, Axis axis) {
-  switch (axis) {
-    case Axis::X:
-      return dims.x;
-    case Axis::Y:
-      return dims.y;
-    case Axis::Z:
-      break;
-  }
-  return dims.z;
-}
+std::int64_t along(const Dims& dims, Axis axis) { return side_of(dims, axis); }
 
 Dims PodGrid::parts() const {
   Dims product;

@@ -22,7 +22,6 @@ struct DeviceFigures {
 
 // One step of a pass on a pod: a device step, a collective, or a barrier if both are empty.
 struct PodStep {
-  std::int64_t serial_part = 0;
   double seconds = 0;
   std::vector<DeviceFigures> devices;           // of a device step, in ascending order
   std::optional<PlannedCollective> collective;  // with the sizes of the largest real part

@@ -42,8 +42,7 @@ GridPart::GridPart(const RankSetting& setting, Communicator& all, const Problem&
       ranks_(all, members(of_group)),
       grid_(std::move(grid)),
       fwd_(setting, ranks_, Pass::Fwd, of_one_group(problem), grid_.forward(ranks_.rank()),
-           std::move(own)),
-      all_values_(sum_of_ranks(ranks_, "numbers of values", values())) {
+           std::move(own)) {
   if (!problem.grad_a) return;
   route_.emplace(ranks_, grid_, problem.block);
   transposed_.emplace(setting, ranks_, Pass::GradA, transposed(problem),
@@ -102,15 +101,11 @@ GridPart::Prepared GridPart::prepare(const sparse::PatternChange& change) {
     route_->reserve(transpose().blocks() + std::ssize(of_transpose.added) -
                     std::ssize(of_transpose.removed));
   }
-  const std::int64_t blocks = std::ssize(change.added) - std::ssize(change.removed);
-  prepared.all_values =
-      all_values_ + sum_of_ranks(ranks_, "numbers of values", blocks * weights().block.area());
   return prepared;
 }
 
 void GridPart::commit(Prepared& prepared) {
   fwd_.commit(prepared.rows);
-  all_values_ = prepared.all_values;
   if (!transposed_) return;
   transposed_->commit(prepared.transposed);
   route_->set_pattern(transposed_->weights());
@@ -132,12 +127,6 @@ void GridPart::send_values() {
 
 verify::Rounding GridPart::rounding(Pass pass) const {
   return pass == Pass::GradA ? transposed_->rounding(pass) : fwd_.rounding(pass);
-}
-
-std::int64_t GridPart::memory_bytes() const {
-  std::int64_t bytes = fwd_.memory_bytes();
-  if (transposed_) bytes += transposed_->memory_bytes() + route_->memory_bytes();
-  return bytes;
 }
 
 template bool GridPart::grad_a(MatrixView<const float>, MatrixView<float>,

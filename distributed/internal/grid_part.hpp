@@ -50,7 +50,6 @@ class GridPart {
   // allocates nothing.
   struct Prepared {
     RunProduct::Prepared rows, transposed;
-    std::int64_t all_values = 0;
   };
   Prepared prepare(const sparse::PatternChange& change);
   void commit(Prepared& prepared);
@@ -63,9 +62,7 @@ class GridPart {
   const sparse::Csr<float>& weights() const { return fwd_.weights(); }
   const sparse::Csr<float>& transpose() const { return transposed_->weights(); }
   std::int64_t values() const { return std::ssize(fwd_.weights().values); }
-  std::int64_t all_values() const { return all_values_; }  // of all ranks
   verify::Rounding rounding(Pass pass) const;
-  std::int64_t memory_bytes() const;
 
  private:
   void send_values();
@@ -77,7 +74,6 @@ class GridPart {
   RunProduct fwd_;
   std::optional<TransposeRoute> route_;  // these two with GradA
   std::optional<RunProduct> transposed_;
-  std::int64_t all_values_ = 0;
   Matrix<float> moved_;  // rows of dS before they go to their ranks
 };
 

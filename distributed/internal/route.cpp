@@ -143,8 +143,4 @@ std::span<const float> TransposeRoute::values_of(const sparse::Csr<float>& own) 
   return values_;
 }
 
-std::int64_t TransposeRoute::memory_bytes() const {
-  return 4 * (std::ssize(order_) + std::ssize(senders_) + std::ssize(values_));
-}
-
 }  // namespace tessera::distributed::internal

@@ -15,9 +15,9 @@
 namespace tessera::distributed::internal {
 
 // Brings pattern and values of a matrix from the ranks that have them for Fwd to the ranks that
-// have them in the transpose. All functions but memory_bytes() are collective. `own` is the
-// caller's part of R (Grid::forward), and the transpose is its part of that (Grid::transposed), a
-// matrix in transposed blocks.
+// have them in the transpose. All functions but reserve() and set_pattern() are collective. `own`
+// is the caller's part of R (Grid::forward), and the transpose is its part of that
+// (Grid::transposed), a matrix in transposed blocks.
 class TransposeRoute {
  public:
   TransposeRoute(Communicator& ranks, const Grid& grid, BlockShape block);
@@ -37,8 +37,6 @@ class TransposeRoute {
 
   // Returns the values of the transpose, valid until the next call. Allocates in the first one.
   std::span<const float> values_of(const sparse::Csr<float>& own);
-
-  std::int64_t memory_bytes() const;
 
  private:
   // Blocks of R, in blocks.

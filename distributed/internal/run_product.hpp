@@ -71,7 +71,6 @@ class RunProduct {
   const Place& place() const { return place_; }
   const sparse::Csr<float>& weights() const { return layer_ ? layer_->weights() : empty_; }
   verify::Rounding rounding(Pass pass) const;
-  std::int64_t memory_bytes() const { return layer_ ? layer_->memory_bytes() : 0; }
 
  private:
   // A pass over the gathered panels of an operand.

@@ -1,56 +1,43 @@
 #include "tessera/pod/internal/device_outcome.hpp"
 
-#include <cstdint>
-#include <cstring>
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "tessera/base/error.hpp"
 
 namespace tessera::pod::internal {
 namespace {
 
-class Writer {
- public:
-  template <class T>
-  void number(T value) {
-    bytes(std::as_bytes(std::span(&value, 1)));
-  }
-  void text(const std::string& value) {
-    number(std::int64_t(value.size()));
-    bytes(std::as_bytes(std::span(value)));
-  }
-  void bytes(std::span<const std::byte> more) { list.insert(list.end(), more.begin(), more.end()); }
+// Bytes that are written to a list, or read from one.
+struct Stream {
+  std::vector<std::byte>* to = nullptr;
+  std::span<const std::byte> from;
 
-  std::vector<std::byte> list;
-};
-
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> list) : list_(list) {}
+  void bytes(std::span<std::byte> value) {
+    if (to != nullptr) {
+      to->insert(to->end(), value.begin(), value.end());
+      return;
+    }
+    TESSERA_ASSERT(value.size() <= from.size());
+    std::ranges::copy(from.first(value.size()), value.begin());
+    from = from.subspan(value.size());
+  }
   template <class T>
   void number(T& value) {
     bytes(std::as_writable_bytes(std::span(&value, 1)));
   }
   void text(std::string& value) {
-    std::int64_t size = 0;
+    auto size = std::int64_t(value.size());
     number(size);
     value.resize(std::size_t(size));
     bytes(std::as_writable_bytes(std::span(value)));
   }
-  void bytes(std::span<std::byte> to) {
-    TESSERA_ASSERT(to.size() <= list_.size());
-    if (!to.empty()) std::memcpy(to.data(), list_.data(), to.size());
-    list_ = list_.subspan(to.size());
-  }
-
- private:
-  std::span<const std::byte> list_;
 };
 
 // Reads or writes all fields.
-template <class Fields, class Outcome>
-void visit(Fields& fields, Outcome& o) {
+void visit(Stream& fields, DeviceOutcome& o) {
   fields.number(o.figures.device);
   fields.number(o.figures.cycles.value);
   fields.number(o.figures.moved.value);
@@ -70,19 +57,39 @@ void visit(Fields& fields, Outcome& o) {
 
 }  // namespace
 
-std::vector<std::byte> pack(const DeviceOutcome& outcome, std::span<const std::byte> results) {
-  Writer writer;
-  visit(writer, outcome);
-  writer.bytes(results);
-  return std::move(writer.list);
+std::vector<std::byte> pack(DeviceOutcome outcome, std::span<std::byte> results) {
+  std::vector<std::byte> list;
+  Stream to{&list, {}};
+  visit(to, outcome);
+  to.bytes(results);
+  return list;
 }
 
 DeviceOutcome unpack(std::span<const std::byte> list, std::span<std::byte> results) {
-  Reader reader(list);
+  Stream from{nullptr, list};
   DeviceOutcome outcome;
-  visit(reader, outcome);
-  reader.bytes(results);
+  visit(from, outcome);
+  from.bytes(results);
   return outcome;
+}
+
+// Adds the figures of one device's check to those of all, with the device where they name a place.
+void add_checksums(const verify::Checksums& one, std::int64_t device, verify::Checksums& all,
+                   bool is_first) {
+  const auto name = [device](const std::string& place, std::string& first) {
+    if (first.empty() && !place.empty()) first = fmt::format("device {}, {}", device, place);
+  };
+  all.exact = one.exact && (is_first || all.exact);
+  all.compared += one.compared;
+  all.recomputed += one.recomputed;
+  all.damaged += one.damaged;
+  all.wrong_rows += one.wrong_rows;
+  all.wrong_cols += one.wrong_cols;
+  all.worst = std::max(all.worst, one.worst);
+  name(one.first_failure, all.first_failure);
+  name(one.first_damage, all.first_damage);
+  if (all.first_wrong_row < 0) all.first_wrong_row = one.first_wrong_row;
+  if (all.first_wrong_col < 0) all.first_wrong_col = one.first_wrong_col;
 }
 
 }  // namespace tessera::pod::internal

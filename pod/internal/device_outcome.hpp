@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,11 @@ struct DeviceOutcome {
 };
 
 // Returns the outcome and the bytes of the results as one list, and takes them from one.
-std::vector<std::byte> pack(const DeviceOutcome& outcome, std::span<const std::byte> results);
+std::vector<std::byte> pack(DeviceOutcome outcome, std::span<std::byte> results);
 DeviceOutcome unpack(std::span<const std::byte> list, std::span<std::byte> results);
+
+// Adds the figures of one device's check to those of all, with the device where they name a place.
+void add_checksums(const verify::Checksums& one, std::int64_t device, verify::Checksums& all,
+                   bool is_first);
 
 }  // namespace tessera::pod::internal

@@ -48,8 +48,9 @@ std::vector<std::array<Axis, 3>> orders(const device::PodLevel& level, const Dim
   return all;
 }
 
-}  // namespace
-
+// Returns the parts of one level of a pod that are tried, in ascending order of g, x, y, z: all
+// whose product is at most the devices of the level, or, on a level with more than 64 devices,
+// those whose product divides it.
 std::vector<Dims> level_parts(const device::PodLevel& level) {
   const std::int64_t n = level.devices;
   const bool divisors_only = n > kEveryCount;
@@ -61,6 +62,8 @@ std::vector<Dims> level_parts(const device::PodLevel& level) {
           if (!divisors_only || n % (g * x * y * z) == 0) all.push_back({g, x, y, z});
   return all;
 }
+
+}  // namespace
 
 std::vector<GridFamily> grid_families(const Problem& problem, const device::Pod& pod,
                                       const GridPins& pins) {

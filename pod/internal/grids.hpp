@@ -7,11 +7,6 @@
 
 namespace tessera::pod::internal {
 
-// Returns the parts of one level of a pod that are tried, in ascending order of g, x, y, z: all
-// whose product is at most the devices of the level, or, on a level with more than 64 devices,
-// those whose product divides it.
-std::vector<Dims> level_parts(const device::PodLevel& level);
-
 // The grids with the same parts of each dimension in all. Their devices have the same plans.
 struct GridFamily {
   Dims parts;

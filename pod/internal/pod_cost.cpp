@@ -151,16 +151,6 @@ const LevelCost& LevelPrices::cheapest(std::size_t level, const LevelCut& cut, A
   });
 }
 
-double collective_seconds(LevelPrices& prices, const PodGrid& grid, Axis axis, Operation operation,
-                          double bytes) {
-  double seconds = 0;
-  for_each_level(grid, axis, bytes, [&](std::size_t l, double part) {
-    if (along(grid.levels[l].parts, axis) == 1) return;
-    seconds += prices.cheapest(l, grid.levels[l], axis, part).seconds(prices.pod().levels[l], part);
-  });
-  return seconds * runs_of_a_gather(operation);
-}
-
 PricedCollective priced(LevelPrices& prices, const PodGrid& grid, const CollectiveNeed& need,
                         std::int64_t element_bytes) {
   PlannedCollective result{need.operation, need.operand, need.axis, {}, need.elements, 0, {}};

@@ -64,11 +64,6 @@ class LevelPrices {
   std::map<Key, std::vector<collectives::LevelCost>> known_;
 };
 
-// Returns the seconds of one run of a collective along an axis of a grid, by the cheapest
-// algorithms, if each member has `bytes` in all.
-double collective_seconds(LevelPrices& prices, const PodGrid& grid, Axis axis,
-                          collectives::Operation operation, double bytes);
-
 // Returns the collective with its algorithms, time and bytes, and the bytes that a device needs to
 // receive contributions to sums.
 struct PricedCollective {

@@ -157,7 +157,6 @@ TEST(EveryCut, AChangeOfThePatternHasTheBitsOfNewWeights) {
     OnRank expected(c, ranks, changed), got(c, ranks, weights);
     for (const GroupPart& part : got.layer.parts())
       got.layer.update_weights(within(changes[std::size_t(part.group)], part, c.block), part.group);
-    EXPECT_EQ(got.layer.all_values(), expected.layer.all_values());
     for (const GroupPart& part : got.layer.parts())
       EXPECT_EQ(got.layer.weights(part.group), expected.layer.weights(part.group));
     expected.run();

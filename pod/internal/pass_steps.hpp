@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tessera/collectives/make_schedule.hpp"
+#include "tessera/pod/internal/device_outcome.hpp"
+#include "tessera/pod/internal/device_set.hpp"
+#include "tessera/pod/internal/move_data.hpp"
+#include "tessera/pod/internal/pod_cost.hpp"
+#include "tessera/pod/internal/slice.hpp"
+#include "tessera/pod/pod_layer.hpp"
+
+namespace tessera::pod::internal {
+
+// The state of a layer that it keeps from pass to pass.
+struct LayerState {
+  LayerState(const PodPlan& given, device::ExchangeMode mode, DeviceOrder order, Executor& executor)
+      : devices(given, mode, order, executor), prices(devices.plan().pod) {
+    for (std::size_t d = 0; d < places().size(); ++d) all.push_back(d);
+  }
+
+  const PodPlan& plan() const { return devices.plan(); }
+  const std::vector<DevicePlace>& places() const { return devices.places(); }
+  const Problem& problem() const { return plan().problem; }
+
+  // The largest number of non-zeros of a device, which a sum of gradients moves.
+  std::int64_t most_values() const {
+    std::int64_t most = 0;
+    for (const std::size_t d : all)
+      most = std::max(most, devices.cell(devices.cell_of(d)).values());
+    return most;
+  }
+
+  std::int64_t first_value(std::int64_t group) const {
+    std::int64_t sum = 0;
+    for (std::int64_t g = 0; g < group; ++g) sum += std::ssize(weights[std::size_t(g)]->values);
+    return sum;
+  }
+
+  DeviceSet devices;
+  LevelPrices prices;
+  std::vector<std::size_t> all;                    // devices
+  std::vector<sparse::CheckedCsr<float>> weights;  // [groups]; empty before the first
+};
+
+// The steps of one pass of a layer: which devices run, and what each step costs.
+class PassSteps {
+ public:
+  PassSteps(LayerState& state, Pass pass, const layer::PassOptions& options,
+            const DeviceOptions& target, PodLedger& ledger);
+
+  // The devices that run: all, or some of them, evenly spread.
+  const std::vector<std::size_t>& devices() const { return devices_; }
+  bool is_sample() const { return devices_.size() < state_.all.size(); }
+
+  // Returns the slice of an operand whose rows are cut along `axis`, in one serial part.
+  Slice slice_of(Axis axis, std::size_t device, std::int64_t part) const;
+
+  // Reports the collective of an operand, if it has one, and adds its step to the ledger. Returns
+  // false if the caller wants to stop.
+  struct Collective {
+    std::vector<Members> groups;  // without a schedule, single devices
+    std::optional<collectives::Schedule> schedule;
+
+    // Returns the values of member m's part of `size` values.
+    Range part(std::int64_t size, std::size_t m) const;
+  };
+  bool run_collective(Operand operand, Collective& made);
+
+  // Runs the device step. Each device has a ledger and, if the caller wants them, checksums.
+  // run() returns false if it was stopped, and results_of(device) the memory of its results.
+  using Run = std::function<bool(std::size_t, runtime::FullyConnected&, const layer::PassOptions&,
+                                 device::Ledger&)>;
+  using Results = std::function<std::span<std::byte>(std::size_t)>;
+  bool run_devices(std::int64_t part, const Run& run, const Results& results_of);
+
+  // A barrier over the devices in use ends the pass.
+  void end();
+
+ private:
+  const PodPlan& plan() const { return state_.plan(); }
+  std::vector<std::size_t> chosen() const;
+  bool begin(std::string_view name);
+  collectives::Schedule add_collective(const CollectiveNeed& need);
+  void run_device(std::size_t device, const Run& run, runtime::FullyConnected& layer,
+                  const runtime::TilePass& with, DeviceOutcome& outcome) const;
+  void take_others(Range own, std::vector<DeviceOutcome>& outcomes, const Results& results_of);
+  runtime::TilePass device_options(std::size_t d, std::int64_t part,
+                                   verify::Checksums& check) const;
+  void add_device_step(std::int64_t part, const std::vector<DeviceOutcome>& outcomes);
+  Cycles planned_add_cycles() const;
+
+  LayerState& state_;
+  const Pass pass_;
+  const layer::PassOptions& options_;
+  const DeviceOptions& target_;
+  PodLedger& ledger_;
+  const std::vector<std::size_t> devices_;
+  std::vector<CollectiveNeed> needs_;
+};
+
+}  // namespace tessera::pod::internal
