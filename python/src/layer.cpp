@@ -13,6 +13,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/overlap.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/layer/check_weights.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/verify/verify.hpp"
@@ -284,15 +285,12 @@ py::tuple Layer::rewire(const train::Method& method, const RewireArguments& argu
 }
 
 void Layer::set_weights(const sparse::Csr<float>& weights) {
-  if (weights.rows != rows() || weights.cols != cols() || weights.block != block())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("weights are {} x {} in blocks of {} x {}; this layer has {} x {} in "
-                            "blocks of {} x {}",
-                            weights.rows, weights.cols, weights.block.rows, weights.block.cols,
-                            rows(), cols(), block().rows, block().cols));
   const Turn turn(mutex_);
   stamp_ = 0;
-  if (layer_) layer_->set_weights(weights);
+  if (layer_)
+    layer_->set_weights(weights);
+  else
+    layer::check_weight_matrix(problem_, weights);
 }
 
 py::tuple Layer::arrays() const {
