@@ -301,6 +301,17 @@ TEST_F(TrainCommand, TellsOfDeadNeuronsAndKeepsThemAlive) {
   EXPECT_EQ(living.err, "");
 }
 
+TEST_F(TrainCommand, ReportsTheOptionsThatItsMethodReads) {
+  const json fixed = json::parse(train({"--json", "--epochs", "1", "--method", "static"}).out);
+  for (const char* idle : {"every", "fraction", "factor", "search"})
+    EXPECT_TRUE(fixed.at(idle).is_null()) << idle;
+  const json sampled = json::parse(train({"--json", "--epochs", "1", "--method", "sampled"}).out);
+  EXPECT_EQ(sampled["every"], 3);
+  EXPECT_EQ(sampled["fraction"], 0.3);
+  EXPECT_EQ(sampled["factor"], 2);
+  EXPECT_TRUE(sampled["search"].is_null());
+}
+
 TEST_F(TrainCommand, SearchesTheLargestWeightsInThreeWays) {
   for (const std::string search : {"exact", "shortlist", "sampled"}) {
     const Outcome outcome = train({"--json", "--method", "top-k", "--search", search});

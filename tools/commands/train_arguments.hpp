@@ -40,6 +40,11 @@ struct TrainArguments {
   bool beside_dense = false;
   bool csv = false, json = false;
   std::string html;
+
+  // Return whether the method changes patterns, moves a share of the blocks, and has candidates.
+  bool rewires() const { return method != "dense" && method != "static"; }
+  bool moves_a_share() const { return rewires() && method != "prune" && method != "top-k"; }
+  bool samples() const { return method == "sampled" || (method == "top-k" && search != "exact"); }
 };
 
 // Adds the options to a command.

@@ -60,18 +60,16 @@ void refuse_idle_options(const CLI::App& command, const TrainArguments& a) {
     if (is_idle && command.count(option) > 0) throw CLI::ValidationError(option, why);
   };
   const bool is_dense = a.method == "dense";
-  const bool rewires = !is_dense && a.method != "static";
-  const bool moves_a_share = rewires && a.method != "prune" && a.method != "top-k";
-  const bool samples = a.method == "sampled" || (a.method == "top-k" && a.search != "exact");
   refuse("--search", a.method != "top-k", "is of use with --method top-k only");
-  refuse("--factor", !samples,
+  refuse("--factor", !a.samples(),
          "is of use with --method sampled only, or with --search shortlist and sampled");
   for (const char* option :
        {"--density", "--distribution", "--block", "--min-per-neuron", "--constant-fan-in"})
     refuse(option, is_dense, "is of no use: --method dense stores all weights");
-  refuse("--every", !rewires, "is of use with a --method whose pattern changes only");
-  refuse("--fraction", !moves_a_share, "is of use with --method set, rigl or sampled only");
-  refuse("--density-schedule", !rewires, "is of use with a --method whose pattern changes only");
+  refuse("--every", !a.rewires(), "is of use with a --method whose pattern changes only");
+  refuse("--fraction", !a.moves_a_share(), "is of use with --method set, rigl or sampled only");
+  refuse("--density-schedule", !a.rewires(),
+         "is of use with a --method whose pattern changes only");
   refuse("--first-density", a.density_schedule.empty(), "is of use with --density-schedule only");
   refuse("--constant-fan-in", a.method == "sampled" || a.method == "top-k",
          "is of use with --method static, set, rigl or prune only");

@@ -242,6 +242,9 @@ std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) 
   Json json = json::parse_own(report::document_head("train", outcome.is_complete));
   // A file says it for each layer.
   const auto of_options = [&](const auto& value) { return a.network ? Json() : Json(value); };
+  const auto if_read = [](bool is_read, const auto& value) {
+    return is_read ? Json(value) : Json();
+  };
   json.update(Json{{"layers", a.layers},
                    {"method", a.method},
                    {"density", a.method == "dense" ? Json(1.0) : of_options(a.density)},
@@ -256,10 +259,10 @@ std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) 
                    {"epochs", a.epochs},
                    {"min_per_neuron", a.min_per_neuron},
                    {"constant_fan_in", a.constant_fan_in},
-                   {"every", a.every},
-                   {"fraction", a.fraction},
-                   {"factor", a.factor},
-                   {"search", a.search},
+                   {"every", if_read(a.rewires(), a.every)},
+                   {"fraction", if_read(a.moves_a_share(), a.fraction)},
+                   {"factor", if_read(a.samples(), a.factor)},
+                   {"search", if_read(a.method == "top-k", a.search)},
                    {"dead_neurons", outcome.dead_neurons},
                    {"notes", outcome.notes},
                    {"network", json::parse_own(planner::to_json(spec_in(a)))}});
