@@ -162,16 +162,19 @@ class MpiTransfer : public internal::Pending {
   std::vector<Request> sends_, receives_;
 };
 
+// Returns a number of all ranks that `ask` asks MPI for.
+template <class Ask>
+int asked(Ask ask, std::string_view what) {
+  int number = 0;
+  require(ask(MPI_COMM_WORLD, &number), what);
+  return number;
+}
+
 class MpiCommunicator : public Communicator {
  public:
-  explicit MpiCommunicator(std::chrono::milliseconds timeout) : Communicator(timeout) {
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    require(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "the number of this rank");
-    require(MPI_Comm_size(MPI_COMM_WORLD, &size_), "the number of ranks");
-  }
-
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
+  explicit MpiCommunicator(std::chrono::milliseconds timeout)
+      : Communicator(asked(MPI_Comm_rank, "the number of this rank"),
+                     asked(MPI_Comm_size, "the number of ranks"), timeout) {}
 
   void abort(int exit_code, const std::string&) noexcept override {
     MPI_Abort(MPI_COMM_WORLD, exit_code);
@@ -182,14 +185,13 @@ class MpiCommunicator : public Communicator {
   std::unique_ptr<internal::Pending> begin(std::string_view what, std::span<const SendPiece> sends,
                                            std::span<const ReceivePiece> receives) override {
     auto transfer =
-        std::make_unique<MpiTransfer>(internal::Waiting{what, rank_, size_, timeout()}, busy_);
+        std::make_unique<MpiTransfer>(internal::Waiting{what, rank(), size(), timeout()}, busy_);
     for (const ReceivePiece& piece : receives) transfer->receive(piece);
     for (const SendPiece& piece : sends) transfer->send(piece);
     return transfer;
   }
 
  private:
-  int rank_ = 0, size_ = 1;
   std::chrono::microseconds busy_ = busy_time();
 };
 
@@ -201,6 +203,7 @@ int run_mpi_rank(const std::function<int(Communicator&)>& body, const std::funct
                  std::chrono::milliseconds timeout) {
   int level = MPI_THREAD_SINGLE;
   require(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "starting MPI");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MpiCommunicator ranks(timeout);
   try {
     const int code = body(ranks);

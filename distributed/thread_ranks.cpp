@@ -116,16 +116,13 @@ class ThreadTransfer : public internal::Pending {
 class ThreadCommunicator : public Communicator {
  public:
   ThreadCommunicator(Group& group, int rank, std::chrono::milliseconds timeout)
-      : Communicator(timeout), group_(group), rank_(rank) {}
-
-  int rank() const override { return rank_; }
-  int size() const override { return group_.size; }
+      : Communicator(rank, group.size, timeout), group_(group) {}
 
   void abort(int, const std::string& message) noexcept override {
     const std::lock_guard lock(group_.mutex);
     if (!group_.failure) {
-      group_.failure = fmt::format("rank {} failed: {}", rank_, message);
-      group_.failed_rank = rank_;
+      group_.failure = fmt::format("rank {} failed: {}", rank(), message);
+      group_.failed_rank = rank();
     }
     group_.changed.notify_all();
   }
@@ -134,24 +131,23 @@ class ThreadCommunicator : public Communicator {
   std::unique_ptr<internal::Pending> begin(std::string_view what, std::span<const SendPiece> sends,
                                            std::span<const ReceivePiece> receives) override {
     auto transfer = std::make_unique<ThreadTransfer>(
-        group_, internal::Waiting{what, rank_, group_.size, timeout()});
+        group_, internal::Waiting{what, rank(), size(), timeout()});
     {
       const std::lock_guard lock(group_.mutex);
       for (const SendPiece& piece : sends) {
-        const PieceKey key{rank_, piece.to, sent_[piece.to]++};
+        const PieceKey key{rank(), piece.to, sent_[piece.to]++};
         group_.pieces.emplace(key, Piece{piece.bytes});
         transfer->add_send(key);
       }
     }
     group_.changed.notify_all();
     for (const ReceivePiece& piece : receives)
-      transfer->add_receive({piece.from, rank_, received_[piece.from]++}, piece.bytes);
+      transfer->add_receive({piece.from, rank(), received_[piece.from]++}, piece.bytes);
     return transfer;
   }
 
  private:
   Group& group_;
-  int rank_;
   std::map<int, std::int64_t> sent_, received_;  // pieces so far, by the other rank
 };
 

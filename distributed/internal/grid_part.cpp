@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 #include "tessera/distributed/internal/pieces.hpp"
@@ -47,20 +46,6 @@ GridPart::GridPart(const RankSetting& setting, Communicator& all, const Problem&
   route_.emplace(ranks_, grid_, problem.block);
   transposed_.emplace(setting, ranks_, Pass::GradA, transposed(problem),
                       grid_.transposed(ranks_.rank()), route_->transpose_of(fwd_.weights()));
-}
-
-template <class T>
-bool GridPart::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
-                      const layer::PassOptions& options, host::HostTimes& times) {
-  // With one part the rows of dS are where they belong.
-  if constexpr (std::is_same_v<T, float>)
-    if (grid_.replicas > 1) {
-      moved_ = Matrix<float>(transposed_->place().outputs.size(), q_grad.cols);
-      if (!transposed_->product(q_grad, moved_.view(), options, times)) return false;
-      move_home(s_grad, options.self_check != nullptr);
-      return true;
-    }
-  return transposed_->product(q_grad, s_grad, options, times);
 }
 
 // Sends rows of dS from where GradA has left them to the ranks that have these rows of S.
@@ -128,12 +113,5 @@ void GridPart::send_values() {
 verify::Rounding GridPart::rounding(Pass pass) const {
   return pass == Pass::GradA ? transposed_->rounding(pass) : fwd_.rounding(pass);
 }
-
-template bool GridPart::grad_a(MatrixView<const float>, MatrixView<float>,
-                               const layer::PassOptions&, host::HostTimes&);
-template bool GridPart::grad_a(MatrixView<const Half>, MatrixView<Half>, const layer::PassOptions&,
-                               host::HostTimes&);
-template bool GridPart::grad_a(MatrixView<const BFloat16>, MatrixView<BFloat16>,
-                               const layer::PassOptions&, host::HostTimes&);
 
 }  // namespace tessera::distributed::internal

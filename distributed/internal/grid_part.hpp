@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "tessera/base/dims.hpp"
@@ -39,7 +40,17 @@ class GridPart {
   }
   template <class T>
   bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, const layer::PassOptions& options,
-              host::HostTimes& times);
+              host::HostTimes& times) {
+    // With one part the rows of dS are where they belong.
+    if constexpr (std::is_same_v<T, float>)
+      if (grid_.replicas > 1) {
+        moved_ = Matrix<float>(transposed_->place().outputs.size(), q_grad.cols);
+        if (!transposed_->product(q_grad, moved_.view(), options, times)) return false;
+        move_home(s_grad, options.self_check != nullptr);
+        return true;
+      }
+    return transposed_->product(q_grad, s_grad, options, times);
+  }
   template <class T>
   bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
               const layer::PassOptions& options, host::HostTimes& times) {

@@ -1,5 +1,6 @@
 #include "tessera/distributed/internal/sub_ranks.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -16,19 +17,23 @@ class SubTransfer : public Pending {
   Transfer transfer_;
 };
 
+// Returns the place of the caller among legal members.
+int place_in(const std::vector<int>& members, const Communicator& all) {
+  const auto own = std::ranges::find(members, all.rank());
+  const auto is_rank = [&](int member) { return member >= 0 && member < all.size(); };
+  if (own == members.end() || !std::ranges::all_of(members, is_rank) ||
+      std::set<int>(members.begin(), members.end()).size() != members.size())
+    throw Error(ErrorCode::InvalidArgument,
+                "some ranks among others: they must be different, and the caller one of them");
+  return int(own - members.begin());
+}
+
 }  // namespace
 
 SubRanks::SubRanks(Communicator& all, std::vector<int> members)
-    : Communicator(all.timeout()), all_(all), members_(std::move(members)) {
-  bool is_legal = std::set<int>(members_.begin(), members_.end()).size() == members_.size();
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    is_legal = is_legal && members_[i] >= 0 && members_[i] < all.size();
-    if (members_[i] == all.rank()) rank_ = int(i);
-  }
-  if (!is_legal || rank_ < 0)
-    throw Error(ErrorCode::InvalidArgument,
-                "some ranks among others: they must be different, and the caller one of them");
-}
+    : Communicator(place_in(members, all), int(members.size()), all.timeout()),
+      all_(all),
+      members_(std::move(members)) {}
 
 std::unique_ptr<Pending> SubRanks::begin(std::string_view what, std::span<const SendPiece> sends,
                                          std::span<const ReceivePiece> receives) {

@@ -18,8 +18,6 @@ class SubRanks : public Communicator {
   // Throws Error{InvalidArgument} unless `members` are different ranks and the caller is one.
   SubRanks(Communicator& all, std::vector<int> members);
 
-  int rank() const override { return rank_; }
-  int size() const override { return int(members_.size()); }
   int number(int rank) const override { return all_.number(members_[std::size_t(rank)]); }
   void abort(int exit_code, const std::string& message) noexcept override {
     all_.abort(exit_code, message);
@@ -32,7 +30,6 @@ class SubRanks : public Communicator {
  private:
   Communicator& all_;
   std::vector<int> members_;
-  int rank_ = -1;
 };
 
 }  // namespace tessera::distributed::internal

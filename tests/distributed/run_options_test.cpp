@@ -48,9 +48,8 @@ class FaultyExecutor : public Executor {
 // The ranks of a link that flips a bit of the first rows of an operand that arrive.
 class FaultyLink : public Communicator {
  public:
-  explicit FaultyLink(Communicator& all) : Communicator(all.timeout()), all_(all) {}
-  int rank() const override { return all_.rank(); }
-  int size() const override { return all_.size(); }
+  explicit FaultyLink(Communicator& all)
+      : Communicator(all.rank(), all.size(), all.timeout()), all_(all) {}
   void abort(int code, const std::string& message) noexcept override { all_.abort(code, message); }
 
  protected:

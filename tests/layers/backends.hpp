@@ -130,9 +130,7 @@ struct OnPod {
 struct OnRanks {
   class OneRank : public distributed::Communicator {
    public:
-    OneRank() : Communicator(distributed::kDefaultTimeout) {}
-    int rank() const override { return 0; }
-    int size() const override { return 1; }
+    OneRank() : Communicator(0, 1, distributed::kDefaultTimeout) {}
     void abort(int, const std::string&) noexcept override {}
 
    protected:
