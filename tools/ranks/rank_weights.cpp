@@ -87,8 +87,7 @@ RankWeights keep_all(const Arguments& a) {
   RankWeights weights{.layer = make_weights(a), .is_whole = true};
   weights.block = weights.layer.matrix->block;
   if (!a.matrix.empty())
-    weights.note = fmt::format("every rank reads the whole file: {} needs all of it",
-                               a.groups > 1 ? "--groups" : "--replicas");
+    weights.note = "every rank reads the whole file: --replicas needs all of it";
   return weights;
 }
 

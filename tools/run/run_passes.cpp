@@ -253,15 +253,17 @@ class RunPasses {
     verify::Verdict all;
     for (std::size_t i = 0; i < shares_.size(); ++i) {
       const GroupShare& share = shares_[i];
-      if (share.rows.size() == 0) continue;
-      add_part_at(
-          share.rows.begin, share.columns.begin,
-          verify::verify_gradient<T>(
-              *target_.matrix(Pass::GradW, share),
-              sparse::inside(gradients[i], share.rows.size(), share.columns.size()),
-              rows_in(q_grads, share.group, share.rows), rows_in(all_s, share.group, share.columns),
-              target_.layer().rounding(Pass::GradW)),
-          all);
+      const std::int64_t rows = share.rows.size(), cols = share.columns.size();
+      if (rows == 0) continue;
+      const bool is_padded = gradients[i].rows != rows || gradients[i].cols != cols;
+      const auto cut = is_padded ? sparse::inside(gradients[i], rows, cols) : sparse::Csr<float>();
+      add_part_at(share.rows.begin, share.columns.begin,
+                  verify::verify_gradient<T>(*target_.matrix(Pass::GradW, share),
+                                             is_padded ? cut : gradients[i],
+                                             rows_in(q_grads, share.group, share.rows),
+                                             rows_in(all_s, share.group, share.columns),
+                                             target_.layer().rounding(Pass::GradW)),
+                  all);
     }
     return all;
   }
