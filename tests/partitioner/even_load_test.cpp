@@ -106,6 +106,20 @@ TEST(EvenLoad, MovesNothingWhereNothingSpills) {
   EXPECT_GT(result.buckets->stats.load, Cycles(0));
 }
 
+// The visit at home ends when the cell has worked off the buckets of all its partitions of z.
+TEST(EvenLoad, CountsAllBucketsOfACellAtHome) {
+  Random random(kEvenLoadSeed);
+  const auto matrix = uneven_matrix(random, {1, 3, 3, 1}, 1.5);
+  const auto load_with = [&](std::int64_t z_parts) {
+    TileGrid grid = grid_of(matrix, {1, 3, 3, z_parts});
+    grid.size.z = 4 * z_parts;
+    grid.meta_words = 900;
+    grid.blocks = 400;
+    return encode(matrix, grid, {.even_load = kCost}).buckets->stats.load;
+  };
+  EXPECT_GT(load_with(2), load_with(1));
+}
+
 // Shifts that cost nothing and shifts that cost everything.
 TEST(EvenLoad, TakesMoreStepsOnlyWhereTheyAreCheap) {
   Random random(kEvenLoadSeed);
