@@ -362,12 +362,15 @@ TEST(Network, NamesAPartForEveryStepAndChargesThemAll) {
   ASSERT_EQ(cost.part_of.size(), cost.ledger.steps.size());
   ASSERT_EQ(network.parts().size(), network.program().scopes.size());
   Cycles sum;
+  Bytes moved;
   std::vector<std::int64_t> count(12);
   for (std::size_t part = 0; part < network.parts().size(); ++part) {
     sum += cost.of(int(part));
+    moved += cost.moved(int(part));
     if (cost.of(int(part)) > Cycles()) ++count[std::size_t(network.parts()[part].work)];
   }
   EXPECT_EQ(sum, cost.ledger.total());
+  EXPECT_EQ(moved, cost.ledger.moved());
   // Only the gradient of the loss is handed over in an exchange of its own.
   // Parameters, Fwd, activate, hand over, loss, derivative, GradA, GradW, update, biases, re-home,
   // recompute.
