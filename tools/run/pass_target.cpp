@@ -2,11 +2,8 @@
 
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
-#include "tessera/tools/options/interrupt.hpp"
 
 namespace tessera::tools {
-
-bool PassTarget::is_over() const { return is_interrupted(); }
 
 std::vector<GroupShare> PassTarget::shares() const {
   std::vector<GroupShare> all;

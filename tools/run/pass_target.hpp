@@ -61,8 +61,9 @@ class PassTarget {
   // Adds a pass to the report. One that did not finish has no results.
   virtual void take(PassOutcome&& outcome) = 0;
 
-  // Returns true if no further step, pass or check is to begin.
-  virtual bool is_over() const;
+  // Returns true if no further step, pass or check is to begin. After an interrupt no step and no
+  // pass begins in any case.
+  virtual bool is_over() const { return false; }
 
   // Returns what this process has, by group.
   virtual std::vector<GroupShare> shares() const;

@@ -12,6 +12,7 @@
 #include "tessera/study/pod_run.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/inputs.hpp"
+#include "tessera/tools/options/interrupt.hpp"
 #include "tessera/tools/options/progress.hpp"
 #include "tessera/tools/options/study_output.hpp"
 #include "tessera/tools/run/operands.hpp"
@@ -80,8 +81,8 @@ void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run, Fil
   if (Ranks* const all = ranks()) all->require_same("plan", std::as_bytes(std::span(plan)));
   PodTarget target(layer, weights, a, run);
   const Problem& problem = run.plan.problem;
-  run.is_partial =
-      run_passes(target, problem, weights, a, files, progress) < std::ssize(passes_of(problem));
+  const std::int64_t ran = run_passes(target, problem, weights, a, files, progress);
+  run.is_partial = ran < std::ssize(passes_of(problem)) || is_interrupted();
 }
 
 void write_files(const Arguments& a, const PodRun& run, Files files, const study::Report& report) {

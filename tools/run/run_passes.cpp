@@ -55,7 +55,7 @@ class RunPasses {
   }
 
   std::int64_t go() {
-    for (; done_ < std::ssize(passes_) && !target_.is_over(); ++done_) {
+    for (; done_ < std::ssize(passes_) && !ends(); ++done_) {
       PassOutcome outcome{.pass = passes_[std::size_t(done_)]};
       progress_.set(to_string(outcome.pass), done_, std::ssize(passes_));
       outcome.is_finished = outcome.pass == Pass::GradW ? gradient(outcome) : product(outcome);
@@ -76,6 +76,8 @@ class RunPasses {
   bool is_checked() const {
     return arguments_.stop == StopAfter::Checks && has_results() && !target_.is_over();
   }
+
+  bool ends() const { return is_interrupted() || target_.is_over(); }
 
   // Returns true if one run takes the whole batch, whose columns are then not copied.
   bool is_one_run() const { return parts_.size() == 1 && parts_[0].size() == width_; }
@@ -116,7 +118,7 @@ class RunPasses {
     layer::PassOptions options{.stop = stop_.get_token()};
     options.progress = [this, pass](const verify::Progress& at) {
       progress_.set(fmt::format("{}, {}", to_string(pass), at.step), done_, std::ssize(passes_));
-      if (target_.is_over()) stop_.request_stop();
+      if (ends()) stop_.request_stop();
     };
     return options;
   }
