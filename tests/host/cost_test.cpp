@@ -6,7 +6,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -141,6 +143,20 @@ TEST(HostRatesFile, ReadsWhatItWrote) {
     for (const Pass pass : {Pass::Fwd, Pass::GradW})
       for (const std::int64_t block : {1, 4, 8, 16})
         EXPECT_GT(rates.kernel_flops({pass, type, block, 64, 8, 0}), 1e8);
+}
+
+TEST(HostRatesFile, TheDefaultHasTheSamePanelsForEveryBlockAndNoRateAboveThePeak) {
+  const HostRates& rates = default_host_rates();
+  std::map<std::tuple<Pass, DataType, std::int64_t, std::int64_t>, int> counts;
+  for (const KernelRate& k : rates.kernels) {
+    ++counts[{k.pass, k.type, k.block, k.z}];
+    EXPECT_LT(k.flops, rates.peak_flops);
+  }
+  for (const DenseRate& d : rates.dense) EXPECT_LT(d.flops, rates.peak_flops);
+  for (const auto& [key, densities] : counts) EXPECT_EQ(densities, 3) << std::get<3>(key);
+  // Fwd has panels of 1, 8 and 64 columns, GradW of 256 too, with blocks of four sizes in two
+  // types.
+  EXPECT_EQ(counts.size(), std::size_t{(3 + 4) * 4 * 2});
 }
 
 TEST(HostRatesFile, RefusesDamageAndOtherVersionsAndNamesTheFile) {
