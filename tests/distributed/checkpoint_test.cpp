@@ -114,6 +114,18 @@ TEST(Checkpoint, IsCutByBlocksIfNobodyGivesACut) {
   });
 }
 
+TEST(Checkpoint, ACutOfOtherRanksIsRefused) {
+  const TemporaryFolder folder;
+  write(folder / "run", 1, 2);
+  const std::string message = test::refusal([&] {
+    run_ranks(2, [&](Communicator& ranks) {
+      const std::vector<RowCut> cuts{cut_rows(50, 1, 3), cut_rows(24, 4, 2)};
+      read_checkpoint(ranks, folder / "run", cuts);
+    });
+  });
+  EXPECT_THAT(message, HasSubstr("cut of rows: it has 3 runs, but there are 2 ranks"));
+}
+
 // A writer that is killed leaves files that no manifest names, of any length.
 TEST(Checkpoint, TheLastWholeOneIsReadWhereverTheNextOneWasCut) {
   const TemporaryFolder folder;
