@@ -12,7 +12,10 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/layers/backends.hpp"
 #include "tessera/tests/support/message_of.hpp"
+#include "tessera/tests/train/training_case.hpp"
 #include "tessera/train/internal/half_operands.hpp"
+#include "tessera/train/machine_step.hpp"
+#include "tessera/train/modelled_machine.hpp"
 #include "tessera/train/network.hpp"
 
 namespace tessera::train {
@@ -154,6 +157,21 @@ TEST(MachineLayer, SearchesTheLargestGradientsThatThisComputerFinds) {
   small.tiles = 1;
   const OneLayer in_vain(small);
   EXPECT_THROW(in_vain.made.machine->largest_gradients(one.weights[0], 5, Pool::Sum, batch), Error);
+}
+
+TEST(MachineStep, NumbersTheLayersFromOne) {
+  const auto executor = make_executor(2);
+  const ModelledMachine machine("gc200");
+  const DataSet data = test::small_data();
+  NetworkOptions shape = test::small_network();
+  shape.sizes = {20, 30, 3};
+  Network network(shape, machine.layers(*executor), *executor);
+  Trainer trainer(network, data, test::small_options(Static{}));
+  trainer.step();
+  const MachineStep step = machine_step(trainer, machine).value();
+  ASSERT_EQ(step.optimisers.size(), 2U);
+  EXPECT_EQ(step.optimisers[0].layer, 1);
+  EXPECT_EQ(step.optimisers[1].layer, 2);
 }
 
 }  // namespace

@@ -170,6 +170,8 @@ TEST(Trainer, TakesTheDensityToTheEndOfItsSchedule) {
                   wanted[std::size_t(i)]);
       }
       EXPECT_EQ(network.weights(2).blocks(), 3 * 14) << "the last layer stays dense";
+      EXPECT_DOUBLE_EQ(network.density(),
+                       double(wanted[0] + wanted[1] + 3 * 14) / (20 * 30 + 30 * 14 + 14 * 3));
       EXPECT_EQ(network.dead_neurons(), 0) << name_of(method);
       EXPECT_GT(trainer.report().epochs.back().test_accuracy, 0.8) << name_of(method);
     }

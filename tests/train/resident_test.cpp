@@ -104,6 +104,17 @@ TEST(ResidentTraining, StopsBetweenTwoStepsAndGoesOn) {
   EXPECT_EQ(stopped.training.report().epochs[0].loss, whole.training.report().epochs[0].loss);
 }
 
+// The only step of an epoch may be the one that makes the weights too large.
+TEST(ResidentTraining, StopsAtATestLossThatIsNotFinite) {
+  NetworkOptions network = test::small_network();
+  network.batch = 200;
+  TrainOptions options = test::small_options(Static{});
+  options.rate.first = 1e30;
+  Resident resident(network, options);
+  EXPECT_THAT(test::refusal([&] { resident.training.epoch(); }),
+              HasSubstr("resident training: the test loss of step 1"));
+}
+
 TEST(ResidentTraining, RefusesMethodsThatChangePatternsAndOtherLosses) {
   const auto refusal = [](const NetworkOptions& network, const Method& method) {
     return test::message_of([&] { Resident(network, test::small_options(method)); },
