@@ -255,20 +255,21 @@ TEST(ConstantFanIn, IsPrunedWithoutNewBlocksWhateverTheFraction) {
 }
 
 TEST(ConstantFanIn, LetsNoBlockReturnWhereTheOldPatternIsExcluded) {
-  const Csr<float> even = with_values(random_even_rows(12, 40, {2, 2}, 36, 4), 1);
   const auto executor = make_executor(1);
-  const auto moved = [&](Exclude exclude) {
+  const auto moved = [&](std::int64_t blocks, Exclude exclude) {
+    const Csr<float> even = with_values(random_even_rows(12, 40, {2, 2}, blocks, 4), 1);
     const auto change = rewire(Set{exclude}, {.weights = even,
                                               .fraction = 1,
                                               .seed = 5,
                                               .executor = *executor,
                                               .constant_fan_in = true})
                             .change;
-    EXPECT_EQ(per_row(sparse::with_change(even, change)), even_rows(36, 6));
+    EXPECT_EQ(per_row(sparse::with_change(even, change)), even_rows(blocks, 6));
     return std::ssize(change.added);
   };
-  EXPECT_EQ(moved(Exclude::Original), 36);
-  EXPECT_LT(moved(Exclude::Kept), 36) << "a dropped block may be drawn again";
+  EXPECT_EQ(moved(36, Exclude::Original), 36);
+  EXPECT_EQ(moved(90, Exclude::Original), 30) << "five places of each row are free";
+  EXPECT_LT(moved(36, Exclude::Kept), 36) << "a dropped block may be drawn again";
 }
 
 TEST(ConstantFanIn, GrowsTheLowestPlacesOfEachRowWithoutBatches) {

@@ -14,6 +14,8 @@
 #include "tessera/tests/train/fashion_mnist.hpp"
 #include "tessera/tests/train/training_case.hpp"
 #include "tessera/train/machine_layer.hpp"
+#include "tessera/train/modelled_machine.hpp"
+#include "tessera/train/pattern_update.hpp"
 #include "tessera/train/rewire/drop.hpp"
 
 namespace tessera::train {
@@ -160,6 +162,18 @@ TEST(Trainer, NeverChangesADenseLayer) {
   EXPECT_EQ(run.trainer.report().rewires.back().moved, 0);
 }
 
+TEST(Trainer, KeepsDenseLayersInBlocksWithTopKAndRefusesSparseOnes) {
+  NetworkOptions shape{.spec = spec_of(test::small_network({4, 4}))};
+  for (planner::NetworkLayer& layer : shape.spec->layers) layer.density = 1;
+  TrainingRun run(test::small_options(TopK{}), shape);
+  EXPECT_TRUE(run.trainer.epoch());
+  EXPECT_EQ(run.trainer.report().rewires.back().moved, 0);
+  shape.spec->layers[1].density = 0.5;
+  EXPECT_THAT(test::message_of([&] { TrainingRun(test::small_options(TopK{}), shape); },
+                               ErrorCode::InvalidArgument),
+              HasSubstr("layer 2 has blocks of 4 x 4"));
+}
+
 TEST(Trainer, AllocatesNothingInAStepThatDoesNotRewire) {
   TrainingRun run(test::small_options(Static{}));
   run.trainer.step();
@@ -288,6 +302,10 @@ TEST(Network, RunsOnAModelledMachineToo) {
   }
   EXPECT_NEAR(trainer.state().loss_sum, on_host.state().loss_sum, 1e-3);
   EXPECT_EQ(trainer.report().rewires.back().per_input, on_host.report().rewires.back().per_input);
+  const auto update = pattern_update(trainer, ModelledMachine("gc200"));
+  ASSERT_TRUE(update);
+  EXPECT_GT(update->upload, Bytes());
+  EXPECT_EQ(update->searches, 0) << "random places need no search";
 }
 
 TEST(FashionMnist, IsLearntToEightyPercentInAHundredSteps) {
