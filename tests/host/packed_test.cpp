@@ -110,6 +110,20 @@ TEST(PackedForward, IsRightForHalfAndBFloat16OfAnyBatch) {
   expect_right_layers<BFloat16>();
 }
 
+TEST(PackedForward, HoldsARowThatIsFullInAMatrixOfFewValues) {
+  const Size size{33, 700, 1, 0.06};
+  PackedLayer<Half> packed(size);
+  sparse::Csr<float> w = random_weights({32, 700, 1, 0.03}, 7);
+  for (std::int32_t col = 0; col < size.y; ++col) w.col.push_back(col);
+  w.values.resize(w.col.size(), 0.5f);
+  w.row_begin.push_back(std::ssize(w.col));
+  w.rows = size.x;
+  packed.layer.set_weights(w);
+  ASSERT_TRUE(packed.layer.is_packed(Pass::Fwd));
+  const Matrix<Half> s = random_matrix<Half>(size.y, 1, 11);
+  expect_right(w, s, packed.forward(s));
+}
+
 TEST(PackedForward, ReadsAndWritesOperandsWithTheBatchFirst) {
   const Size size{40, 300, 5, 0.3};
   PackedLayer<Half> packed(size);
