@@ -146,6 +146,17 @@ TYPED_TEST(AttentionOf, MultipliesDenseMatricesAtAMaskOnBothMachines) {
       host::mask_product<T>(masks, problem.transpose_lhs, problem.transpose_rhs, given_a.view(),
                             given_b.view(), on_host, *executor);
       EXPECT_EQ(on_host, wanted) << which;
+      std::int64_t begun = 0, last = -1;  // the second run stops before its last step
+      for (const bool finishes : {true, false}) {
+        std::stop_source source;
+        begun = 0;
+        const layer::PassOptions options{.stop = source.get_token(), .progress = [&](const auto&) {
+                                           if (++begun == last) source.request_stop();
+                                         }};
+        EXPECT_EQ(product.multiply<T>(given_a.view(), given_b.view(), got, options, ledger),
+                  finishes);
+        last = begun - 1;
+      }
     }
 }
 
