@@ -27,7 +27,7 @@ struct GroupShare {
   Range rows, columns;
 };
 
-// What is known of a pass after it ran.
+// The outcome of a pass.
 struct PassOutcome {
   Pass pass = Pass::Fwd;
   bool is_finished = true;                      // false: an interrupt or the time limit ended it
@@ -43,8 +43,8 @@ struct FaultOfRun {
   std::optional<device::Struck>* struck = nullptr;
 };
 
-// What runs a layer: how a pass is run and measured, which rows of operands and results this
-// process has, and where the outcome goes. By default it has all rows.
+// A target runs a layer: it knows how a pass is run and measured, which rows of operands and
+// results this process has, and where the outcome goes. By default it has all rows.
 class PassTarget {
  public:
   // Both must outlive the target.
