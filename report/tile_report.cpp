@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/json/value.hpp"
 #include "tessera/base/tile_map.hpp"
+#include "tessera/json/value.hpp"
 
 namespace tessera::report {
 
@@ -55,7 +55,7 @@ TileReport tile_report(const device::Ledger& ledger, const device::TileLedger& k
 std::string tiles_json(std::span<const partitioner::Buckets* const> groups, bool is_transposed) {
   const partitioner::TileGrid& grid = groups.front()->grid;
   const TileMap map({std::ssize(groups), grid.splits.x, grid.splits.y, grid.splits.z},
-                             TileOrder::Yzx);
+                    TileOrder::Yzx);
   json::Value tiles = json::List();
   for (const TileId tile : map.all()) {
     const Cell cell = map.cell(tile);
