@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -161,6 +164,53 @@ TEST(LayerOf, NamesTheCallThatTellsIfAStoppedPassFinished) {
         "grad_a(q_grad, s_grad, options, cost)");
   names(refusal([&] { layer.grad_w<float>(in.view(), in.view(), gradients, options); }),
         "grad_w(q_grad, s, gradients, options, cost)");
+}
+
+// Computes nothing, and calls a function while the cost of a pass is read.
+class ReadCost : public layer::BackendOf<int> {
+ public:
+  std::function<void()> while_read;
+
+  layer::LayerFacts facts() const override {
+    return {.problem = {.size = {1, 1, 1, 1}, .data_type = DataType::Float},
+            .has_weights = true,
+            .output_rows = 1,
+            .input_rows = 1};
+  }
+  std::optional<partitioner::Misfit> set_weights(std::vector<sparse::CheckedCsr<float>>) override {
+    return {};
+  }
+  void set_values(std::span<const float>, std::int64_t) override {}
+  const sparse::Csr<float>& weights_of(std::int64_t) const override { return weights_; }
+  verify::Rounding rounding(Pass) const override { return {}; }
+
+ protected:
+  bool compute(Pass, const layer::Operands&, const layer::PassOptions&, int& cost) override {
+    cost = 7;
+    return true;
+  }
+  double seconds(const int& cost) const override {
+    while_read();
+    return cost;
+  }
+
+ private:
+  sparse::Csr<float> weights_;
+};
+
+TEST(Backend, ReadsTheCostOfAPassBeforeAnotherCallBegins) {
+  ReadCost backend;
+  std::string message;
+  backend.while_read = [&] {
+    message = refusal([&] { const auto call = backend.caller.enter("another call"); });
+  };
+  const Matrix<float> s(1, 1);
+  Matrix<float> q(1, 1);
+  const layer::Outcome outcome =
+      backend.run_and_keep_cost(Pass::Fwd, {.in = s.view(), .out = q.view()}, {});
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_EQ(outcome.seconds, 7);
+  EXPECT_NE(message, "");
 }
 
 TEST(PreparedUpdate, IsRefusedByALayerOfAnotherKind) {
