@@ -164,7 +164,7 @@ void TileProgram::seal() {
   close();
   engine_.seal(live_.stages);
   for (Prepared& prepared : exchanges_) prepare(prepared);
-  for (const auto& [node, made] : moved_by_) set_moves(node, made->moved);
+  for (const auto& [number, made] : moved_by_) node(number).moves = made->moved;
 }
 
 void TileProgram::check_steps(const StepOrder& order) const {
@@ -193,9 +193,6 @@ Node& TileProgram::node(int number) {
   TESSERA_ASSERT(found != nullptr);
   return *found;
 }
-
-void TileProgram::set_moves(int number, Bytes moves) { node(number).moves = moves; }
-void TileProgram::set_tiles(int number, std::int64_t tiles) { node(number).tiles = tiles; }
 
 void TileProgram::enter(const Node& node, Walk& state) {
   const int stage = live_.stage_of[std::size_t(node.number)];

@@ -121,10 +121,6 @@ class TileProgram {
   void seal();
   device::MemoryUse memory() const { return engine_.memory(live_.stages); }
 
-  // Set figures of a node, which also a step without a list of tiles or data may have.
-  void set_moves(int node, Bytes moves);
-  void set_tiles(int node, std::int64_t tiles);
-
   const Program& program() const { return program_; }
   device::Engine& engine() { return engine_; }
   const device::Engine& engine() const { return engine_; }
