@@ -11,6 +11,16 @@ constexpr std::int64_t kVector = 16;  // floats of the widest vectors: panels ar
 
 constexpr std::int64_t kMostColumns = 64;  // of a panel of elements
 
+// A panel of an operand of elements is copied if each of its rows is read so often: below, the copy
+// takes longer than reading rows that are far apart. Sapphire Rapids, one thread, both changes of
+// cells: 10 x 1024, density 0.01, z 128: 0.04 of the time; 128 x 784 at 0.1: 0.65; 768 x 3072 at
+// 0.01: 0.63; 4096 x 4096 at 0.1, z 256: 0.97.
+constexpr std::int64_t kFewestCopiedReads = 8;
+
+bool pays_copy(const HostProblem& problem) {
+  return problem.blocks >= kFewestCopiedReads * problem.size.y;
+}
+
 // Wider panels of elements keep more sums in flight and read fewer words and values for each
 // product, but the rows of their cells are shorter, so they need denser matrices. Sapphire Rapids,
 // 4096 x 4096, density 0.25, z 1024: 1.08 times the rate of 64 columns; with ten non-zeros in a row
@@ -66,7 +76,7 @@ HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   return cells;
 }
 
-HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu) {
+HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
   // With fewer non-zeros in a row of a cell, its sums and its end cost more than the non-zeros.
   constexpr double kFewestInRow = 8;
   const auto [g, x, y, z] = problem.size;
@@ -89,14 +99,15 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   constexpr double kCounted = 50'000;
   const auto counted =
       static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0));
-  cells.pack = cells.z < z;
+  cells.pack = cells.z < z && pays_copy(problem);
   // With few cells along y the sums are rarely read again, and a copy would cost more.
   constexpr std::int64_t kFewCells = 4;
   cells.gather = kFewCells * cells.y < y && cells.z < z;
-  // A slice of S in L2 serves all rows of a cell before the next slice takes its place.
-  constexpr std::int64_t kFewestUnits = 8;
+  // A slice of S in L2 serves all rows of a cell before the next slice takes its place. One thread
+  // has nobody to share cells with, and would read each slice once for each.
+  const std::int64_t units = threads == 1 ? 1 : 8;
   const std::int64_t panels = ceil_div(std::max(z, std::int64_t{1}), cells.z);
-  const std::int64_t parts = cells.gather ? kFewestUnits : ceil_div(kFewestUnits, panels);
+  const std::int64_t parts = cells.gather ? units : ceil_div(units, panels);
   const std::int64_t kept = cells.gather ? cpu.l2.value / 4 / (cells.z * 4) : x;
   cells.x = whole_blocks(std::min({kept, ceil_div(x, parts), counted}), 1, x);
   return cells;
@@ -104,8 +115,9 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu) {
 
 }  // namespace
 
-HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu) {
-  return problem.block.is_element() ? element_cells(problem, cpu) : block_cells(problem, cpu);
+HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
+  return problem.block.is_element() ? element_cells(problem, cpu, threads)
+                                    : block_cells(problem, cpu);
 }
 
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
@@ -146,7 +158,7 @@ HostColumns product_columns(const HostCells& cells, HostProblem problem, std::in
     return {own.z, own.z, own.pack};
   }
   const std::int64_t width = panel_width(z, cells.z < kVector ? kMostColumns : cells.z);
-  return {width, round_up(width, cells.z), width < z};
+  return {width, round_up(width, cells.z), width < z && pays_copy(problem)};
 }
 
 HostColumns turned_columns(std::int64_t z) {

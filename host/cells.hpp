@@ -48,8 +48,11 @@ struct HostColumns {
 // Returns the cells of Q = R * S, where sums stay in registers over the non-zeros of a row in a
 // cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
 // loading and storing its sums would dominate; a panel has 64 columns at most, or 96 if its rows
-// still have 20 non-zeros. With blocks, a cell has all of y, and S is read in place.
-HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu);
+// still have 20 non-zeros. S is copied into panels where its rows are read 8 times or more. One
+// thread has one cell along x, as far as the words of a cell count rows; more threads share cells.
+// With blocks, a cell has all of y, S is read in place, and the number of threads does not matter.
+// Sums are added in the same order for any number of threads.
+HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a
 // panel has 256 columns at most: enough to make up for adding the lanes of each sum.

@@ -44,15 +44,15 @@ double HostForecast::seconds() const {
   return copy_seconds + std::max(kernel_seconds, stream_seconds) + result_seconds;
 }
 
-HostCells cells_of(Pass pass, const HostProblem& p, const host::HostCpu& cpu) {
+HostCells cells_of(Pass pass, const HostProblem& p, const host::HostCpu& cpu, int threads) {
   if (pass == Pass::GradW) return gradient_cells(p, cpu);
-  return product_cells(pass == Pass::GradA ? transposed(p) : p, cpu);
+  return product_cells(pass == Pass::GradA ? transposed(p) : p, cpu, threads);
 }
 
 HostForecast forecast_sparse(Pass pass, const HostProblem& given, const HostSetting& setting) {
   const HostProblem p = pass == Pass::GradA ? transposed(given) : given;
   const bool gradient = pass == Pass::GradW;
-  const HostCells cells = cells_of(pass, given, setting.cpu);
+  const HostCells cells = cells_of(pass, given, setting.cpu, setting.threads);
   const double values = values_of(p), z = double(p.size.z), y = double(p.size.y);
   const double block_rows = std::max(double(p.size.x) / double(p.block.rows), 1.0);
   const KernelRate at{gradient ? Pass::GradW : Pass::Fwd, p.type,

@@ -33,9 +33,9 @@ struct HostSetting {
   const HostRates& rates;
 };
 
-// Returns the cut of a pass: product_cells of the layer, for GradA of the transposed layer, and
-// gradient_cells for GradW.
-HostCells cells_of(Pass pass, const HostProblem& problem, const host::HostCpu& cpu);
+// Returns the cut of a pass on so many threads: product_cells of the layer, for GradA of the
+// transposed layer, and gradient_cells for GradW.
+HostCells cells_of(Pass pass, const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
 // Predicts one pass over one group. `problem` is the layer's, for GradA too. O(rates).
 HostForecast forecast_sparse(Pass pass, const HostProblem& problem, const HostSetting& setting);

@@ -40,7 +40,7 @@ void transpose_values(const float* from, BlockShape block, T* to) {
 template <class T>
 void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
   problem_ = {{1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
-  cells_ = product_cells(problem_, cpu_);
+  cells_ = product_cells(problem_, cpu_, executor_->threads());
   is_transposed_ = false;
   matrix_.set(matrix, cells_, data_type_of<T>(), *executor_);
   const auto format =
@@ -65,7 +65,7 @@ std::optional<partitioner::CellEdits> HostProduct<T>::prepare(
     partitioner::Numbering numbering, std::int64_t blocks) {
   HostProblem changed = problem_;
   changed.blocks = blocks;
-  if (product_cells(changed, cpu_) != cells_) return std::nullopt;
+  if (product_cells(changed, cpu_, executor_->threads()) != cells_) return std::nullopt;
   return matrix_.prepare(edits, std::move(shift), numbering, sizeof(T), *executor_);
 }
 

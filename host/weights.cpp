@@ -230,7 +230,7 @@ HostForecast HostWeights::forecast(Pass pass) const {
 }
 
 HostCells HostWeights::cells(Pass pass) const {
-  return cells_of(pass, host_problem(empty() ? 0 : given_[0].blocks()), setting_.cpu);
+  return cells_of(pass, host_problem(empty() ? 0 : given_[0].blocks()), setting_.cpu, threads_);
 }
 
 }  // namespace tessera::host::internal

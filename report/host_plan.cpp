@@ -117,7 +117,7 @@ HostPlan plan_on_host(const Problem& problem, const host::HostCpu& cpu,
                 .ways = {}};
   const host::HostProblem own = one_group(problem, problem.block, blocks_as(problem.block));
   for (const Pass pass : passes_of(problem))
-    plan.cells.emplace_back(pass, cells_of(pass, own, cpu));
+    plan.cells.emplace_back(pass, cells_of(pass, own, cpu, plan.threads));
   const host::HostSetting setting{cpu, plan.threads, plan.found.rates};
   const auto add = [&](BlockShape block) {
     const host::HostProblem host = one_group(problem, block, blocks_as(block));

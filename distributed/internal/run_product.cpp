@@ -21,6 +21,9 @@ namespace {
 // ones hide less of the copies.
 constexpr std::int64_t kWidestPanel = 64;
 
+// The sides of cells along y and z, which are read here, are the same for any number of threads.
+constexpr int kAnyThreads = 1;
+
 Problem problem_of_part(Problem problem, const Place& place) {
   problem.size.y = place.columns.size();
   problem.grad_a = false;
@@ -118,7 +121,7 @@ bool RunProduct::product(MatrixView<const T> s, MatrixView<T> q, const layer::Pa
                          host::HostTimes& times) {
   const host::HostProblem all = whole();
   host::HostColumns panels =
-      product_columns(product_cells(all, setting_.cpu), all, s.cols, setting_.cpu);
+      product_columns(product_cells(all, setting_.cpu, kAnyThreads), all, s.cols, setting_.cpu);
   if (!all.block.is_element()) panels.stride = std::min(panels.width, kWidestPanel);
   const std::string_view what = pass_ == Pass::GradA ? "GradA: rows of dQ" : "Fwd: rows of S";
   const bool adds = of_run_.size() > 1;
@@ -247,7 +250,7 @@ void RunProduct::change_values(const layer::ChangePart& change) {
 // Sums are those of one process, so their number of terms is that of its cells.
 verify::Rounding RunProduct::rounding(Pass pass) const {
   const host::HostCells cells =
-      host::cells_of(pass == Pass::GradW ? pass : Pass::Fwd, whole(), setting_.cpu);
+      host::cells_of(pass == Pass::GradW ? pass : Pass::Fwd, whole(), setting_.cpu, kAnyThreads);
   constexpr std::int64_t kLanes = 16;  // of the widest vectors
   const Dims size = problem_.size;
   if (pass == Pass::GradW)

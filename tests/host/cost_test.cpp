@@ -74,7 +74,7 @@ TEST(HostForecast, IsKernelsAndResultsForABatchOfOne) {
   const HostProblem problem{{1, 1000, 1000, 1}, {1, 1}, 100'000, DataType::Float};
   const HostForecast f = forecast_sparse(Pass::Fwd, problem, {kCpu, 1, rates});
   const double in_cell =
-      100.0 * double(cells_of(Pass::Fwd, problem, kCpu).y) / 1000;  // values of a row
+      100.0 * double(cells_of(Pass::Fwd, problem, kCpu, 2).y) / 1000;  // values of a row
   EXPECT_NEAR(f.kernel_seconds, 2e5 / (1e9 * std::min(in_cell, 100.0)), 1e-9);
   EXPECT_EQ(f.copy_seconds, 0);
   EXPECT_EQ(f.stream_seconds, 0);
@@ -87,7 +87,7 @@ TEST(HostForecast, ContainsTheCopyOfAnOperandIntoPanels) {
   const HostProblem problem{{1, 1000, 2000, 256}, {1, 1}, 100'000, DataType::Float};
   const std::array copied_rows{std::pair{Pass::Fwd, 2000}, std::pair{Pass::GradA, 1000}};
   for (const auto& [pass, rows] : copied_rows) {
-    ASSERT_TRUE(cells_of(pass, problem, kCpu).pack);
+    ASSERT_TRUE(cells_of(pass, problem, kCpu, 2).pack);
     const HostForecast f = forecast_sparse(pass, problem, {kCpu, 1, rates});
     EXPECT_DOUBLE_EQ(f.copy_seconds, rows * 256 * 1e-9);
     EXPECT_DOUBLE_EQ(f.seconds(), f.copy_seconds + f.kernel_seconds + f.result_seconds);

@@ -365,7 +365,7 @@ TEST(HostCells, AreWholeBlocksInsideTheLayerAndKeepTheirSliceInACache) {
               std::int64_t(density * double(side * side) / double(block.area())),
               DataType::Float};
           for (const HostCells& cells :
-               {product_cells(problem, kUsual), gradient_cells(problem, kUsual)}) {
+               {product_cells(problem, kUsual, 2), gradient_cells(problem, kUsual)}) {
             EXPECT_EQ(cells.x % block.rows, 0);
             EXPECT_EQ(cells.y % block.cols, 0);
             EXPECT_TRUE(0 < cells.x && cells.x <= problem.size.x) << cells.x;
@@ -383,12 +383,32 @@ TEST(HostCells, HaveWiderPanelsWhereRowsInL1KeepEnoughNonZeros) {
   large.l1_data = Bytes(48 << 10);  // 96 rows of 96 columns in three quarters
   small.l1_data = Bytes(32 << 10);  // 64 rows
   HostProblem problem{{1, 4096, 4096, 1024}, {1, 1}, 4096 * 4096 / 4, DataType::Float};
-  const HostCells wide = product_cells(problem, large);
+  const HostCells wide = product_cells(problem, large, 2);
   EXPECT_EQ(wide.z, 96);
   EXPECT_EQ(wide.y, 96);
-  EXPECT_EQ(product_cells(problem, small).z, 64);
+  EXPECT_EQ(product_cells(problem, small, 2).z, 64);
   problem.blocks = 4096 * 4096 / 10;
-  EXPECT_EQ(product_cells(problem, large).z, 64);
+  EXPECT_EQ(product_cells(problem, large, 2).z, 64);
+}
+
+TEST(HostCells, CopyRowsOfElementsThatAreReadOftenAndNoOthers) {
+  HostProblem problem{{1, 512, 1024, 256}, {1, 1}, 8 * 1024, DataType::Float};
+  EXPECT_TRUE(product_cells(problem, kUsual, 2).pack);
+  EXPECT_TRUE(product_columns(product_cells(problem, kUsual, 2), problem, 512, kUsual).pack);
+  --problem.blocks;
+  EXPECT_FALSE(product_cells(problem, kUsual, 2).pack);
+  EXPECT_FALSE(product_columns(product_cells(problem, kUsual, 2), problem, 512, kUsual).pack);
+}
+
+TEST(HostCells, OfOneThreadAreNotCutAlongOutputs) {
+  const HostProblem problem{{1, 512, 1024, 64}, {1, 1}, 20 * 1024, DataType::Float};
+  HostCells one = product_cells(problem, kUsual, 1);
+  const HostCells shared = product_cells(problem, kUsual, 2);
+  EXPECT_EQ(one.x, 512);
+  EXPECT_LT(shared.x, 512);
+  EXPECT_EQ(product_cells(problem, kUsual, 7), shared);
+  one.x = shared.x;
+  EXPECT_EQ(one, shared);  // the slices of S, and with them the order of sums, are the same
 }
 
 TEST(HostCells, CopyWhatBlocksReadOftenOnlyWhereTheSecondLevelCacheIsLarge) {
@@ -396,12 +416,12 @@ TEST(HostCells, CopyWhatBlocksReadOftenOnlyWhereTheSecondLevelCacheIsLarge) {
   large.l2 = Bytes(2 << 20);
   small.l2 = Bytes(1 << 20);
   HostProblem problem{{1, 4096, 4096, 256}, {4, 4}, 100'000, DataType::Float};
-  const HostCells often = product_cells(problem, large);
+  const HostCells often = product_cells(problem, large, 2);
   EXPECT_TRUE(often.pack);
   EXPECT_EQ(often.z, 64);  // 1 MiB of 4096 rows
-  EXPECT_FALSE(product_cells(problem, small).pack);
+  EXPECT_FALSE(product_cells(problem, small, 2).pack);
   problem.blocks = 10'000;
-  EXPECT_FALSE(product_cells(problem, large).pack);
+  EXPECT_FALSE(product_cells(problem, large, 2).pack);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ void add_forecasts(report::HostReport& report) {
   for (const Pass pass : passes_of(problem))
     report.passes.push_back(
         {.pass = pass,
-         .cells = host::cells_of(pass, whole, report.cpu),
+         .cells = host::cells_of(pass, whole, report.cpu, setting.threads),
          .forecast_seconds =
              double(groups) * host::forecast_sparse(pass, whole, setting).seconds()});
 }
