@@ -7,13 +7,15 @@
 
 namespace tessera::verify {
 
-// Calls run(once), which runs a pass and returns whether it finished, where `once` is `options`
-// without `repair`. If the self-check of the pass fails, it is run once more, without the fault
-// that was injected into the first run. options.self_check then has the outcome of the second run,
-// and in first_failure the message of the first. A second failure reaches the caller. Options is
-// layer::PassOptions or has its first fields; a field `is_repeated` is set for the second run.
+// Without options.repair, calls run(options), which runs a pass and returns whether it finished.
+// Else calls run(once), where `once` is `options` without `repair`. If then the self-check of the
+// pass fails, it is run once more, without the fault that was injected into the first run.
+// options.self_check then has the outcome of the second run, and in first_failure the message of
+// the first. A second failure reaches the caller. Options is layer::PassOptions or has its first
+// fields; a field `is_repeated` is set for the second run.
 template <class Options, class Run>
 bool run_and_repair(const Options& options, Run&& run) {
+  if (!options.repair) return run(options);
   Options once = options;
   once.repair = false;
   std::string failure;

@@ -115,6 +115,19 @@ TEST(Repair, RunsAPassOnceMoreAndKeepsTheReason) {
   EXPECT_EQ(runs, 2) << "no third run";
 }
 
+TEST(Repair, DoesNotRunAgainUnlessAskedTo) {
+  Checksums checksums;
+  int runs = 0;
+  const auto pass = [&](const RunOptions&) -> bool {
+    ++runs;
+    throw Error(ErrorCode::CheckFailed, "a result is wrong");
+  };
+  EXPECT_THROW(static_cast<void>(run_and_repair(RunOptions{.self_check = &checksums}, pass)),
+               Error);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(checksums.first_failure, "");
+}
+
 TEST(Repair, LeavesOtherErrorsAlone) {
   int runs = 0;
   EXPECT_THROW(static_cast<void>(run_and_repair(RunOptions{.repair = true},
