@@ -102,7 +102,12 @@ void GridPart::set_values(std::span<const float> values) {
 }
 
 void GridPart::change_values(const layer::ChangePart& change) {
-  fwd_.change_values(change);
+  try {
+    fwd_.change_values(change);
+  } catch (...) {  // the transpose gets what was changed, and the other ranks wait for these values
+    send_values();
+    throw;
+  }
   send_values();
 }
 
