@@ -45,7 +45,7 @@ struct NetworkState {
 // results widened. Gradients of outputs are first scaled by a power of two, so that the largest is
 // near 16, and results are scaled back: small gradients would else become 0. The values that an
 // optimiser changes stay floats, and modelled cycles contain no rounding. One thread at a time uses
-// it. Passes allocate nothing of their own, but for operands that are rounded.
+// it. Passes in one process allocate nothing of their own, but for operands that are rounded.
 //
 // Invariant: state(i).gradients has one number for each value of weights(i).
 // Example: Network network({.sizes = {784, 1024, 10}}, host_layers(*executor), *executor);

@@ -47,9 +47,13 @@ Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& op
   if (BatchShare* const share = network.share()) {
     share->require_same("options",
                         internal::text_of(network.options()) + internal::text_of(options));
-    for (const LabelledImages* images : {&data.training, &data.test})
-      share->require_same(
-          "labels", {reinterpret_cast<const char*>(images->labels.data()), images->labels.size()});
+    const auto require_same = [&](const char* what, const std::vector<std::uint8_t>& bytes) {
+      share->require_same(what, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    };
+    for (const LabelledImages* images : {&data.training, &data.test}) {
+      require_same("labels", images->labels);
+      require_same("images", images->pixels);
+    }
     const std::int64_t batch = network.spec().batch;
     all_inputs_ = Matrix<float>(data.training.features(), batch);
     all_gradients_ = Matrix<float>(network.outputs(), batch);

@@ -55,7 +55,7 @@ struct PatternChanges {
 // (batch_share.hpp). The results, but for the measured seconds, have the same
 // bits for any number of threads and any executor, and do not depend on whether a run was
 // interrupted at any step and went on from its state. One thread at a time uses it. The steps of a
-// run allocate nothing, but for those that rewire.
+// run in one process allocate nothing, but for those that rewire.
 // Example: Trainer trainer(network, data, usual_options(RigL{}, 30 * 468));
 //          while (trainer.report().epochs.size() < 30) trainer.epoch();
 class Trainer {

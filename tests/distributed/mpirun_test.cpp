@@ -433,6 +433,7 @@ TEST_F(MpiRun, TheToolTrainsWithTheBitsOfOneRank) {
   };
   EXPECT_NE(refusal({"--machine", "gc200"}).find("start the program without mpirun"),
             std::string::npos);
+  EXPECT_NE(refusal({"--beside-dense"}).find("no dense passes"), std::string::npos);
   batch = "41";
   EXPECT_NE(refusal({}).find("training on several ranks: "), std::string::npos);
 }

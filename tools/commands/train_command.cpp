@@ -26,7 +26,8 @@ int train_and_report(const TrainArguments& given) {
   if (a.json) print_results(training_json(a, outcome));
   if (!a.html.empty() && is_first_rank())
     write_results(a.html, study_page(training_json(a, outcome)));
-  if (!is_interrupted()) return kOk;
+  if (outcome.is_complete) return kOk;
+  if (!is_first_rank()) return interrupted_exit_code();
   print_message(a.checkpoint.empty()
                     ? "tessera: interrupted; without --checkpoint the run cannot go on\n"
                     : "tessera: interrupted; --resume with the same options goes on\n");

@@ -70,7 +70,9 @@ class TrainingRun {
       : a_(a),
         network_(network_of(a), weights_before(a), std::move(make_layer), executor, share),
         trainer_(network_, data, options_of(a, data)) {
-    if (!a.resume.empty()) train::restore(trainer_, read_file(a.resume), a.resume);
+    const std::string checkpoint = a.resume.empty() ? std::string() : read_file(a.resume);
+    if (share != nullptr) share->require_same("checkpoint", checkpoint);
+    if (!a.resume.empty()) train::restore(trainer_, checkpoint, a.resume);
   }
 
   const train::TrainReport& report() const { return trainer_.report(); }
@@ -199,6 +201,10 @@ TrainOutcome run_training(const TrainArguments& a) {
     throw Error(ErrorCode::InvalidArgument,
                 "--machine: training on modelled machines runs in one process; start the program "
                 "without mpirun");
+  if (ranks() != nullptr && a.beside_dense)
+    throw Error(ErrorCode::InvalidArgument,
+                "--beside-dense: the layers of several ranks have no dense passes to compare with; "
+                "start the program without mpirun");
   const train::DataSet data = read_data(a);
   const auto executor = make_executor(ranks() == nullptr ? a.threads : ranks()->threads(a.threads));
   if (a.batch > data.training.count())  // before a network for such a batch is allocated

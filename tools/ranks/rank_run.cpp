@@ -138,7 +138,8 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Ranks& own, Co
   add_forecasts(run.report);
   if (a.stop < StopAfter::Passes) return run;
   internal::RankTarget target(layer, ranks, weights, run);
-  run_passes(target, problem, weights.layer, a, run.files, progress);
+  const std::int64_t ran = run_passes(target, problem, weights.layer, a, run.files, progress);
+  run.context.is_partial = ran < std::ssize(run.report.passes);
   return run;
 }
 
