@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tessera::runtime {
+namespace tessera {
 namespace {
 
 class Orders : public testing::TestWithParam<TileOrder> {};
@@ -43,4 +43,4 @@ TEST(TileMap, TheLastNamedAxisRunsFastest) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera
