@@ -1,8 +1,9 @@
+#include "tessera/runtime/tile_options.hpp"
+
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-#include "tessera/runtime/tile_options.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
 namespace tessera::runtime {
