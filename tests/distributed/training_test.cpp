@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/distributed/thread_ranks.hpp"
@@ -47,23 +48,33 @@ TEST(Training, HasTheBitsOfOneRankOnAnyNumber) {
   }
 }
 
-TEST(Training, RefusesRanksWithOtherOptions) {
-  const train::DataSet data = test::small_data();
-  const auto refusal = test::message_of(
+// Returns the message of two ranks, of which the second changes what it trains on and how.
+template <class Change>
+std::string refusal_of(const Change& change) {
+  return test::message_of(
       [&] {
         run_ranks(2, [&](Communicator& ranks) {
           const auto executor = make_executor(1);
+          train::DataSet data = test::small_data();
           const train::NetworkOptions shape = test::small_network();
           const auto share = tools::make_batch_share(ranks, shape.batch);
           train::Network network(shape, train::first_weights(shape),
                                  train::shared_layers(*share, *executor), *executor, share.get());
           train::TrainOptions options = test::small_options(train::RigL{});
-          options.rate.first += ranks.rank();
+          if (ranks.rank() == 1) change(data, options);
           const train::Trainer trainer(network, data, options);
         });
       },
       ErrorCode::InvalidArgument);
-  EXPECT_THAT(refusal, testing::HasSubstr("options"));
+}
+
+TEST(Training, RefusesRanksWithOtherOptionsLabelsOrImages) {
+  EXPECT_THAT(refusal_of([](auto&, auto& options) { options.rate.first += 1; }),
+              testing::HasSubstr("options"));
+  EXPECT_THAT(refusal_of([](auto& data, auto&) { data.test.labels[0] = data.test.labels[0] == 0; }),
+              testing::HasSubstr("labels"));
+  EXPECT_THAT(refusal_of([](auto& data, auto&) { data.training.pixels[0] ^= 1; }),
+              testing::HasSubstr("images"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Compares runs on modelled machines with a table: every step of their ledgers, and the bits of
-// their results. A change of how programs are built must keep them. A change of what they cost or
-// compute is recorded anew:
+// their results. A change of how programs are built must keep them. After a change of costs or
+// results, the table is written again with
 //   TESSERA_RECORD=new.tsv build/release/tests/runtime/recorded_runs_tests
 #include <gtest/gtest.h>
 
@@ -90,9 +90,13 @@ const std::map<std::string, std::string>& table() {
   return all;
 }
 
+std::string name_of(const std::string& kind, std::int64_t number) {
+  return kind + " " + std::to_string(number);
+}
+
 // Compares a run with the table, or writes its line if a file for it is named.
 void expect_recorded(const std::string& kind, std::int64_t number, const Record& run) {
-  const std::string name = kind + " " + std::to_string(number);
+  const std::string name = name_of(kind, number);
   if (const char* const path = std::getenv("TESSERA_RECORD")) {
     std::ofstream(path, std::ios::app) << name << '\t' << run.text() << '\n';
     return;
@@ -132,10 +136,14 @@ void expect_layer(const std::string& kind, int number, const Problem& p,
   for (std::int64_t g = 0; g < p.size.g; ++g)
     weights.push_back(sparse::checked(weights_of(p, std::uint64_t(number + 1000 * g))));
   const PatternStats stats = sparse::stats_of_groups(weights);
+  const auto expect_no_run = [&] {
+    EXPECT_FALSE(table().contains(name_of(kind, number))) << name_of(kind, number) << " has no run";
+  };
   const auto planned = planner::plan(p, machine, options, &stats);
-  if (!planned.has_plan) return;
+  if (!planned.has_plan) return expect_no_run();
   FullyConnected layer(p, planned.plan, machine, mode, executor);
-  if (layer.set_weights(std::span<const sparse::CheckedCsr<float>>(weights))) return;
+  if (layer.set_weights(std::span<const sparse::CheckedCsr<float>>(weights)))
+    return expect_no_run();
   with_type(p.data_type,
             [&]<class T>(T) { expect_recorded(kind, number, run_layer<T>(layer, p.size)); });
 }
