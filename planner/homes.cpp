@@ -31,8 +31,8 @@ std::int64_t common_in_row(const Home& home, const HomePiece& a, const HomePiece
 
 }  // namespace
 
-// A run of elements cuts its first and its last row only, so all rows between
-// those of the common range have as many.
+// A run of elements cuts its first and its last row only, so all rows between those of the common
+// range have as many.
 std::int64_t common_elements(const Home& from, std::size_t a, const Home& to, std::size_t b) {
   const std::int64_t begin = std::max(from.piece_rows[a].begin, to.piece_rows[b].begin);
   const std::int64_t end = std::min(from.piece_rows[a].end, to.piece_rows[b].end);
@@ -148,27 +148,16 @@ Range DenseHomes::range(ProductDim dim, const Cell& c) const {
                   extent(plan_.parts, dim), extent(at, dim));
 }
 
-Home DenseHomes::slices(Side side) const {
+Home DenseHomes::operand(Side side, bool is_shared) const {
   const DenseOperand operand = operand_of(plan_, side);
   const ProductShape& size = plan_.product.size;
   Home home(extent(size, operand.lines), extent(size, operand.across));
   for (const TileId tile : map().all()) {
     const Cell c = map().cell(tile);
     const Range lines = range(operand.lines, c), across = range(operand.across, c);
-    home.add(piece_of(lines, across, {0, lines.size() * across.size()}));
-  }
-  return home;
-}
-
-Home DenseHomes::shares(Side side) const {
-  const DenseOperand operand = operand_of(plan_, side);
-  const ProductShape& size = plan_.product.size;
-  Home home(extent(size, operand.lines), extent(size, operand.across));
-  for (const TileId tile : map().all()) {
-    const Cell c = map().cell(tile);
-    const Range lines = range(operand.lines, c), across = range(operand.across, c);
-    const Range own = share_of(lines.size(), 1, extent(plan_.parts, operand.absent),
-                               side == Side::Left ? c.z : c.x);
+    const Range own = is_shared ? share_of(lines.size(), 1, extent(plan_.parts, operand.absent),
+                                           side == Side::Left ? c.z : c.x)
+                                : Range{0, lines.size()};
     home.add(piece_of({lines.begin + own.begin, lines.begin + own.end}, across,
                       {0, own.size() * across.size()}));
   }

@@ -87,12 +87,13 @@ class DenseHomes {
   explicit DenseHomes(const DensePassPlan& plan) : plan_(plan) {}
 
   // The left operand of GradW is dQ as networks keep it, whose rows are those of R.
-  Home slices(Side side) const;
-  Home result() const;
+  Home slices(Side side) const { return operand(side, /*is_shared=*/false); }
   // The equal shares of the slices, on the tiles that need them.
-  Home shares(Side side) const;
+  Home shares(Side side) const { return operand(side, /*is_shared=*/true); }
+  Home result() const;
 
  private:
+  Home operand(Side side, bool is_shared) const;
   // The cells of a dense pass: x, y and z are parts of rows, of the inner dimension and of columns.
   TileMap map() const;
   Range range(ProductDim dim, const Cell& c) const;
