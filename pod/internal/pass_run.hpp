@@ -93,7 +93,7 @@ class PassRun {
     std::vector<Matrix<T>> slices(state_.places().size());
     for (const std::size_t d : state_.all) slices[d] = result_matrix(rows_axis, d);
     PassSteps::Collective gather;
-    if (!steps_.run_collective(name, gather)) return {};
+    if (!steps_.begin_collective(name, gather)) return {};
     for (const Members& members : gather.groups) {
       const Slice slice = steps_.slice_of(rows_axis, members.front(), part);  // the same for all
       const std::vector<float> missing(std::size_t(slice.elements()),
@@ -122,7 +122,8 @@ class PassRun {
   // Adds the partial results of all devices of a group, and writes each member's part to `out`.
   bool sum_results(const std::vector<Matrix<T>>& results, MatrixView<T> out, std::int64_t part) {
     PassSteps::Collective sum;
-    if (!steps_.run_collective(pass_ == Pass::Fwd ? Operand::Q : Operand::SGrad, sum)) return false;
+    if (!steps_.begin_collective(pass_ == Pass::Fwd ? Operand::Q : Operand::SGrad, sum))
+      return false;
     if (steps_.is_sample()) return true;
     for (const Members& members : sum.groups) {
       const Slice slice = steps_.slice_of(axes_of(pass_).out, members.front(), part);
@@ -142,13 +143,14 @@ class PassRun {
   }
 
   // Adds the gradients of the devices with the same part of R, and writes them to their places.
-  bool sum_gradients(const std::vector<std::vector<float>>& sums, std::span<float> gradients) {
+  // Leaves `sums` empty.
+  bool sum_gradients(std::vector<std::vector<float>>& sums, std::span<float> gradients) {
     PassSteps::Collective sum;
-    if (!steps_.run_collective(Operand::Gradient, sum)) return false;
+    if (!steps_.begin_collective(Operand::Gradient, sum)) return false;
     if (steps_.is_sample()) return true;
     for (const Members& members : sum.groups) {
       std::vector<std::vector<float>> data;
-      for (const std::size_t d : members) data.push_back(sums[d]);
+      for (const std::size_t d : members) data.push_back(std::move(sums[d]));
       run(sum, data);
       write_gradients(members.front(), data.front(), gradients);
     }

@@ -62,7 +62,7 @@ Range PassSteps::Collective::part(std::int64_t size, std::size_t m) const {
   return schedule ? part_range(*schedule, size, std::int32_t(m)) : Range{0, size};
 }
 
-bool PassSteps::run_collective(Operand operand, Collective& made) {
+bool PassSteps::begin_collective(Operand operand, Collective& made) {
   const auto need = std::ranges::find(needs_, operand, &CollectiveNeed::operand);
   if (need == needs_.end()) {
     for (const std::size_t d : devices_) made.groups.push_back({d});

@@ -62,8 +62,9 @@ class PassSteps {
   // Returns the slice of an operand whose rows are cut along `axis`, in one serial part.
   Slice slice_of(Axis axis, std::size_t device, std::int64_t part) const;
 
-  // Reports the collective of an operand, if it has one, and adds its step to the ledger. Returns
-  // false if the caller wants to stop.
+  // Reports the collective of an operand, if it has one, adds its step to the ledger, and returns
+  // its schedule and groups in `made`, for the caller to move the data. Returns false if the caller
+  // wants to stop.
   struct Collective {
     std::vector<Members> groups;  // without a schedule, single devices
     std::optional<collectives::Schedule> schedule;
@@ -71,7 +72,7 @@ class PassSteps {
     // Returns the values of member m's part of `size` values.
     Range part(std::int64_t size, std::size_t m) const;
   };
-  bool run_collective(Operand operand, Collective& made);
+  bool begin_collective(Operand operand, Collective& made);
 
   // Runs the device step. Each device has a ledger and, if the caller wants them, checksums.
   // run() returns false if it was stopped, and results_of(device) the memory of its results.
