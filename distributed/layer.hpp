@@ -58,8 +58,8 @@ struct GroupPart {
 // Every function that is not const is collective: all ranks call it, in the same order, with the
 // same options; those of a group, all ranks that have it. An exception on one rank leaves the
 // others waiting, so the program ends all of them: run_ranks and run_mpi_rank do. When weights are
-// set, all ranks compare what they were given (agreement.hpp). No dense passes
-// and no packed rows: whether they pay depends on the size of a rank's part.
+// set, all ranks compare what they were given (agreement.hpp). There are no
+// dense passes and no packed rows: whether they are faster depends on the size of a rank's part.
 //
 // The cost of a pass is the measured time and traffic of this rank. A stop that any rank asks for
 // ends the pass on all of them, between two panels of columns of a cut without groups and replicas,

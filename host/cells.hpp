@@ -49,9 +49,10 @@ struct HostColumns {
 // cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
 // loading and storing its sums would dominate; a panel has 64 columns at most, or 96 if its rows
 // still have 20 non-zeros. S is copied into panels where its rows are read 8 times or more. One
-// thread has one cell along x, as far as the words of a cell count rows; more threads share cells.
-// With blocks, a cell has all of y, S is read in place, and the number of threads does not matter.
-// Sums are added in the same order for any number of threads.
+// thread has one cell along x, or more where one would have too many values to count in 16 bits;
+// several threads need more cells, to share them. With blocks, a cell has all of y, S is read in
+// place, and the number of threads does not matter. Sums are added in the same order for any number
+// of threads.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a

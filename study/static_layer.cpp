@@ -13,6 +13,11 @@
 #include "tessera/study/cost_model.hpp"
 
 namespace tessera::study {
+namespace {
+
+using Json = json::Value;
+
+}  // namespace
 
 template <class T>
 sparse::CheckedCsr<T> in_kernel_blocks(const sparse::CheckedCsr<T>& matrix, std::int64_t rows,
@@ -93,7 +98,6 @@ std::string to_text(const StaticAnswer& answer) {
 }
 
 std::string to_json(const StaticAnswer& answer) {
-  using Json = json::Value;
   const Json layer =
       json::parse_own(planner::plan_to_json({answer.problem, answer.machine, {}, {}}));
   Json document{{"problem", layer.at("problem")},

@@ -8,6 +8,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 
 namespace tessera::train {
+
 // Layers of equal problems share a plan.
 struct ModelledMachine::State {
   const planner::Plan& plan(const Problem& problem) {

@@ -47,7 +47,8 @@ RunProduct::RunProduct(const RankSetting& setting, Communicator& ranks, Pass pas
   }
   Problem of_run = problem_;
   of_run.size.x = place_.rows.size();
-  // Whether packed rows pay depends on the size of a part, and their sums have other last bits.
+  // Whether packed rows are faster depends on the size of a part, and sums over packed rows have
+  // other last bits than sums over cells, so ranks never use packed rows.
   layer_.emplace(of_run, setting_.cpu, *setting_.executor, host::HostOptions{.packed_rows = false});
   layer_->set_weights(std::move(own));
 }
