@@ -19,6 +19,7 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/bench/layer/comparisons.hpp"
 #include "tessera/bench/layer/generation.hpp"
+#include "tessera/bench/layer/grid.hpp"
 #include "tessera/bench/layer/layer_case.hpp"
 #include "tessera/bench/layer/peers.hpp"
 #include "tessera/bench/layer/peers_16bit.hpp"
@@ -316,6 +317,13 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
   fmt::print("{}\n", json.dump());
 }
 
+void run_grid(const std::string& shard, const std::string& only) {
+  bench::GridChoice choice = bench::parse_shard(shard);
+  choice.only = only;
+  bench::run_grid(bench::read_grid(TESSERA_SOURCE_DIR "/bench/layer/grid.tsv", shared_folder()),
+                  choice);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -338,6 +346,11 @@ int main(int argc, char** argv) {
   app.add_flag("--avx2", wants_avx2, "the cases of the bars on AVX2 only");
   app.add_flag("--bars", wants_bars, "one line a bar: name, figure, bar, ok or short");
   app.add_option("--case", cases, "out,in,z,block,density,pass,type,threads")->delimiter(';');
+  bool wants_grid = false;
+  std::string shard = "1/1", only;
+  app.add_flag("--grid", wants_grid, "every case of bench/layer/grid.tsv beside other libraries");
+  app.add_option("--shard", shard, "for --grid: the cases of one of so many shards, as 1/12");
+  app.add_option("--only", only, "for --grid: cases with this text in their group or name");
   CLI11_PARSE(app, argc, argv);
   try {
     for (const std::string& c : cases) print_case(c, caches);
@@ -345,6 +358,7 @@ int main(int argc, char** argv) {
       print_limit(fmt::format("simulated Fwd by the host's, block {}", block),
                   bench::simulated_over_host({.block = block}), kMostSimulated);
     if (wants_peers) print_peers(python, type);
+    if (wants_grid) run_grid(shard, only);
     if (wants_forecasts) print_forecasts();
     if (wants_avx2 && !wants_bars) return run_avx2_bars() ? 0 : 1;
     return wants_bars && !run_bars() ? 1 : 0;

@@ -49,7 +49,7 @@ class Runner {
       : case_(c),
         weights_(weights),
         executor_(make_executor(c.threads)),
-        layer_(problem(), c.cpu, *executor_, {.dense = c.dense, .rates = rates()}),
+        layer_(c.problem(), c.cpu, *executor_, {.dense = c.dense, .rates = rates()}),
         s_(random_matrix<T>(c.y, c.z, 1)),
         q_(random_matrix<T>(c.x, c.z, 2)),
         gradient_(weights) {
@@ -67,14 +67,6 @@ class Runner {
   }
 
  private:
-  Problem problem() const {
-    return {.size = {1, case_.x, case_.y, case_.z},
-            .block = case_.shape(),
-            .density = case_.density,
-            .data_type = data_type_of<T>(),
-            .grad_a = case_.pass == Pass::GradA,
-            .grad_w = case_.pass == Pass::GradW};
-  }
   void check() {
     run();
     if (case_.pass == Pass::GradW) return check_gradient();
@@ -147,8 +139,20 @@ Number parse_number(const std::string& text, const char* what) {
 }  // namespace
 
 std::string LayerCase::name() const {
-  return fmt::format("{}x{} z{} block {} density {} {} {}, {} thread{}", x, y, z, block, density,
+  const std::string sides = shape().rows == shape().cols
+                                ? std::to_string(block)
+                                : fmt::format("{}x{}", shape().rows, shape().cols);
+  return fmt::format("{}x{} z{} block {} density {} {} {}, {} thread{}", x, y, z, sides, density,
                      to_string(pass), type, threads, threads == 1 ? "" : "s");
+}
+
+Problem LayerCase::problem() const {
+  return {.size = {1, x, y, z},
+          .block = shape(),
+          .density = density,
+          .data_type = parse_data_type(type),
+          .grad_a = pass == Pass::GradA,
+          .grad_w = pass == Pass::GradW};
 }
 
 LayerCase parse_case(const std::string& text) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tessera/base/block_shape.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/planner/plan.hpp"
@@ -12,10 +13,11 @@
 
 namespace tessera::bench {
 
-// One pass of one layer: outputs x inputs, batch, square blocks, stored type.
+// One pass of one layer: outputs x inputs, batch, blocks, stored type.
 struct LayerCase {
   std::int64_t x = 4096, y = 4096, z = 256;
-  std::int64_t block = 1;
+  std::int64_t block = 1;          // rows of a block
+  std::int64_t block_columns = 0;  // 0: as many as rows
   double density = 0.1;
   Pass pass = Pass::Fwd;
   std::string type = "float";
@@ -25,7 +27,8 @@ struct LayerCase {
 
   // "4096x4096 z256 block 1 density 0.1 Fwd float, 1 thread"
   std::string name() const;
-  BlockShape shape() const { return {block, block}; }
+  BlockShape shape() const { return {block, block_columns > 0 ? block_columns : block}; }
+  Problem problem() const;  // of a layer for this pass
 };
 
 // Parses "out,in,z,block,density,pass,type,threads", for example

@@ -46,12 +46,7 @@ constexpr const char* kOpenBlasName = "OpenBLAS";
 
 // A layer and the thread that it runs on.
 struct OwnLayer {
-  explicit OwnLayer(const PeerProblem& p)
-      : layer({.size = {1, p.layer.x, p.layer.y, p.layer.z},
-               .block = p.layer.shape(),
-               .density = p.layer.density,
-               .data_type = DataType::Float},
-              p.layer.cpu, *executor) {
+  explicit OwnLayer(const PeerProblem& p) : layer(p.layer.problem(), p.layer.cpu, *executor) {
     layer.set_weights(p.weights);
   }
 
@@ -63,7 +58,7 @@ struct OwnLayer {
 // lane of a vector.
 MatrixView<const float> some_columns(MatrixView<const float> m) {
   const std::int64_t step = m.cols / 32 | 1;
-  return {m.data, m.rows, (m.cols + step - 1) / step, m.row_stride, step};
+  return {m.data, m.rows, (m.cols + step - 1) / step, m.row_stride, step * m.col_stride};
 }
 
 void require_right(const Peer& peer, const PeerProblem& problem, const Product& product,
@@ -71,8 +66,11 @@ void require_right(const Peer& peer, const PeerProblem& problem, const Product& 
   // The result is cleared, so that an earlier product cannot be taken for this one.
   std::fill(q.elements().begin(), q.elements().end(), std::numeric_limits<float>::quiet_NaN());
   product(q);
+  const MatrixView<float> result = problem.result(q);
+  const MatrixView<const float> out{result.data, result.rows, result.cols, result.row_stride,
+                                    result.col_stride};
   const verify::Verdict verdict = verify::verify_product<float>(
-      problem.weights, some_columns(problem.s.view()), some_columns(std::as_const(q).view()), {});
+      problem.weights, some_columns(problem.operand()), some_columns(out), {});
   if (!verdict.ok())
     throw std::runtime_error(problem.layer.name() + ": " + peer.name + " gives a wrong result, " +
                              to_string(verdict));
@@ -80,16 +78,28 @@ void require_right(const Peer& peer, const PeerProblem& problem, const Product& 
 
 }  // namespace
 
-std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies) {
+std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies,
+                                     double least_seconds) {
   constexpr std::size_t kRounds = 9;
-  constexpr double kLeastSeconds = 0.5;
+  constexpr double kLongEnough = 2e-5;  // seconds; reading the clock takes a hundredth of it
   std::vector<std::vector<double>> times(bodies.size());
+  std::vector<int> repeats;
+  for (const auto& body : bodies) {
+    body();
+    const double once = std::max(seconds(body, Clock::OwnThread), 1e-7);
+    repeats.push_back(static_cast<int>(std::clamp(kLongEnough / once, 1.0, 100.0)));
+  }
   double sum = 0;
-  while (times[0].size() < kRounds || sum < kLeastSeconds)
+  while (times[0].size() < kRounds || sum < least_seconds)
     for (std::size_t b = 0; b < bodies.size(); ++b) {
       bodies[b]();
-      times[b].push_back(seconds(bodies[b], Clock::OwnThread));
-      sum += times[b].back();
+      const double all = seconds(
+          [&] {
+            for (int i = 0; i < repeats[b]; ++i) bodies[b]();
+          },
+          Clock::OwnThread);
+      times[b].push_back(all / repeats[b]);
+      sum += all;
     }
   std::vector<double> medians;
   for (auto& t : times) {
@@ -100,15 +110,30 @@ std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& b
 }
 
 PeerProblem::PeerProblem(const LayerCase& c)
+    : PeerProblem(c, sparse::random_pattern(c.x, c.y, c.shape(), c.density, /*seed=*/7)) {}
+
+PeerProblem::PeerProblem(const LayerCase& c, sparse::Csr<float> pattern, bool is_batch_first)
     : layer(c),
-      weights(sparse::random_pattern(c.x, c.y, c.shape(), c.density, /*seed=*/7)),
+      weights(std::move(pattern)),
       elements(sparse::with_block(weights, {1, 1})),
-      s(random_matrix<float>(c.y, c.z, 1)) {}
+      batch_first(is_batch_first),
+      s(random_matrix<float>(batch_first ? c.z : c.y, batch_first ? c.y : c.z, 1)) {}
+
+MatrixView<const float> PeerProblem::operand() const {
+  if (!batch_first) return s.view();
+  return {s.elements().data(), s.cols(), s.rows(), 1, s.cols()};
+}
+
+MatrixView<float> PeerProblem::result(Matrix<float>& q) const {
+  if (!batch_first) return q.view();
+  return {q.elements().data(), q.cols(), q.rows(), 1, q.cols()};
+}
 
 Product make_own(const PeerProblem& problem) {
   const auto own = std::make_shared<OwnLayer>(problem);
-  return
-      [own, &problem](Matrix<float>& q) { own->layer.forward<float>(problem.s.view(), q.view()); };
+  return [own, &problem](Matrix<float>& q) {
+    own->layer.forward<float>(problem.operand(), problem.result(q));
+  };
 }
 
 Product make_own_call(const PeerProblem& problem) {
@@ -117,7 +142,7 @@ Product make_own_call(const PeerProblem& problem) {
     const sparse::Csr<float>& w = problem.weights;
     const host::CompressedRows<float, std::int32_t, std::int64_t> a{w.rows,      w.cols, w.block,
                                                                     w.row_begin, w.col,  w.values};
-    host::spmm<float>(a, problem.s.view(), q.view(), *executor);
+    host::spmm<float>(a, problem.operand(), problem.result(q), *executor);
   };
 }
 
@@ -131,8 +156,21 @@ const std::vector<Peer>& peers() {
       {"libxsmm spmdm", kSpmdm},
       {"libxsmm batch-reduce", kBlocks},
       {"libxsmm, S in panels", kPanels},
+      {"MKL", make_mkl},
   };
   return list;
+}
+
+std::vector<NamedProduct> right_products(const std::vector<Peer>& list, const PeerProblem& problem,
+                                         Matrix<float>& q) {
+  std::vector<NamedProduct> products;
+  for (const Peer& peer : list) {
+    const Product product = peer.make != nullptr ? peer.make(problem) : Product();
+    if (!product) continue;
+    require_right(peer, problem, product, q);
+    products.push_back({peer.name, [product, &q] { product(q); }});
+  }
+  return products;
 }
 
 std::vector<PeerRate> peer_rates(const LayerCase& c) {
@@ -140,12 +178,9 @@ std::vector<PeerRate> peer_rates(const LayerCase& c) {
   Matrix<float> q(c.x, c.z);
   std::vector<PeerRate> rates;
   std::vector<std::function<void()>> bodies;
-  for (const Peer& peer : peers()) {
-    const Product product = peer.make != nullptr ? peer.make(problem) : Product();
-    if (!product) continue;
-    require_right(peer, problem, product, q);
-    rates.push_back({peer.name});
-    bodies.push_back([product, &q] { product(q); });
+  for (const NamedProduct& product : right_products(peers(), problem, q)) {
+    rates.push_back({product.name});
+    bodies.push_back(product.run);
   }
   const std::vector<double> times = medians_in_turns(bodies);
   const double flops = 2.0 * double(problem.elements.values.size()) * double(c.z);

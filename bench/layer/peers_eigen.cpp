@@ -5,7 +5,9 @@
 #endif
 #include <Eigen/SparseCore>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tessera/bench/layer/peers.hpp"
@@ -44,17 +46,43 @@ std::vector<Product16> eigen_products(const Peer16Problem<BFloat16>& problem) {
   return products_of<Eigen::bfloat16>(problem);
 }
 
-// A row-major sparse matrix times a row-major dense one, which is Eigen's fastest order here.
+// A row-major sparse matrix times a dense one of the problem's order.
 Product make_eigen(const PeerProblem& problem) {
   using Sparse = Eigen::SparseMatrix<float, Eigen::RowMajor, std::int32_t>;
-  using Dense = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Columns = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
   const sparse::Csr<float>& csr = problem.elements;
   const std::vector<std::int32_t> row_begin(csr.row_begin.begin(), csr.row_begin.end());
   const auto r = std::make_shared<const Sparse>(Eigen::Map<const Sparse>(
       csr.rows, csr.cols, csr.blocks(), row_begin.data(), csr.col.data(), csr.values.data()));
+  if (problem.batch_first)
+    return [r, &s = problem.s](Matrix<float>& q) {
+      const Eigen::Map<const Columns> in(s.elements().data(), s.cols(), s.rows());
+      Eigen::Map<Columns>(q.elements().data(), q.cols(), q.rows()).noalias() = *r * in;
+    };
   return [r, &s = problem.s](Matrix<float>& q) {
-    const Eigen::Map<const Dense> in(s.elements().data(), s.rows(), s.cols());
-    Eigen::Map<Dense>(q.elements().data(), q.rows(), q.cols()).noalias() = *r * in;
+    const Eigen::Map<const Rows> in(s.elements().data(), s.rows(), s.cols());
+    Eigen::Map<Rows>(q.elements().data(), q.rows(), q.cols()).noalias() = *r * in;
+  };
+}
+
+// The plain loop that a user would write: a dot product for each stored element.
+std::function<void()> eigen_gradient(const sparse::Csr<float>& elements,
+                                     MatrixView<const float> q_grad, MatrixView<const float> s,
+                                     std::span<float> gradients) {
+  return [=, &elements] {
+    using Stride = Eigen::InnerStride<>;
+    using Row = Eigen::Map<const Eigen::VectorXf, 0, Stride>;
+    using WholeRow = Eigen::Map<const Eigen::VectorXf>;
+    const bool is_whole = q_grad.rows_are_contiguous() && s.rows_are_contiguous();
+    for (std::int64_t x = 0; x < elements.rows; ++x)
+      for (std::int64_t i = elements.row_begin[std::size_t(x)];
+           i < elements.row_begin[std::size_t(x) + 1]; ++i) {
+        const float *a = q_grad.row(x), *b = s.row(elements.col[std::size_t(i)]);
+        gradients[std::size_t(i)] = is_whole ? WholeRow(a, s.cols).dot(WholeRow(b, s.cols))
+                                             : Row(a, s.cols, Stride(q_grad.col_stride))
+                                                   .dot(Row(b, s.cols, Stride(s.col_stride)));
+      }
   };
 }
 

@@ -25,6 +25,7 @@ void start_on_one_thread() {
 // Blocks are passed as elements, because Debian's library has kernels for blocks of 1 x 1 only. The
 // operands are row-major. The library partitions the matrix by its default, without tuning.
 Product make_librsb(const PeerProblem& problem) {
+  if (problem.batch_first) return {};
   [[maybe_unused]] static const bool started = (start_on_one_thread(), true);
   const sparse::Csr<float>& csr = problem.elements;
   const std::vector<rsb_coo_idx_t> row_begin(csr.row_begin.begin(), csr.row_begin.end());

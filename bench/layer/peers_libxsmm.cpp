@@ -86,7 +86,12 @@ class BlockRows {
   std::vector<unsigned long long> s_offset_, r_offset_;  // in bytes, of each block
 };
 
-bool has_blocks(const PeerProblem& problem) { return problem.weights.block.rows > 1; }
+bool has_blocks(const PeerProblem& problem) { return problem.weights.block.area() > 1; }
+// Its kernels that add up blocks are called for square ones and rows of samples side by side.
+bool has_square_blocks(const PeerProblem& problem) {
+  const BlockShape block = problem.weights.block;
+  return block.rows > 1 && block.rows == block.cols && !problem.batch_first;
+}
 
 // Both products of bfloat16 give floats.
 using Floats = std::shared_ptr<Matrix<float>>;
@@ -168,7 +173,7 @@ std::vector<Product16> libxsmm_products(const Peer16Problem<BFloat16>& problem) 
 
 // This product is for elements; blocks have a faster one.
 Product make_libxsmm_spmdm(const PeerProblem& problem) {
-  if (has_blocks(problem)) return {};
+  if (has_blocks(problem) || problem.batch_first) return {};
   const auto slices = std::make_shared<const Slices>(problem);
   return [slices, &s = problem.s](Matrix<float>& q) {
     slices->multiply(s.elements().data(), q.elements().data());
@@ -177,7 +182,7 @@ Product make_libxsmm_spmdm(const PeerProblem& problem) {
 
 // Reads S in place, with all columns in one call for each block row.
 Product make_libxsmm_blocks(const PeerProblem& problem) {
-  if (!has_blocks(problem)) return {};
+  if (!has_square_blocks(problem)) return {};
   const std::int64_t z = problem.s.cols();
   const auto rows = std::make_shared<const BlockRows>(problem.weights, z, z, z);
   return [rows, &s = problem.s](Matrix<float>& q) {
@@ -189,7 +194,7 @@ Product make_libxsmm_blocks(const PeerProblem& problem) {
 // though the copy is timed.
 Product make_libxsmm_panels(const PeerProblem& problem) {
   const std::int64_t z = problem.s.cols();
-  if (!has_blocks(problem) || z % kPanel != 0) return {};
+  if (!has_square_blocks(problem) || z % kPanel != 0) return {};
   const auto rows = std::make_shared<const BlockRows>(problem.weights, kPanel, kPanel, z);
   const auto panel = std::make_shared<Matrix<float>>(problem.s.rows(), kPanel);
   return [rows, panel, &s = problem.s](Matrix<float>& q) {

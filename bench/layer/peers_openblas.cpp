@@ -9,6 +9,7 @@ namespace tessera::bench {
 
 // OpenBLAS multiplies the zeros, too.
 Product make_open_blas(const PeerProblem& problem) {
+  if (problem.batch_first) return {};
   openblas_set_num_threads(1);
   const auto r = std::make_shared<const Matrix<float>>(sparse::to_dense(problem.weights));
   return [r, &s = problem.s](Matrix<float>& q) {

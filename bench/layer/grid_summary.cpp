@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+#include "tessera/bench/layer/grid.hpp"
+
+namespace tessera::bench {
+namespace {
+
+constexpr double kLost = 0.95;  // of the best other library's rate, or less
+
+struct Group {
+  double logs = 0;
+  int count = 0, lost = 0;
+  double worst = 1e9;
+
+  void add(double ratio) {
+    logs += std::log(ratio);
+    ++count;
+    lost += ratio < kLost ? 1 : 0;
+    worst = std::min(worst, ratio);
+  }
+  double mean() const { return std::exp(logs / count); }
+};
+
+using Groups = std::map<std::string, Group>;
+
+void print_groups(const Groups& groups, const char* than) {
+  fmt::print("\n{:<44} {:>6} {:>7} {:>6} {:>7}\n", fmt::format("{} by the layer", than), "cases",
+             "mean", "lost", "worst");
+  for (const auto& [name, group] : groups)
+    fmt::print("{:<44} {:>6} {:>7.3f} {:>5.0f}% {:>7.3f}\n", name, group.count, group.mean(),
+               100.0 * group.lost / group.count, group.worst);
+}
+
+std::string key_of(const GridResult& r) {
+  const LayerCase& layer = r.grid_case.layer;
+  return layer.type == "float" ? r.grid_case.group : r.grid_case.group + ", " + layer.type;
+}
+
+void print_against(const std::vector<GridResult>& results, bool with_mkl) {
+  Groups groups, columns, calls;
+  for (const GridResult& r : results) {
+    if (r.best_sparse(with_mkl).name.empty()) continue;
+    groups[key_of(r)].add(r.ratio(with_mkl));
+    columns[fmt::format("{}, z {:>4}", key_of(r), r.grid_case.layer.z)].add(r.ratio(with_mkl));
+    if (r.call > 0) calls[key_of(r) + ", one call"].add(r.best_sparse(with_mkl).seconds / r.call);
+  }
+  const char* than = with_mkl ? "best sparse peer, MKL too," : "best sparse peer";
+  print_groups(groups, than);
+  print_groups(columns, than);
+  print_groups(calls, than);
+}
+
+void print_lost(const std::vector<GridResult>& results) {
+  std::vector<const GridResult*> lost;
+  for (const GridResult& r : results)
+    if (!r.best_sparse().name.empty() && r.ratio() < kLost) lost.push_back(&r);
+  std::sort(lost.begin(), lost.end(),
+            [](const GridResult* a, const GridResult* b) { return a->ratio() < b->ratio(); });
+  fmt::print("\nlost by more than 5 %: {} of {} cases\n", lost.size(), results.size());
+  for (const GridResult* r : lost)
+    fmt::print("{:.3f} {:<20} {:>10.2f} us  {}, {}\n", r->ratio(), r->best_sparse().name,
+               1e6 * r->layer, r->grid_case.group, r->grid_case.name());
+}
+
+}  // namespace
+
+std::string grid_head() { return "group\tcase\tof_peak\tlayer\tcall\tothers"; }
+
+std::string grid_line(const GridResult& r) {
+  std::string line =
+      fmt::format("{}\t{}\t{:.3f}\t{:.2f}\t{:.2f}\t", r.grid_case.group, r.grid_case.name(),
+                  r.flops / r.layer / r.peak, 1e6 * r.layer, 1e6 * r.call);
+  for (const GridResult::Other& other : r.others)
+    line += fmt::format("{}{}={:.2f}", &other == &r.others.front() ? "" : ";", other.name,
+                        1e6 * other.seconds);
+  return line;
+}
+
+void print_grid_summary(const std::vector<GridResult>& results) {
+  print_against(results, false);
+  const bool has_mkl = std::any_of(results.begin(), results.end(), [](const GridResult& r) {
+    return r.best_sparse(true).name == "MKL";
+  });
+  if (has_mkl) print_against(results, true);
+  print_lost(results);
+}
+
+GridChoice parse_shard(const std::string& text) {
+  GridChoice choice;
+  char by = 0;
+  std::istringstream stream(text);
+  if (!(stream >> choice.shard >> by >> choice.shards) || by != '/' || !stream.eof() ||
+      choice.shard < 1 || choice.shard > choice.shards)
+    throw std::runtime_error("--shard \"" + text + "\"; give it as 1/12 to 12/12");
+  --choice.shard;
+  return choice;
+}
+
+void run_grid(const std::vector<GridCase>& cases, const GridChoice& choice) {
+  std::vector<GridResult> results;
+  int number = 0;
+  fmt::print("{}\n", grid_head());
+  for (const GridCase& c : cases) {
+    if ((c.group + " " + c.name()).find(choice.only) == std::string::npos) continue;
+    if (number++ % choice.shards != choice.shard) continue;
+    results.push_back(run_grid_case(c));
+    fmt::print("{}\n", grid_line(results.back()));
+    std::fflush(stdout);
+  }
+  print_grid_summary(results);
+}
+
+}  // namespace tessera::bench
