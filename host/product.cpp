@@ -176,9 +176,6 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Ep
   HostColumns& columns = scratch.columns;
   const bool is_turned = !problem_.block.is_element() && !in.rows_are_contiguous();
   columns = is_turned ? turned_columns(in.cols) : product_columns(cells_, problem_, in.cols, cpu_);
-  // Words of elements are offsets into rows that are a multiple of the planned panel apart. Other
-  // words would have to be decoded, which costs more than a copy (1.5 to 2 times the pass).
-  columns.pack |= problem_.block.is_element() && in.row_stride % cells_.z != 0;
   scratch.threads.resize(std::size_t(executor.threads()));
   for (typename Scratch::Thread& thread : scratch.threads) {
     thread.kernel_seconds = 0;

@@ -50,13 +50,18 @@ void fast_element_sums(const KernelArgs& args, Add&& add) {
                                   });
 }
 
-// Returns the factor by which a word of this record is multiplied to become an offset into the
-// operand. 0 if there is none, because the distance of the operand's rows is no multiple of the
-// record's z, or if there is one batch column, where it would mean one multiplication per value.
-inline std::int64_t spread_of(const KernelArgs& args, const ElementHeader& header) {
-  if (header.z == args.in.row_stride) return 1;
-  const bool multiple = header.z > 0 && args.in.row_stride % header.z == 0;
-  return multiple && args.out.z > 1 ? args.in.row_stride / header.z : 0;
+// Returns the factor by which a word of this record becomes an offset into the operand
+// (OffsetSums). A word is a row times z, so the product is exact although the factor is rounded up:
+// the error is below a byte. 0 if products would not fit in 64 bits.
+template <class Word>
+std::int64_t spread_of(const KernelArgs& args, const ElementHeader& header) {
+  constexpr std::int64_t kOne = std::int64_t{1} << kSpreadBits<Word>;
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
+  const std::int64_t z = std::max<std::int64_t>(header.z, 1), stride = args.in.row_stride;
+  if (z == stride) return kOne;
+  const bool fits = std::abs(stride) * std::max<std::int64_t>(args.in.rows, 1) < kMostBytes / 4;
+  if (sizeof(Word) > sizeof(std::uint16_t) && !fits) return 0;
+  return stride * kOne / z + (stride * kOne % z > 0 ? 1 : 0);
 }
 
 // Returns the bytes of the operand that follows, or nothing where its rows lie far apart.
@@ -67,14 +72,14 @@ std::span<const std::byte> next_bytes(const Operand& next) {
           std::size_t(((next.rows - 1) * next.row_stride + next.z) * std::int64_t{sizeof(In)})};
 }
 
-// Words that are offsets into this operand, or divide them, are used directly; other words are
-// decoded first.
+// Words give offsets into an operand whose rows are any distance apart; only where the numbers
+// would not fit they are decoded first.
 template <class In, class Word>
 void fast_element_fwd(const KernelArgs& args) noexcept {
   if (args.out.z == 0) return;
   const auto add_record = [&](const ElementHeader& header, const Word* record, std::int64_t value) {
     if (header.sub_group != args.sub_group) return;
-    const std::int64_t spread = spread_of(args, header);
+    const std::int64_t spread = spread_of<Word>(args, header);
     if (spread == 0)
       return for_each_term_rows_of<Bucket::Forward, In>(
           header, record, value, [&](std::span<const TermRow> rows, const RowCode& code) {

@@ -95,8 +95,15 @@ class FetchAhead {
   std::uintptr_t at_, end_, per_row_;
 };
 
-// With kDirect the vectors of the panel do not overlap and `spread` is 1, as in most products of
-// layers: all distances of columns are constants, and a word needs no multiplication.
+// Returns the distance in bytes that a word stands for; with kDirect the word itself.
+template <class Word, bool kDirect>
+HWY_INLINE std::int64_t distance_of(std::uint64_t word, std::int64_t spread) {
+  const auto bytes = static_cast<std::int64_t>(word);
+  return kDirect ? bytes : bytes * spread >> kSpreadBits<Word>;
+}
+
+// With kDirect the vectors of the panel do not overlap and words are distances, as in most products
+// of layers: all distances of columns are constants, and a word needs no multiplication.
 template <class In, class Word, std::size_t kLanes, std::size_t kVectors, bool kDirect>
 struct OffsetPanel {
   using Sums = FloatVector<kLanes>[kVectors];
@@ -121,7 +128,7 @@ struct OffsetPanel {
       hn::StoreU(sums[v], Floats<kLanes>(), to + column(v));
   }
   HWY_INLINE void add(Sums& sums, const In* value, std::uint64_t word) const {
-    const std::byte* address = in + static_cast<std::int64_t>(word) * (kDirect ? 1 : spread);
+    const std::byte* address = in + distance_of<Word, kDirect>(word, spread);
     if constexpr (kVectors > 1) address = in_register(address);
     const In* from = reinterpret_cast<const In*>(address);
     const auto factor = broadcast<kLanes>(value);
@@ -174,13 +181,14 @@ struct OffsetPanel {
 };
 
 // The addresses of a row's terms in a batch of one.
-template <class In, class Word>
+template <class In, class Word, bool kDirect>
 struct OffsetAddress {
   const std::byte* in;
   const OffsetRow<In, Word>& row;
+  const std::int64_t spread;
 
-  HWY_INLINE const In* at(std::uint64_t offset) const {
-    return reinterpret_cast<const In*>(in + offset);
+  HWY_INLINE const In* at(std::uint64_t word) const {
+    return reinterpret_cast<const In*>(in + distance_of<Word, kDirect>(word, spread));
   }
   HWY_INLINE const In* operator()(std::int64_t i) const { return at(row.words[i]); }
   // Reads four words of 16 bits with one load: loads are the limit (1.15 times the rate).
@@ -197,27 +205,29 @@ struct OffsetAddress {
   HWY_INLINE void ask_ahead(const In*, std::int64_t i) const { row.ask_ahead(i); }
 #if HWY_TARGET == HWY_AVX3
   HWY_INLINE FloatVector<16> gather(std::int64_t i) const
-    requires(std::is_same_v<In, float> && sizeof(Word) == 2)
+    requires(std::is_same_v<In, float> && sizeof(Word) == 2 && kDirect)
   {
     return gather_offsets(in, row.words + i);
   }
 #endif
 };
 
-template <class In, class Word>
+template <bool kDirect, class In, class Word>
 HWY_INLINE void one_column(const OffsetSums<In, Word>& args) {
   OffsetRows<In, Word> rows(args, 0);
   const auto* in = reinterpret_cast<const std::byte*>(args.in);
   for (std::int64_t r = 0; r < args.rows; ++r) {
     const OffsetRow<In, Word> row = rows.next();
-    const float sum = one_column_lanes(row.values, row.count, OffsetAddress<In, Word>{in, row});
+    const float sum = one_column_lanes(row.values, row.count,
+                                       OffsetAddress<In, Word, kDirect>{in, row, args.spread});
     *row.out = (args.replaces ? 0.0f : *row.out) + sum;
   }
 }
 
 template <class In, class Word>
 HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
-  if (args.z == 1) return one_column(args);
+  const bool is_direct = args.spread == std::int64_t{1} << kSpreadBits<Word>;
+  if (args.z == 1) return is_direct ? one_column<true>(args) : one_column<false>(args);
   with_lanes_for(args.z, [&](auto lanes) {
     constexpr std::size_t kLanes = lanes;
     constexpr std::size_t kMost = kLanes == kNativeLanes ? kMostOffsetVectors : 2;
@@ -232,8 +242,8 @@ HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
       };
       using No = std::false_type;
       using Yes = std::true_type;
-      if constexpr (std::is_same_v<In, float> && kLanes >= 8)
-        if (args.spread == 1 && is_whole<kLanes>(panel, vectors)) return add_panel(Yes());
+      if constexpr (std::is_same_v<In, float> && kLanes >= 4)
+        if (is_direct && is_whole<kLanes>(panel, vectors)) return add_panel(Yes());
       add_panel(No());
     });
   });

@@ -75,15 +75,17 @@ void scatter_sums(const ElementSums<Half>& sums) noexcept;
 void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 
 // The arguments of offset_sums(), which does the same as gather_sums() for the rows of one element
-// record in which each word, multiplied by `spread`, is the distance in bytes of the row it names
-// from `in`. `spread` is 1 for a dense slice [y][header.z] without gaps, and n for one of n such
-// slices side by side; it is negative where the rows of `in` are in reverse order. Nothing is
-// decoded, which is the purpose of the word format.
+// record in which each word, multiplied by `spread` / 2^kSpreadBits and rounded down, is the
+// distance in bytes of the row it names from `in`. `spread` is 2^kSpreadBits for a dense slice
+// [y][header.z] without gaps, and n times that for one of n such slices side by side; it is
+// negative where the rows of `in` are in reverse order. Nothing is decoded, which is the purpose of
+// the word format.
 //   words   from the record's first OutputEntry on
 //   values  the record's
-//   spread  1 for a batch of one
 //   next    bytes that will be read soon: while the rows are added they are fetched into the
 //           second-level cache, some for each row
+template <class Word>
+inline constexpr int kSpreadBits = 8 * sizeof(Word);
 template <class In, class Word>
 struct OffsetSums {
   const Word* words;
