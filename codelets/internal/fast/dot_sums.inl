@@ -51,14 +51,14 @@ HWY_INLINE Sixteen load_sixteen(const In* from) {
 // Loads the first `count` elements, fewer than a vector, and zeros after them. The zeros change no
 // bit but the sign of a zero.
 HWY_INLINE Vector load_some(const float* from, std::int64_t count) {
-#if HWY_MEM_OPS_MIGHT_FAULT
-  float scratch[kLanes] = {};
-  for (std::int64_t i = 0; i < count; ++i) scratch[i] = from[i];
-  return load_lanes<kLanes>(scratch);
-#else
-  const Floats<kLanes> d;
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
-#endif
+  if constexpr (kMasksLoads) {
+    const Floats<kLanes> d;
+    return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
+  } else {
+    float scratch[kLanes] = {};
+    for (std::int64_t i = 0; i < count; ++i) scratch[i] = from[i];
+    return load_lanes<kLanes>(scratch);
+  }
 }
 #if HWY_TARGET == HWY_AVX3
 template <class In>  // of 16 bits

@@ -137,8 +137,30 @@ HWY_INLINE float finish_lanes(FloatVector<kColumnLanes> (&sums)[kColumnParts]) {
   return add_all_lanes<kColumnLanes>(sums[0]) + 0.0f;
 }
 
+// Returns the sum of a row of 1 to 8 floats with the bits of its lanes: lane i is added to lane i + 4,
+// then to i + 2, then to i + 1. Rows of one length follow one another, so that the branches are
+// foreseen; vectors would wait for four shuffles a row.
+template <std::size_t kCount, class Address>
+HWY_INLINE float short_row_sum(const float* values, Address address) {
+  const auto lane = [&](std::size_t i) {
+    return i < kCount ? values[i] * *address(static_cast<std::int64_t>(i)) : 0.0f;
+  };
+  const auto two = [&](std::size_t i) { return kCount > i + 4 ? lane(i) + lane(i + 4) : lane(i); };
+  const auto four = [&](std::size_t i) { return kCount > i + 2 ? two(i) + two(i + 2) : two(i); };
+  return (kCount > 1 ? four(0) + four(1) : four(0)) + 0.0f;
+}
+
 template <class In, class Address>
 HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address address) {
+  constexpr std::int64_t kShort = 8;
+  if constexpr (std::is_same_v<In, float>)
+    if (count >= 1 && count <= kShort) {
+      float sum;
+      with_constant<kShort>(static_cast<std::size_t>(count), [&](auto n) HWY_ATTR {
+        sum = short_row_sum<n>(values, address);
+      });
+      return sum;
+    }
   FloatVector<kColumnLanes> sums[kColumnParts];
   for (auto& sum : sums) sum = hn::Zero(Floats<kColumnLanes>());
   const auto add = [&](const In* from, std::int64_t first, auto where) HWY_ATTR {
@@ -164,8 +186,7 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
   }
   if (i == count) return finish_lanes(sums);
     // A lane that gets 0 * 0 has the bits of one that gets nothing, except for -0.
-#if !HWY_MEM_OPS_MIGHT_FAULT
-  if constexpr (std::is_same_v<In, float>) {
+  if constexpr (kMasksLoads && std::is_same_v<In, float>) {
     const Floats<kColumnLanes> d;
     for (std::size_t p = 0; p < kColumnParts; ++p) {
       const std::int64_t first = i + static_cast<std::int64_t>(p * kColumnLanes);
@@ -178,7 +199,6 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
     }
     return finish_lanes(sums);
   }
-#endif
   In factors[kSumLanes] = {}, terms[kSumLanes] = {};
   for (std::int64_t k = 0; i + k < count; ++k) {
     factors[k] = values[i + k];
