@@ -35,33 +35,10 @@ inline constexpr std::int64_t kTileColumns = kParts == 1 ? 8 : 4;
 
 using Vector = FloatVector<kLanes>;
 
-struct Sixteen {
-  Vector parts[kParts];
-
-  HWY_INLINE Sixteen() {}  // as the constructor of Tile in block_tiles.inl
-};
-
-template <class In>
-HWY_INLINE Sixteen load_sixteen(const In* from) {
-  Sixteen result;
-  for (std::size_t p = 0; p < kParts; ++p) result.parts[p] = load_lanes<kLanes>(from + p * kLanes);
-  return result;
-}
-
-// Loads the first `count` elements, fewer than a vector, and zeros after them. The zeros change no
-// bit but the sign of a zero.
-HWY_INLINE Vector load_some(const float* from, std::int64_t count) {
-  if constexpr (kMasksLoads) {
-    const Floats<kLanes> d;
-    return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
-  } else {
-    float scratch[kLanes] = {};
-    for (std::int64_t i = 0; i < count; ++i) scratch[i] = from[i];
-    return load_lanes<kLanes>(scratch);
-  }
-}
+// Loads the first `count` elements of 16 bits, fewer than a vector, and zeros after them. The zeros
+// change no bit but the sign of a zero.
 #if HWY_TARGET == HWY_AVX3
-template <class In>  // of 16 bits
+template <class In>
 HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
   const HalfBits<kLanes> d;
   return widen<In, kLanes>(hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d,
@@ -103,29 +80,60 @@ HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
 }
 #endif
 
+// Loads the last elements of rows, 1 to 15, with zeros after them, one vector at a time.
 template <class In>
-HWY_INLINE Sixteen load_rest(const In* from, std::int64_t count) {
-  Sixteen result;
-  for (std::size_t p = 0; p < kParts; ++p) {
-    const auto left = count - static_cast<std::int64_t>(p * kLanes);
-    if (left >= static_cast<std::int64_t>(kLanes))
-      result.parts[p] = load_lanes<kLanes>(from + p * kLanes);
-    else if (left > 0)
-      result.parts[p] = load_some(from + p * kLanes, left);
-    else
-      result.parts[p] = hn::Zero(Floats<kLanes>());
+class LastLanes {
+ public:
+  HWY_INLINE explicit LastLanes(std::int64_t count) : count_(count) {}
+
+  HWY_INLINE Vector load(const In* from, std::size_t part) const {
+    const auto left = count_ - static_cast<std::int64_t>(part * kLanes);
+    from += part * kLanes;
+    if (left >= static_cast<std::int64_t>(kLanes)) return load_lanes<kLanes>(from);
+    return left > 0 ? load_some(from, left) : hn::Zero(Floats<kLanes>());
   }
-  return result;
-}
+
+ private:
+  std::int64_t count_;
+};
+// The masks of floats are made once for all rows.
+template <>
+class LastLanes<float> {
+ public:
+  HWY_INLINE explicit LastLanes(std::int64_t count) : count_(count) {
+    for (std::size_t p = 0; p < kParts; ++p)
+      masks_[p] = hn::FirstN(Floats<kLanes>(), left(p));
+  }
+
+  HWY_INLINE Vector load(const float* from, std::size_t part) const {
+    const Floats<kLanes> d;
+    if constexpr (kMasksLoads) return hn::MaskedLoad(masks_[part], d, from + part * kLanes);
+    float scratch[kLanes] = {};
+    for (std::size_t i = 0; i < left(part); ++i) scratch[i] = from[part * kLanes + i];
+    return load_lanes<kLanes>(scratch);
+  }
+
+ private:
+  HWY_INLINE std::size_t left(std::size_t part) const {
+    const auto lanes = static_cast<std::int64_t>(kLanes);
+    return static_cast<std::size_t>(
+        std::clamp<std::int64_t>(count_ - static_cast<std::int64_t>(part) * lanes, 0, lanes));
+  }
+
+  std::int64_t count_;
+  hn::Mask<Floats<kLanes>> masks_[kParts];
+};
 
 // These functions add lanes as add_lanes() of arithmetic.hpp does: the upper half to the lower
 // half, until one is left. Each step does so for two dot products together, so that a vector stays
 // full, and leaves half as many vectors. The last vector holds one sum in each lane.
-HWY_INLINE Vector fold_parts(Sixteen sum) {
-  for (std::size_t half = kParts / 2; half > 0; half /= 2)
-    for (std::size_t p = 0; p < half; ++p)
-      sum.parts[p] = hn::Add(sum.parts[p], sum.parts[p + half]);
-  return sum.parts[0];
+HWY_INLINE Vector fold_parts(const Vector* sum) {
+  if constexpr (kParts == 4)
+    return hn::Add(hn::Add(sum[0], sum[2]), hn::Add(sum[1], sum[3]));
+  else if constexpr (kParts == 2)
+    return hn::Add(sum[0], sum[1]);
+  else
+    return sum[0];
 }
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 HWY_INLINE Vector fold_halves(Vector a, Vector b) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/internal/arithmetic.hpp"
@@ -24,35 +25,61 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Computes kRows x kColumns dot products of rows of length z, row-major into `to`. All loops have
-// constant length, so that sums stay in registers. With kAhead the row `ahead` is meanwhile fetched
-// into L1.
+// Calls use(integral constant i) for i < kCount. Indices that are constants from the start let
+// g++ keep arrays of vectors in registers; after a loop it left the sums in memory (dot products of
+// 128 floats on Zen 3: 13.8 instead of 8 ns).
+template <std::size_t kCount, class Use>
+HWY_INLINE void for_constants(Use&& use) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) HWY_ATTR {
+    (use(std::integral_constant<std::size_t, i>()), ...);
+  }(std::make_index_sequence<kCount>());
+}
+
+// The sums of kRows x kColumns dot products, each in kParts vectors.
+template <std::size_t kRows, std::size_t kColumns>
+using TileSums = Vector[kRows * kColumns * kParts];
+
+// Adds sixteen products to each of the dot products of rows a and b. load(row, part) returns a
+// vector.
+template <std::size_t kRows, std::size_t kColumns, class In, class Load>
+HWY_INLINE void add_sixteen(const In* const* a, const In* const* b, TileSums<kRows, kColumns>& sums,
+                            Load&& load) {
+  Vector a_lanes[kRows * kParts];
+  for_constants<kRows * kParts>([&](auto i)
+                                    HWY_ATTR { a_lanes[i] = load(a[i / kParts], i % kParts); });
+  for_constants<kColumns * kParts>([&](auto i) HWY_ATTR {
+    constexpr std::size_t kColumn = i / kParts, kPart = i % kParts;
+    const Vector b_lanes = load(b[kColumn], kPart);
+    for_constants<kRows>([&](auto r) HWY_ATTR {
+      Vector& sum = sums[(r * kColumns + kColumn) * kParts + kPart];
+      sum = add_product_lanes(sum, a_lanes[r * kParts + kPart], b_lanes);
+    });
+  });
+}
+
+// Computes kRows x kColumns dot products of rows of length z, row-major into `to`. With kAhead the
+// row `ahead` is meanwhile fetched into L1.
 template <std::size_t kRows, std::size_t kColumns, bool kAhead = false, class In>
 HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to,
                          [[maybe_unused]] const In* ahead = nullptr) {
-  Sixteen sums[kRows][kColumns];
-  for (auto& row : sums)
-    for (Sixteen& sum : row)
-      for (Vector& part : sum.parts) part = hn::Zero(Floats<kLanes>());
-  const auto add = [&](auto&& load) HWY_ATTR {
-    Sixteen a_lanes[kRows];
-    for (std::size_t r = 0; r < kRows; ++r) a_lanes[r] = load(a[r]);
-    for (std::size_t c = 0; c < kColumns; ++c) {
-      const Sixteen b_lanes = load(b[c]);
-      for (std::size_t r = 0; r < kRows; ++r)
-        for (std::size_t p = 0; p < kParts; ++p)
-          sums[r][c].parts[p] =
-              add_product_lanes(sums[r][c].parts[p], a_lanes[r].parts[p], b_lanes.parts[p]);
-    }
-  };
+  TileSums<kRows, kColumns> sums;
+  for_constants<kRows * kColumns * kParts>([&](auto i)
+                                               HWY_ATTR { sums[i] = hn::Zero(Floats<kLanes>()); });
   std::int64_t first = 0;
+  HWY_UNROLL(1)
   for (std::int64_t steps = z / kSumLanes; steps > 0; --steps, first += kSumLanes) {
     if constexpr (kAhead) hwy::Prefetch(ahead + first);
-    add([&](const In* row) HWY_ATTR { return load_sixteen(row + first); });
+    add_sixteen<kRows, kColumns>(a, b, sums, [&](const In* row, std::size_t part) HWY_ATTR {
+      return load_lanes<kLanes>(row + first + part * kLanes);
+    });
   }
-  if (first < z) add([&](const In* row) HWY_ATTR { return load_rest(row + first, z - first); });
-  for (std::size_t r = 0; r < kRows; ++r)
-    for (std::size_t c = 0; c < kColumns; ++c) to[r * kColumns + c] = fold_parts(sums[r][c]);
+  if (first < z) {
+    const LastLanes<In> last(z - first);
+    add_sixteen<kRows, kColumns>(a, b, sums, [&](const In* row, std::size_t part) HWY_ATTR {
+      return last.load(row + first, part);
+    });
+  }
+  for_constants<kRows * kColumns>([&](auto i) HWY_ATTR { to[i] = fold_parts(&sums[i * kParts]); });
 }
 
 // With so few columns plain code is faster. It has the bits of the reference kernel: lane 2 is

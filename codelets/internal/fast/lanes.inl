@@ -22,9 +22,9 @@ inline constexpr std::size_t kNativeLanes = HWY_LANES(float);
 // AVX-512 and NEON have 32 vector registers, the others 16.
 inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
 
-// True: a masked load does not touch the elements that it leaves out. Highway says so of AVX-512 only,
-// because AMD's manual leaves it open for AVX2. But compilers make masked loads of such loops for
-// every processor with AVX2, AMD's too, so all have to do it.
+// True: a masked load does not touch the elements that it leaves out. Highway says so of AVX-512
+// only, because AMD's manual leaves it open for AVX2. But compilers make masked loads of such loops
+// for every processor with AVX2, AMD's too, so all have to do it.
 #if HWY_TARGET == HWY_AVX2 && !HWY_IS_ASAN && !HWY_IS_MSAN
 inline constexpr bool kMasksLoads = true;
 #else

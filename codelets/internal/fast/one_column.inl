@@ -137,9 +137,9 @@ HWY_INLINE float finish_lanes(FloatVector<kColumnLanes> (&sums)[kColumnParts]) {
   return add_all_lanes<kColumnLanes>(sums[0]) + 0.0f;
 }
 
-// Returns the sum of a row of 1 to 8 floats with the bits of its lanes: lane i is added to lane i + 4,
-// then to i + 2, then to i + 1. Rows of one length follow one another, so that the branches are
-// foreseen; vectors would wait for four shuffles a row.
+// Returns the sum of a row of 1 to 8 floats with the bits of its lanes: lane i is added to lane
+// i + 4, then to i + 2, then to i + 1. Rows of one length follow one another, so that the branches
+// are foreseen; vectors would wait for four shuffles a row.
 template <std::size_t kCount, class Address>
 HWY_INLINE float short_row_sum(const float* values, Address address) {
   const auto lane = [&](std::size_t i) {
