@@ -5,6 +5,8 @@
 #include <string>
 #include <thread>
 
+#include "tessera/codelets/instruction_set.hpp"
+
 namespace tessera::host {
 namespace {
 
@@ -44,13 +46,19 @@ Bytes cache_or(int level, Bytes otherwise) {
   return size.value > 0 ? size : otherwise;
 }
 
+Bytes vector_in_use() {
+  const std::string set = codelets::instruction_set();
+  return Bytes(set.starts_with("AVX3") ? 64 : set == "AVX2" ? 32 : 16);
+}
+
 }  // namespace
 
 HostCpu read_host_cpu() {
   return {.cores = std::max<std::int64_t>(std::thread::hardware_concurrency(), 1),
           .l1_data = cache_or(1, Bytes(32 << 10)),
           .l2 = cache_or(2, Bytes(1 << 20)),
-          .l3 = cache_or(3, Bytes(16 << 20))};
+          .l3 = cache_or(3, Bytes(16 << 20)),
+          .vector = vector_in_use()};
 }
 
 std::string host_cpu_model() {

@@ -7,12 +7,13 @@
 
 namespace tessera::host {
 
-// The cores and caches of a computer, on which the cut of a layer into cells depends. A plain
-// value.
+// The cores, caches and vectors of a computer, on which the cut of a layer into cells depends. A
+// plain value.
 struct HostCpu {
   std::int64_t cores = 1;  // hardware threads this process may run on
   Bytes l1_data, l2;       // of one core
   Bytes l3;                // shared; 0 when there is none
+  Bytes vector{64};        // the widest that kernels use; changes no bit of a result
 
   friend bool operator==(const HostCpu&, const HostCpu&) = default;
 };
