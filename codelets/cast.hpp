@@ -12,4 +12,9 @@ namespace tessera::codelets {
 void cast_floats(const float* from, std::int64_t count, Half* to) noexcept;
 void cast_floats(const float* from, std::int64_t count, BFloat16* to) noexcept;
 
+// Sets to[i] = float(from[i]) for i in [0, count) with vectors, which is exact; otherwise as
+// cast_floats.
+void widen(const Half* from, std::int64_t count, float* to) noexcept;
+void widen(const BFloat16* from, std::int64_t count, float* to) noexcept;
+
 }  // namespace tessera::codelets

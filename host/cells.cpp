@@ -101,8 +101,10 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
   const auto [g, x, y, z] = problem.size;
   const double in_row = double(problem.blocks) / double(std::max(x, std::int64_t{1}));
   const double density = in_row / double(std::max(y, std::int64_t{1}));
+  // One column is often widened (widens()), and is short, so its slices are those of floats.
   const auto rows_in_l1 = [&](std::int64_t columns) {
-    return 3 * cpu.l1_data.value / 4 / (columns * bytes_of(problem.type));
+    const std::int64_t bytes = columns == 1 ? std::int64_t{sizeof(float)} : bytes_of(problem.type);
+    return 3 * cpu.l1_data.value / 4 / (columns * bytes);
   };
   const bool wide = density * double(rows_in_l1(kWideColumns)) >= kFewestInWideRow;
   HostCells cells;
@@ -137,6 +139,12 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
   return problem.block.is_element() ? element_cells(problem, cpu, threads)
                                     : block_cells(problem, cpu);
+}
+
+bool widens(const HostProblem& problem, const host::HostCpu& cpu) {
+  constexpr std::int64_t kFewestReads = 2;
+  return problem.block.is_element() && problem.type != DataType::Float &&
+         cpu.vector.value <= kNarrowVector && problem.blocks >= kFewestReads * problem.size.y;
 }
 
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {

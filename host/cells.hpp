@@ -55,6 +55,11 @@ struct HostColumns {
 // of threads.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
+// Returns true if the product of a problem in 16 bits reads floats, which it widens: elements on
+// vectors of 32 bytes or less, where a number of 16 bits costs up to five times a float, and rows
+// of S that are read twice at least.
+bool widens(const HostProblem& problem, const host::HostCpu& cpu);
+
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a
 // panel has 256 columns at most: enough to make up for adding the lanes of each sum.
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu);

@@ -55,13 +55,15 @@ HostForecast forecast_sparse(Pass pass, const HostProblem& given, const HostSett
   const HostCells cells = cells_of(pass, given, setting.cpu, setting.threads);
   const double values = values_of(p), z = double(p.size.z), y = double(p.size.y);
   const double block_rows = std::max(double(p.size.x) / double(p.block.rows), 1.0);
-  const KernelRate at{gradient ? Pass::GradW : Pass::Fwd, p.type,
+  const bool wide = !gradient && widens(p, setting.cpu);
+  const DataType read = wide ? DataType::Float : p.type;
+  const KernelRate at{gradient ? Pass::GradW : Pass::Fwd, read,
                       std::min(p.block.rows, p.block.cols), cells.z,
                       double(p.blocks) / block_rows * std::min(double(cells.y) / y, 1.0)};
   HostForecast f;
-  if (cells.pack) f.copy_seconds = y * z * setting.rates.copy_seconds;
+  if (cells.pack || wide) f.copy_seconds = y * z * setting.rates.copy_seconds;
   f.kernel_seconds = 2 * values * z / setting.rates.kernel_flops(at);
-  const double bytes = values * double(bytes_of(p.type)) + double(p.blocks) * kWordBytes;
+  const double bytes = values * double(bytes_of(read)) + double(p.blocks) * kWordBytes;
   f.stream_seconds = stream_seconds(bytes, ceil_div(p.size.z, cells.z), setting);
   f.result_seconds = gradient ? values * setting.rates.float_result_seconds
                               : double(p.size.x) * z * result_seconds(p, setting.rates);
@@ -86,6 +88,8 @@ bool can_be_packed(const HostProblem& p) {
 bool packs_forward(const HostProblem& p, bool has_grad_w, const HostSetting& setting) {
   constexpr std::int64_t kCellBytes = 4;  // of a value of 16 bits and its word
   const std::int64_t near = setting.cpu.l2.value * std::max<std::int64_t>(setting.cpu.cores, 1);
+  // Expanding positions without the instructions of AVX-512 takes longer than reading floats.
+  if (widens(p, setting.cpu)) return false;
   return can_be_packed(p) && !has_grad_w && p.blocks * kCellBytes > near &&
          forecast_packed(p, setting).seconds() < forecast_sparse(Pass::Fwd, p, setting).seconds();
 }

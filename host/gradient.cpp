@@ -55,12 +55,11 @@ void HostGradient<T>::run_unit(const sparse::Csr<float>& pattern, Range rows,
   const std::int64_t area = pattern.block.area();
   const auto own =
       gradients.subspan(std::size_t(blocks.begin * area), std::size_t(blocks.size() * area));
-  const UnitRows places(pattern.row_begin, pattern.col, rows);
   const bool adds = accumulate_ == Accumulate::Yes;
   const bool in_place = !adds || places_.panels() == 1;
   const std::span<float> sums = in_place ? own : std::span(scratch.sums).first(own.size());
   const Stopwatch kernels;
-  places_.run(places, sums, blocks.begin, adds && in_place);
+  places_.run(UnitRows(pattern.row_begin, pattern.col, rows), sums, blocks.begin, adds && in_place);
   scratch.kernel_seconds += kernels.seconds();
   if (!in_place) std::transform(sums.begin(), sums.end(), own.begin(), own.begin(), std::plus<>());
 }

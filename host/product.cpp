@@ -42,13 +42,16 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
   problem_ = {{1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
   cells_ = product_cells(problem_, cpu_, executor_->threads());
   is_transposed_ = false;
-  matrix_.set(matrix, cells_, data_type_of<T>(), *executor_);
+  const bool wide = widens(problem_, cpu_);
+  const DataType read = wide ? DataType::Float : data_type_of<T>();
+  matrix_.set(matrix, cells_, read, *executor_);
   const auto format =
       matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
-  kernel_ = codelets::find_kernel({codelets::Operation::Fwd, format, data_type_of<T>(),
-                                   DataType::Float, matrix_.grid().word_bits})
+  kernel_ = codelets::find_kernel(
+                {codelets::Operation::Fwd, format, read, DataType::Float, matrix_.grid().word_bits})
                 .run;
   values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
+  wide_values_.resize(wide ? values_.size() : 0);
   scratch_.threads.resize(std::size_t(executor_->threads()));
 }
 
@@ -65,15 +68,19 @@ std::optional<partitioner::CellEdits> HostProduct<T>::prepare(
     partitioner::Numbering numbering, std::int64_t blocks) {
   HostProblem changed = problem_;
   changed.blocks = blocks;
-  if (product_cells(changed, cpu_, executor_->threads()) != cells_) return std::nullopt;
+  if (product_cells(changed, cpu_, executor_->threads()) != cells_ ||
+      widens(changed, cpu_) != is_wide())
+    return std::nullopt;
   return matrix_.prepare(edits, std::move(shift), numbering, sizeof(T), *executor_);
 }
 
 template <class T>
 void HostProduct<T>::fill_bucket(std::int64_t bucket, std::span<const float> values) {
   const partitioner::Buckets& buckets = matrix_.buckets();
-  if (!is_transposed_)
-    return partitioner::refill_changed<T, float>(buckets, values, values_, {&bucket, 1});
+  if (!is_transposed_) {
+    partitioner::refill_changed<T, float>(buckets, values, values_, {&bucket, 1});
+    return widen_bucket(bucket);
+  }
   const BlockShape block = buckets.grid.block;
   const std::int32_t* source = buckets.source.data() + bucket * buckets.grid.blocks;
   T* to = values_.data() + bucket * buckets.values_per_bucket();
@@ -82,8 +89,24 @@ void HostProduct<T>::fill_bucket(std::int64_t bucket, std::span<const float> val
 }
 
 template <class T>
+void HostProduct<T>::widen_bucket(std::int64_t bucket) noexcept {
+  if constexpr (!std::is_same_v<T, float>) {
+    const std::int64_t count = matrix_.buckets().values_per_bucket();
+    if (is_wide())
+      codelets::widen(values_.data() + bucket * count, count, wide_values_.data() + bucket * count);
+  }
+}
+
+template <class T>
+const void* HostProduct<T>::values_of(std::int64_t bucket) const {
+  const std::int64_t first = bucket * matrix_.buckets().values_per_bucket();
+  if (is_wide()) return wide_values_.data() + first;
+  return values_.data() + first;
+}
+
+template <class T>
 void HostProduct<T>::set_values(std::span<const float> values) {
-  if (!is_transposed_)
+  if (!is_transposed_ && !is_wide())
     return partitioner::refill<T, float>(matrix_.buckets(), values, values_, *executor_);
   executor_->for_each(matrix_.grid().buckets(),
                       [&](std::int64_t bucket) { fill_bucket(bucket, values); });
@@ -102,7 +125,8 @@ void HostProduct<T>::set_values_of_column(std::int64_t y, std::span<const float>
 }
 
 template <class T>
-void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const HostPanels<T>& in,
+template <class Panels>
+void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const Panels& in,
                                codelets::Result result) const {
   const partitioner::Buckets& buckets = matrix_.buckets();
   const std::int64_t y_parts = matrix_.grid().splits.y;
@@ -115,7 +139,7 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const HostPan
     const std::int64_t bucket = matrix_.grid().bucket_index(x, y, 0);
     if (matrix_.is_empty(bucket)) continue;
     kernel_({.meta = buckets.meta_words(bucket),
-             .values = values_.data() + bucket * buckets.values_per_bucket(),
+             .values = values_of(bucket),
              .gradients = nullptr,
              .sub_group = codelets::sub_group_id(x, y, y_parts),
              .block = matrix_.grid().block,
@@ -127,12 +151,13 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const HostPan
 }
 
 template <class T>
-void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out,
-                              const Epilogue<T>& after, Scratch& scratch,
+template <class Panels>
+void HostProduct<T>::run_unit(const Panels& panels, std::int64_t x, std::int64_t panel,
+                              MatrixView<T> out, const Epilogue<T>& after, Scratch& scratch,
                               std::int64_t thread) const {
   typename Scratch::Thread& own_scratch = scratch.threads[std::size_t(thread)];
   const std::int64_t stride = scratch.columns.width;
-  const Range rows = matrix_.x_range(x), cols = scratch.in.columns(panel);
+  const Range rows = matrix_.x_range(x), cols = panels.columns(panel);
   const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
   const MatrixView<T> part = out.sub(own, cols);
   codelets::Result result{own_scratch.sums.data(), rows.size(), cols.size(), stride};
@@ -145,23 +170,42 @@ void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> 
     for (std::int64_t r = first; r < first + matrix_.grid().block.rows; ++r)
       std::fill_n(static_cast<float*>(result.data) + r * result.row_stride, cols.size(), 0.0f);
   const Stopwatch kernels;
-  add_cells(x, panel, scratch.in, result);
+  add_cells(x, panel, panels, result);
   own_scratch.kernel_seconds += kernels.seconds();
   if (!after.empty()) after.apply(static_cast<float*>(result.data), result.row_stride, own, cols);
   if (!in_place) copy_from_rows<T>(own_scratch.sums.data(), stride, part);
 }
 
 template <class T>
-void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after,
-                               Scratch& scratch, Executor& executor) const {
+template <class Panels>
+void HostProduct<T>::run_units(const Panels& panels, std::int64_t panel, MatrixView<T> out,
+                               const Epilogue<T>& after, Scratch& scratch,
+                               Executor& executor) const {
   const auto& order = matrix_.heaviest_first();
   std::atomic<std::int64_t> next = 0;
   const std::int64_t values = problem_.blocks * problem_.block.area();
-  const std::int64_t sums = values * scratch.in.columns(panel).size();
+  const std::int64_t sums = values * panels.columns(panel).size();
   share_units(executor, sums, [&](std::int64_t thread) {
     for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(order[std::size_t(unit)], panel, out, after, scratch, thread);
+      run_unit(panels, order[std::size_t(unit)], panel, out, after, scratch, thread);
   });
+}
+
+template <class T>
+template <class Panels>
+bool HostProduct<T>::run_panels(Panels& panels, MatrixView<const T> in, MatrixView<T> out,
+                                const Epilogue<T>& after, PassControl& control, HostTimes& times,
+                                Scratch& scratch, Executor& executor) const {
+  panels.set_rows(problem_.size.y);
+  panels.begin(in, scratch.columns);
+  for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
+    if (!control.begin("panel of columns")) return false;
+    const Stopwatch copies;
+    panels.read({panel, panel + 1}, executor);
+    times.copy_seconds += copies.seconds();
+    run_units(panels, panel, out, after, scratch, executor);
+  }
+  return true;
 }
 
 template <class T>
@@ -181,17 +225,9 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Ep
     thread.kernel_seconds = 0;
     grow(thread.sums, std::size_t(matrix_.x_range(0).size() * columns.width));
   }
-  scratch.in.set_rows(problem_.size.y);
-  scratch.in.begin(in, columns);
-  bool runs = true;
-  for (std::int64_t panel = 0; panel < scratch.in.count(); ++panel) {
-    runs = control.begin("panel of columns");
-    if (!runs) break;
-    const Stopwatch copies;
-    scratch.in.read({panel, panel + 1}, executor);
-    times.copy_seconds += copies.seconds();
-    run_units(panel, out, after, scratch, executor);
-  }
+  const bool runs =
+      is_wide() ? run_panels(scratch.wide_in, in, out, after, control, times, scratch, executor)
+                : run_panels(scratch.in, in, out, after, control, times, scratch, executor);
   for (const typename Scratch::Thread& thread : scratch.threads)
     times.kernel_seconds += thread.kernel_seconds;
   times.seconds += all.seconds();

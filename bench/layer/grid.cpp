@@ -68,7 +68,7 @@ class OwnPass {
   std::vector<float> gradients_;
 };
 
-// What runs in turns for a case, and what it is.
+// The products that run in turns for a case, with their names.
 struct Bodies {
   std::vector<std::string> names;
   std::vector<Body> run;

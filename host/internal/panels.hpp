@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "tessera/base/aligned_vector.hpp"
 #include "tessera/base/executor.hpp"
@@ -24,8 +25,9 @@ void grow(AlignedVector<T>& scratch, std::size_t count) {
 // A dense operand [rows][z] in panels of columns, as kernels read it: in place, or copied so that
 // the rows of a panel are contiguous. Rows beyond the caller's are zero. Copies are kept of all
 // panels, or of one only, which is then still in the nearest caches when it is used. Every call may
-// have another number of columns.
-template <class T>
+// have another number of columns. T is the type that kernels read and From the operand's; if they
+// differ, panels are always copied, and widened.
+template <class T, class From = T>
 class HostPanels {
  public:
   enum class Kept { All, One };
@@ -43,10 +45,11 @@ class HostPanels {
 
   // Takes an operand. Its panels will be copied if `cut.pack` is true or if kernels cannot read it
   // in place. Allocates if the copies need more memory than those of all calls before.
-  void begin(MatrixView<const T> from, const HostColumns& cut) {
+  void begin(MatrixView<const From> from, const HostColumns& cut) {
     from_ = from;
     cut_ = cut;
-    copied_ = cut.pack || !from.rows_are_contiguous() || from.rows < rows_;
+    copied_ =
+        !std::is_same_v<T, From> || cut.pack || !from.rows_are_contiguous() || from.rows < rows_;
     if (copied_) grow(copy_, std::size_t(rows_ * cut.stride * (kept_ == Kept::All ? count() : 1)));
   }
 
@@ -78,8 +81,8 @@ class HostPanels {
   void copy_rows(std::int64_t panel, Range rows) {
     const Range cols = columns(panel);
     const Range given{rows.begin, std::clamp(from_.rows, rows.begin, rows.end)};
-    copy_to_rows<T>(from_.sub(given, cols), copy_.data() + copied_row(panel, rows.begin),
-                    cut_.stride);
+    copy_to_rows<From>(from_.sub(given, cols), copy_.data() + copied_row(panel, rows.begin),
+                       cut_.stride);
     for (std::int64_t r = given.end; r < rows.end; ++r)
       std::fill_n(copy_.data() + copied_row(panel, r), cols.size(), T());
   }
@@ -87,7 +90,7 @@ class HostPanels {
   std::int64_t rows_ = 0;
   HostColumns cut_;
   Kept kept_;
-  MatrixView<const T> from_;
+  MatrixView<const From> from_;
   bool copied_ = false;
   AlignedVector<T> copy_;
 };

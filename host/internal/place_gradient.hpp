@@ -69,7 +69,7 @@ class PlaceRows {
   std::span<const Position> row_begin_;
   std::span<const Index> col_;
   Range rows_;
-  std::array<std::int64_t, kMostRows> next_{};
+  std::array<std::int64_t, kMostRows> next_;  // of rows(), after start()
 };
 
 // The dense operands of a gradient: q_grad [x][z] and s [y][z].
@@ -119,9 +119,10 @@ class PlaceGradient {
   std::int64_t panels() const { return s_.count(); }
 
   // Sets or, with `adds`, increases the gradients of the places in some block rows. gradients[0]
-  // belongs to place `origin`, and row 0 of the places to row `first_row` of q_grad.
+  // belongs to place `origin`, and row 0 of the places to row `first_row` of q_grad. Rows are not
+  // copied: their positions may be more than a small gradient.
   template <class Position, std::int64_t kMostRows>
-  void run(PlaceRows<Index, Position, kMostRows> next, std::span<float> gradients,
+  void run(PlaceRows<Index, Position, kMostRows>&& next, std::span<float> gradients,
            std::int64_t origin = 0, bool adds = false, std::int64_t first_row = 0) const {
     const Range rows = next.rows();
     std::array<codelets::RowPlaces, kRowsAtOnce> list;

@@ -29,6 +29,7 @@ struct ProductScratch {
   };
   HostColumns columns;  // of this call
   HostPanels<T> in{HostPanels<T>::Kept::One};
+  HostPanels<float, T> wide_in{HostPanels<float, T>::Kept::One};
   AlignedVector<T> transposed;  // columns of the operand, for packed rows
   std::vector<Thread> threads;
 };
@@ -37,6 +38,10 @@ struct ProductScratch {
 // columns. One thread adds up a unit's part of the output, cell after cell, so the bits do not
 // depend on the number of threads. A step of the pass is one panel; threads take its units, the
 // heaviest first. T is float, Half or BFloat16; sums are float.
+//
+// Where vectors of 16 bits cost more than floats (widens(), cells.hpp), the product keeps its
+// values as floats, too, and widens each panel of the operand as it copies it. Bits stay: numbers
+// of 16 bits are floats, and cells and the order of sums are those of T.
 template <class T>
 class HostProduct {
  public:
@@ -58,6 +63,7 @@ class HostProduct {
   // Makes that change. Blocks that stay keep their values, and added ones are 0. Allocates nothing.
   void apply(partitioner::CellEdits& edits) noexcept {
     matrix_.apply(edits, std::span<T>(values_), *executor_);
+    for (std::int64_t bucket = 0; bucket < matrix_.grid().buckets(); ++bucket) widen_bucket(bucket);
   }
 
   // Sets the values of the pattern, in its order. O(values) on all threads; neither allocates nor
@@ -87,16 +93,29 @@ class HostProduct {
                              Executor& executor) const;
 
   const partitioner::Buckets& buckets() const { return matrix_.buckets(); }
-  std::int64_t bytes() const { return matrix_.bytes() + list_bytes(values_); }  // no scratch
+  std::int64_t bytes() const {  // no scratch
+    return matrix_.bytes() + list_bytes(values_) + list_bytes(wide_values_);
+  }
 
  private:
   using Scratch = ProductScratch<T>;
   void fill_bucket(std::int64_t bucket, std::span<const float> values);
-  void run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after, Scratch& scratch,
-                 Executor& executor) const;
-  void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after,
-                Scratch& scratch, std::int64_t thread) const;
-  void add_cells(std::int64_t x, std::int64_t panel, const HostPanels<T>& in,
+  void widen_bucket(std::int64_t bucket) noexcept;
+  bool is_wide() const { return !wide_values_.empty(); }
+  const void* values_of(std::int64_t bucket) const;
+  // Panels is HostPanels<T> or HostPanels<float, T>.
+  template <class Panels>
+  bool run_panels(Panels& panels, MatrixView<const T> in, MatrixView<T> out,
+                  const Epilogue<T>& after, PassControl& control, HostTimes& times,
+                  Scratch& scratch, Executor& executor) const;
+  template <class Panels>
+  void run_units(const Panels& panels, std::int64_t panel, MatrixView<T> out,
+                 const Epilogue<T>& after, Scratch& scratch, Executor& executor) const;
+  template <class Panels>
+  void run_unit(const Panels& panels, std::int64_t x, std::int64_t panel, MatrixView<T> out,
+                const Epilogue<T>& after, Scratch& scratch, std::int64_t thread) const;
+  template <class Panels>
+  void add_cells(std::int64_t x, std::int64_t panel, const Panels& in,
                  codelets::Result result) const;
 
   std::int64_t z_;
@@ -106,7 +125,8 @@ class HostProduct {
   HostCells cells_;
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
-  AlignedVector<T> values_;     // [buckets][values_per_bucket]
+  AlignedVector<T> values_;           // [buckets][values_per_bucket]
+  AlignedVector<float> wide_values_;  // the same, or empty
   bool is_transposed_ = false;  // true: blocks of `values` are those of the transpose's transpose
   Scratch scratch_;
 };

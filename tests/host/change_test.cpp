@@ -29,8 +29,9 @@ template <class T>
 struct Case {
   Problem problem;
   HostOptions options;
+  HostCpu cpu = kTiny;
   std::unique_ptr<Executor> executor = make_executor(2);
-  HostLayer layer{problem, kTiny, *executor, options};
+  HostLayer layer{problem, cpu, *executor, options};
   Matrix<T> s = random_matrix<T>(problem.size.g * problem.size.y, problem.size.z, 5);
   Matrix<T> q_grad = random_matrix<T>(problem.size.g * problem.size.x, problem.size.z, 6);
 
@@ -102,6 +103,43 @@ TEST(HostChange, HasTheBitsOfSettingTheChangedWeights) {
         expect_update_as_set<float>(block, 0.2, after, dense);
         expect_update_as_set<Half>(block, 0.2, after, dense);
       }
+}
+
+template <class T>
+void expect_same_bits_widened(std::int64_t z, double density) {
+  SCOPED_TRACE(testing::Message() << "z " << z << " density " << density);
+  const Problem problem = problem_of<T>({1, 70, 90, z}, {1, 1});
+  HostCpu narrow = kTiny;
+  narrow.vector = Bytes(32);
+  Case<T> plain{problem, {}}, wide{problem, {}, narrow};
+  const sparse::Csr<float> weights = weights_of(problem, density, 3)[0];
+  const sparse::PatternChange change = change_to(weights, density, 20);
+  std::vector<float> values = sparse::with_change(weights, change).values;
+  for (float& v : values) v *= 0.3f;
+  std::vector<Results<T>> results;
+  for (Case<T>* one : {&plain, &wide}) {
+    one->layer.set_weights(weights);
+    results.push_back(one->run());
+    EXPECT_FALSE(one->layer.update_weights(change, 0));
+    results.push_back(one->run());
+    one->layer.set_values(values);
+    results.push_back(one->run());
+    one->layer.change_values([](std::span<float> part, std::int64_t) {
+      for (float& v : part) v += 0.01f;
+    });
+    results.push_back(one->run());
+  }
+  for (std::size_t i = 0; i < results.size() / 2; ++i)
+    EXPECT_EQ(results[i], results[i + results.size() / 2]) << "step " << i;
+  EXPECT_EQ(wide.layer.memory_bytes() > plain.layer.memory_bytes(), density >= 0.1);
+}
+
+TEST(HostChange, WidensNumbersOf16BitsWithTheSameBits) {
+  for (const std::int64_t z : {1, 5, 64, 100})
+    for (const double density : {0.01, 0.3}) {
+      expect_same_bits_widened<Half>(z, density);
+      expect_same_bits_widened<BFloat16>(z, density);
+    }
 }
 
 // Moves `count` blocks of each of some rows to free places of the same row or of another one.

@@ -1,4 +1,4 @@
-// cast_floats() for every instruction set.
+// cast_floats() and widen() for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
 // foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -50,6 +50,23 @@ HWY_INLINE void cast_all(const float* from, std::int64_t count, To* to) {
   for (; i < count; ++i) to[i] = To(from[i]);
 }
 
+template <class From>
+HWY_INLINE void widen_all(const From* from, std::int64_t count, float* to) {
+  constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes);
+  const auto widen_vector = [&](std::int64_t i) HWY_ATTR {
+    hn::StoreU(load_lanes<kNativeLanes>(from + i), Floats<kNativeLanes>(), to + i);
+  };
+  std::int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) widen_vector(i);
+  if (i == count) return;
+  if (count >= kStep) return widen_vector(count - kStep);
+  for (; i < count; ++i) to[i] = float(from[i]);
+}
+
+void widen_half(const Half* from, std::int64_t count, float* to) { widen_all(from, count, to); }
+void widen_bfloat16(const BFloat16* from, std::int64_t count, float* to) {
+  widen_all(from, count, to);
+}
 void cast_to_half(const float* from, std::int64_t count, Half* to) { cast_all(from, count, to); }
 void cast_to_bfloat16(const float* from, std::int64_t count, BFloat16* to) {
   cast_all(from, count, to);
@@ -63,6 +80,8 @@ namespace tessera::codelets {
 namespace internal {
 HWY_EXPORT(cast_to_half);
 HWY_EXPORT(cast_to_bfloat16);
+HWY_EXPORT(widen_half);
+HWY_EXPORT(widen_bfloat16);
 }  // namespace internal
 
 void cast_floats(const float* from, std::int64_t count, Half* to) noexcept {
@@ -72,6 +91,15 @@ void cast_floats(const float* from, std::int64_t count, Half* to) noexcept {
 void cast_floats(const float* from, std::int64_t count, BFloat16* to) noexcept {
   using namespace internal;
   HWY_DYNAMIC_DISPATCH(cast_to_bfloat16)(from, count, to);
+}
+
+void widen(const Half* from, std::int64_t count, float* to) noexcept {
+  using namespace internal;
+  HWY_DYNAMIC_DISPATCH(widen_half)(from, count, to);
+}
+void widen(const BFloat16* from, std::int64_t count, float* to) noexcept {
+  using namespace internal;
+  HWY_DYNAMIC_DISPATCH(widen_bfloat16)(from, count, to);
 }
 
 }  // namespace tessera::codelets
