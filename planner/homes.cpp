@@ -71,6 +71,18 @@ std::int64_t HomePiece::rows() const {
   return (elements.end - 1) / width - elements.begin / width + 1;
 }
 
+HomePadding padding_of(const HomePiece& piece, std::int64_t rows, std::int64_t cols) {
+  const Range& run = piece.elements;
+  if (run.size() == 0) return {};
+  const std::int64_t width = piece.width;
+  const std::int64_t tail = std::clamp((rows - piece.first_row) * width, run.begin, run.end);
+  HomePadding padding{
+      .tail = {tail, run.end},
+      .columns = std::clamp<std::int64_t>(piece.first_col + width - cols, 0, width)};
+  if (padding.columns > 0) padding.rows = ceil_div(tail, width) - run.begin / width;
+  return padding;
+}
+
 Homes::Homes(const Problem& problem, const Plan& plan)
     : size_(problem.size), parts_(plan.partition), block_(plan.block) {
   Dims grains = ceil_div(problem.size_in_blocks(), plan.grain);

@@ -23,6 +23,17 @@ struct HomePiece {
   friend bool operator==(const HomePiece&, const HomePiece&) = default;
 };
 
+// The padding of a piece: elements `tail`, which are beyond the rows of the tensor, and the last
+// `columns` columns of each of the `rows` rows before them.
+struct HomePadding {
+  Range tail;
+  std::int64_t rows = 0, columns = 0;
+};
+
+// Returns the padding of a piece of a tensor [rows][cols]. A piece may begin in the middle of a
+// row, whose padding then begins later.
+HomePadding padding_of(const HomePiece& piece, std::int64_t rows, std::int64_t cols);
+
 // The place of a dense tensor [rows][cols] in a network: a piece for each tile, which may be empty.
 // Pieces may have elements beyond rows and cols, which are padding.
 struct Home {

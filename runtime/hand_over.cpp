@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/network_cycles.hpp"
 
 namespace tessera::runtime::internal {
@@ -13,25 +12,18 @@ constexpr Phase kHandOverPhase = Phase::HandOver;
 
 }  // namespace
 
-// Whole rectangles may have padding in their columns; a run of elements may begin in the middle of
-// a row, whose padding then begins later.
 Fetches::Padding Fetches::padding_of(const Fetch& fetch, const HomeShare& share) const {
-  const std::int64_t element = bytes_of(type_), width = share.width;
-  const Range& run = share.elements;
-  if (run.size() == 0) return {};
-  const std::int64_t tail =
-      std::clamp((fetch.to->rows - share.first_row) * width, run.begin, run.end);
-  Padding padding{.slot = share.slot,
-                  .tail = (tail - run.begin) * element,
-                  .tail_bytes = (run.end - tail) * element};
-  const std::int64_t padded = std::min(width, share.first_col + width - fetch.to->cols);
-  if (fetch.cleared == Cleared::Rows || padded <= 0) return padding;
-  const std::int64_t first_row = run.begin / width;
-  padding.first = (first_row * width + width - padded - run.begin) * element;
-  padding.rows = ceil_div(tail, width) - first_row;
-  padding.row_bytes = padded * element;
-  padding.stride = width * element;
-  return padding;
+  const planner::HomePadding padding = planner::padding_of(share, fetch.to->rows, fetch.to->cols);
+  const std::int64_t element = bytes_of(type_), width = share.width, begin = share.elements.begin;
+  Padding bytes{.slot = share.slot,
+                .tail = (padding.tail.begin - begin) * element,
+                .tail_bytes = padding.tail.size() * element};
+  if (fetch.cleared == Cleared::Rows || padding.columns == 0) return bytes;
+  bytes.first = (begin / width * width + width - padding.columns - begin) * element;
+  bytes.rows = padding.rows;
+  bytes.row_bytes = padding.columns * element;
+  bytes.stride = width * element;
+  return bytes;
 }
 
 void Fetches::declare_clear() {

@@ -32,19 +32,6 @@ Received received_by(std::size_t tile, const Home& from, const Home& to, std::in
   return all_need ? Received{near, missing - near} : Received{missing, 0};
 }
 
-// The padding of a piece, as runtime::internal::Fetches clears it.
-Cycles cycles_to_clear(const Home& home, const HomePiece& piece, bool columns,
-                       std::int64_t element_bytes, const device::Machine& machine) {
-  const Range& run = piece.elements;
-  if (run.size() == 0) return {};
-  const std::int64_t width = piece.width;
-  const std::int64_t tail = std::clamp((home.rows - piece.first_row) * width, run.begin, run.end);
-  const std::int64_t padded = std::min(width, piece.first_col + width - home.cols);
-  const std::int64_t rows = columns && padded > 0 ? ceil_div(tail, width) - run.begin / width : 0;
-  return codelets::clear_padding_cycles((run.end - tail) * element_bytes, rows,
-                                        padded * element_bytes, machine.workers);
-}
-
 }  // namespace
 
 Cycles hand_over_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
@@ -90,8 +77,12 @@ Cycles fetch_cycles(const Home& from, const Home& to, std::int64_t element_bytes
 Cycles clear_cycles(const Home& home, bool columns, std::int64_t element_bytes,
                     const device::Machine& machine) {
   Cycles most;
-  for (const HomePiece& piece : home.pieces)
-    most = std::max(most, cycles_to_clear(home, piece, columns, element_bytes, machine));
+  for (const HomePiece& piece : home.pieces) {
+    const HomePadding padding = padding_of(piece, home.rows, home.cols);
+    most = std::max(most, codelets::clear_padding_cycles(
+                              padding.tail.size() * element_bytes, columns ? padding.rows : 0,
+                              padding.columns * element_bytes, machine.workers));
+  }
   return most;
 }
 
