@@ -13,7 +13,7 @@ namespace tessera {
 
 // Returns the enumerator whose to_string() is `name`, of all that a caller may name. Throws
 // Error{InvalidArgument}, which calls the text `what` and lists the names, if there is none.
-// Example: named("max", {Pool::Sum, Pool::Max, Pool::Mean}, "pool")
+// Example: named("max", {BlockScore::Sum, BlockScore::Max, BlockScore::Mean}, "pool")
 template <class E>
 E named(std::string_view name, std::initializer_list<E> all, std::string_view what) {
   std::vector<std::string> legal;

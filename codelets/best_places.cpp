@@ -19,7 +19,7 @@ std::int64_t block_columns(const GradientPart& part) {
 
 // Returns both scores as one; a NaN stays.
 float joined(float a, float b, BlockScore rule) {
-  if (rule == BlockScore::Sum) return a + b;
+  if (rule != BlockScore::Max) return a + b;
   if (b <= a || std::isnan(a)) return a;
   return b;
 }
@@ -87,6 +87,18 @@ struct Strip {
 };
 
 }  // namespace
+
+const char* to_string(BlockScore score) {
+  switch (score) {
+    case BlockScore::Sum:
+      return "sum";
+    case BlockScore::Max:
+      return "max";
+    case BlockScore::Mean:
+      return "mean";
+  }
+  return "";
+}
 
 SelectionWork add_best_reference(const GradientPart& part, BestList& list) noexcept {
   SelectionWork work;

@@ -23,9 +23,16 @@ inline bool is_better(const ScoredPlace& a, const ScoredPlace& b) {
   return a.score != b.score ? a.score > b.score : a.place < b.place;
 }
 
-// Rules that make the score of a block from the magnitudes of its gradients. Sum adds the rows of
-// each column and then the columns, in floats.
-enum class BlockScore { Sum, Max };
+// Rules that make the score of a block from the magnitudes of its gradients. The kernels below add
+// the rows of each column and then the columns, in floats.
+enum class BlockScore {
+  Sum,
+  Max,
+  Mean  // orders blocks of one shape as Sum does, so that the kernels below take sums
+};
+
+// Returns "sum", "max" or "mean".
+const char* to_string(BlockScore score);
 
 // A tile's list of the best places so far. It needs the memory of 2 * keep places: `keep` of them
 // are selected when it is full, and only places that reach `threshold` are added.

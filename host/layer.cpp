@@ -110,10 +110,12 @@ std::vector<sparse::BlockAt> HostLayer::largest_gradients(std::int64_t k,
       state().problem.size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
   Executor& executor = state().weights.executor();
   if constexpr (std::is_same_v<T, float>) {
-    return host::largest_gradients(taken, k, score, {q_rows, s_rows}, executor, name);
+    const GradientOperands operands{q_rows, s_rows};
+    return host::largest_gradients({taken, {&operands, 1}, k, score, name}, executor);
   } else {
     const Matrix<float> wide_q = widened(q_rows), wide_s = widened(s_rows);
-    return host::largest_gradients(taken, k, score, {wide_q.view(), wide_s.view()}, executor, name);
+    const GradientOperands operands{wide_q.view(), wide_s.view()};
+    return host::largest_gradients({taken, {&operands, 1}, k, score, name}, executor);
   }
 }
 

@@ -53,7 +53,7 @@ void MachineLayer::count_update() {
 }
 
 std::vector<sparse::BlockAt> MachineLayer::largest_gradients(const sparse::Csr<float>& taken,
-                                                             std::int64_t k, Pool pool,
+                                                             std::int64_t k, BlockScore pool,
                                                              const GradientBatch& batch,
                                                              std::string_view name) {
   if (k == 0) return {};
@@ -61,15 +61,13 @@ std::vector<sparse::BlockAt> MachineLayer::largest_gradients(const sparse::Csr<f
   const Problem problem = layer_->facts().problem;
   runtime::DenseGradW search =
       runtime::search_for(problem, k, machine_, device::ExchangeMode::Share, *executor_);
-  // Means order blocks of one shape as sums do.
-  const auto score = pool == Pool::Max ? codelets::BlockScore::Max : codelets::BlockScore::Sum;
   runtime::LargestGradients found =
       problem.data_type == DataType::Half
           ? search.largest<Half>(
-                taken, k, score,
+                taken, k, pool,
                 internal::rounded(batch.q_grad, internal::scale_of(batch.q_grad)).view(),
                 internal::rounded(batch.s).view(), name)
-          : search.largest<float>(taken, k, score, batch.q_grad, batch.s, name);
+          : search.largest<float>(taken, k, pool, batch.q_grad, batch.s, name);
   ++search_.searches;
   search_.runs += found.runs;
   for (const device::PhaseTotal& phase : found.ledger.phases())

@@ -61,7 +61,7 @@ class MachineLayer {
   // on the machine. Throws Error{NoSolution}, which says why, if no plan of the search fits, and
   // the errors of runtime::DenseGradW.
   std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken, std::int64_t k,
-                                                 Pool pool, const GradientBatch& batch,
+                                                 BlockScore pool, const GradientBatch& batch,
                                                  std::string_view name = "weights");
   const SearchFigures& search_figures() const { return search_; }
 

@@ -139,7 +139,9 @@ void growth_bars(Report& report) {
     const auto pattern = sparse::random_pattern(kSide, kSide, {}, density, 3);
     const std::int64_t k = pattern.blocks() * 3 / 10;
     const auto times = medians(
-        {[&] { train::largest_gradients(pattern, {&batch, 1}, k, train::Pool::Sum, *executor); },
+        {[&] {
+           train::largest_gradients(pattern, {&batch, 1}, k, train::BlockScore::Sum, *executor);
+         },
          [&] {
            host::for_each_gradient_panel(host::gradient_panel_size(), {&batch, 1}, *executor,
                                          [](const auto&, const auto&) {});
@@ -159,7 +161,7 @@ void growth_bars(Report& report) {
     const auto sampled =
         medians({[&] {
                    train::sampled_gradients(pattern, {&batch, 1}, k, 2 * pattern.blocks(),
-                                            train::Pool::Sum, 5, *executor);
+                                            train::BlockScore::Sum, 5, *executor);
                  },
                  [&] { layer.grad_w<float>(q.view(), s.view(), gradients); }});
     report.at_most("growth by samples, factor 2, by a GradW pass, 4096 x 4096, 0.02",
@@ -180,13 +182,15 @@ void top_k_bars(Report& report) {
     const auto pattern = sparse::random_pattern(outputs, inputs, {}, 1.0 / 64, 3);
     const std::int64_t k = pattern.blocks();
     const auto times = medians(
-        {[&] { train::largest_gradients(pattern, {&batch, 1}, k, train::Pool::Sum, *executor); },
+        {[&] {
+           train::largest_gradients(pattern, {&batch, 1}, k, train::BlockScore::Sum, *executor);
+         },
          [&] {
            host::for_each_gradient_panel(host::gradient_panel_size(), {&batch, 1}, *executor,
                                          [](const auto&, const auto&) {});
          },
          [&] {
-           train::shortlisted_gradients(pattern, {&batch, 1}, k, 4 * k, train::Pool::Sum, 5,
+           train::shortlisted_gradients(pattern, {&batch, 1}, k, 4 * k, train::BlockScore::Sum, 5,
                                         *executor);
          }},
         5);

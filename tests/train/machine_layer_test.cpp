@@ -141,7 +141,7 @@ TEST(MachineLayer, SearchesTheLargestGradientsThatThisComputerFinds) {
   for (Matrix<float>* m : {&s, &q_grad})
     for (float& v : m->elements()) v = std::round(3 * v);
   const GradientBatch batch{q_grad.view(), s.view()};
-  for (const Pool pool : {Pool::Sum, Pool::Max, Pool::Mean})
+  for (const BlockScore pool : {BlockScore::Sum, BlockScore::Max, BlockScore::Mean})
     for (const std::int64_t k : {0, 1, 50, 300})
       EXPECT_EQ(layer.largest_gradients(one.weights[0], k, pool, batch),
                 largest_gradients(one.weights[0], {&batch, 1}, k, pool, *one.executor));
@@ -156,7 +156,8 @@ TEST(MachineLayer, SearchesTheLargestGradientsThatThisComputerFinds) {
   small.tile_memory = Bytes(1024);
   small.tiles = 1;
   const OneLayer in_vain(small);
-  EXPECT_THROW(in_vain.made.machine->largest_gradients(one.weights[0], 5, Pool::Sum, batch), Error);
+  EXPECT_THROW(in_vain.made.machine->largest_gradients(one.weights[0], 5, BlockScore::Sum, batch),
+               Error);
 }
 
 TEST(MachineStep, NumbersTheLayersFromOne) {

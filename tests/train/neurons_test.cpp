@@ -133,7 +133,7 @@ TEST(EveryMethod, HasTheBlocksThatAScheduleAsksFor) {
     return sparse::with_change(m, change).blocks();
   };
   for (const Method& method : {Method(Set{}), Method(Set{Exclude::Original}), Method(RigL{}),
-                               Method(RigL{Pool::Max, Exclude::Original}), Method(Sampled{})})
+                               Method(RigL{BlockScore::Max, Exclude::Original}), Method(Sampled{})})
     for (const double fraction : {0.0, 0.3})
       for (const std::int64_t blocks :
            {std::int64_t(1), m.blocks() / 2, m.blocks(), std::int64_t(700), std::int64_t(768)})
@@ -276,8 +276,8 @@ TEST(ConstantFanIn, GrowsTheLowestPlacesOfEachRowWithoutBatches) {
   const Csr<float> taken = with_values(random_even_rows(12, 40, {2, 2}, 36, 4), 1);
   const std::vector<std::int64_t> counts = {0, 1, 2, 3, 4, 14};
   const auto executor = make_executor(2);
-  const auto found = largest_of_rows(taken, {}, counts, Pool::Sum, *executor);
-  const auto all = largest_gradients(taken, {}, free_places(taken), Pool::Sum, *executor);
+  const auto found = largest_of_rows(taken, {}, counts, BlockScore::Sum, *executor);
+  const auto all = largest_gradients(taken, {}, free_places(taken), BlockScore::Sum, *executor);
   std::vector<sparse::BlockAt> wanted;
   for (std::int32_t row = 0; row < 6; ++row) {
     std::vector<sparse::BlockAt> free;
@@ -299,7 +299,7 @@ TEST(ConstantFanIn, GrowsTheLargestGradientsOfEachRow) {
   const std::vector<std::int64_t> counts = {0, 1, 2, 3, 4, 14};
   for (const int threads : {1, 3}) {
     const auto executor = make_executor(threads);
-    const auto found = largest_of_rows(taken, {&batch, 1}, counts, Pool::Sum, *executor);
+    const auto found = largest_of_rows(taken, {&batch, 1}, counts, BlockScore::Sum, *executor);
     std::vector<sparse::BlockAt> wanted;
     for (std::int32_t row = 0; row < 6; ++row) {
       // A matrix of this row alone, whose largest gradients are searched among all of its places.
@@ -311,12 +311,13 @@ TEST(ConstantFanIn, GrowsTheLargestGradientsOfEachRow) {
           2, 40, {2, 2}, {0, 6}, {taken.col.begin() + first, taken.col.begin() + first + 6}, {}};
       const GradientBatch part{own.view(), s.view()};
       for (const auto at :
-           largest_gradients(one, {&part, 1}, counts[std::size_t(row)], Pool::Sum, *executor))
+           largest_gradients(one, {&part, 1}, counts[std::size_t(row)], BlockScore::Sum, *executor))
         wanted.push_back({row, at.col});
     }
     EXPECT_EQ(found, wanted);
-    EXPECT_THAT(refusal([&] { largest_of_rows(taken, {&batch, 1}, {}, Pool::Sum, *executor); }),
-                HasSubstr("0 numbers for 6 rows"));
+    EXPECT_THAT(
+        refusal([&] { largest_of_rows(taken, {&batch, 1}, {}, BlockScore::Sum, *executor); }),
+        HasSubstr("0 numbers for 6 rows"));
   }
   EXPECT_THAT(refusal([&] { random_of_rows(taken, std::vector<std::int64_t>(6, 15), 1); }),
               HasSubstr("15 blocks in row 0; the number must be in 0..14"));

@@ -12,14 +12,14 @@
 #include <string>
 
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/base/select.hpp"
+#include "tessera/host/best_places.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/train/rewire/carry.hpp"
 #include "tessera/train/rewire/drop.hpp"
-#include "tessera/train/rewire/internal/best_places.hpp"
 #include "tessera/train/rewire/internal/sample.hpp"
-#include "tessera/train/rewire/internal/select.hpp"
 #include "tessera/train/rewire/method.hpp"
 
 namespace tessera::train {
@@ -49,7 +49,7 @@ std::set<BlockAt> places_of(const Csr<float>& m) {
 
 // The same as largest_gradients, from the whole dense gradient and a sort.
 std::vector<BlockAt> by_sorting(const Csr<float>& taken, std::span<const GradientBatch> batches,
-                                std::int64_t k, Pool pool) {
+                                std::int64_t k, BlockScore pool) {
   std::vector<std::pair<double, BlockAt>> all;
   const std::set<BlockAt> held = places_of(taken);
   const BlockShape b = taken.block;
@@ -62,7 +62,7 @@ std::vector<BlockAt> by_sorting(const Csr<float>& taken, std::span<const Gradien
           double g = 0;
           for (const GradientBatch& batch : batches)
             for (std::int64_t z = 0; z < batch.s.cols; ++z) g += batch.q_grad(r, z) * batch.s(c, z);
-          score = pool == Pool::Max ? std::max(score, std::abs(g)) : score + std::abs(g);
+          score = pool == BlockScore::Max ? std::max(score, std::abs(g)) : score + std::abs(g);
         }
       all.push_back({-score, {row, col}});
     }
@@ -92,7 +92,7 @@ TEST(LargestGradients, AreThoseOfASortedDenseGradient) {
       const std::vector<GradientBatch> batches = {{q.view(), s.view()}, {q2.view(), s2.view()}};
       for (const std::int64_t k :
            {std::int64_t(1), std::int64_t(7), free_places(taken) / 2, free_places(taken)})
-        for (const Pool pool : {Pool::Sum, Pool::Max, Pool::Mean}) {
+        for (const BlockScore pool : {BlockScore::Sum, BlockScore::Max, BlockScore::Mean}) {
           const auto wanted = by_sorting(taken, batches, k, pool);
           for (const int threads : {1, 2, 3, 7}) {
             const auto executor = make_executor(ExecutorKind::Threads, threads);
@@ -140,8 +140,8 @@ TEST(LargestGradients, AreRightWhateverASampleOfThemPromises) {
   for (const Matrix<float>& s : {plain, misleading}) {
     const std::vector<GradientBatch> batches = {{q.view(), s.view()}};
     for (const std::int64_t k : {std::int64_t{1}, kBest, free_places(taken)})
-      EXPECT_EQ(largest_gradients(taken, batches, k, Pool::Sum, *executor),
-                by_sorting(taken, batches, k, Pool::Sum));
+      EXPECT_EQ(largest_gradients(taken, batches, k, BlockScore::Sum, *executor),
+                by_sorting(taken, batches, k, BlockScore::Sum));
   }
 }
 
@@ -157,10 +157,10 @@ TEST(Growth, CountsOperandsThatEndInsideABlockAsZero) {
   const GradientBatch cut{q.view().sub({0, 14}, {0, 4}), s.view().sub({0, 30}, {0, 4})},
       whole{whole_q.view(), whole_s.view()};
   const auto executor = make_executor(1);
-  EXPECT_EQ(largest_gradients(taken, {&cut, 1}, 9, Pool::Sum, *executor),
-            largest_gradients(taken, {&whole, 1}, 9, Pool::Sum, *executor));
-  EXPECT_EQ(sampled_gradients(taken, {&cut, 1}, 9, 20, Pool::Sum, 1, *executor),
-            sampled_gradients(taken, {&whole, 1}, 9, 20, Pool::Sum, 1, *executor));
+  EXPECT_EQ(largest_gradients(taken, {&cut, 1}, 9, BlockScore::Sum, *executor),
+            largest_gradients(taken, {&whole, 1}, 9, BlockScore::Sum, *executor));
+  EXPECT_EQ(sampled_gradients(taken, {&cut, 1}, 9, 20, BlockScore::Sum, 1, *executor),
+            sampled_gradients(taken, {&whole, 1}, 9, 20, BlockScore::Sum, 1, *executor));
 }
 
 TEST(Smallest, AreThoseOfAStableSort) {
@@ -176,7 +176,7 @@ TEST(Smallest, AreThoseOfAStableSort) {
   for (const std::int64_t k : {0, 1, 250, 499, 500}) {
     std::vector<std::int64_t> wanted(sorted.begin(), sorted.begin() + k);
     std::sort(wanted.begin(), wanted.end());
-    EXPECT_EQ(internal::smallest(500, k, [&](std::int64_t i) { return scores[std::size_t(i)]; }),
+    EXPECT_EQ(tessera::smallest(500, k, [&](std::int64_t i) { return scores[std::size_t(i)]; }),
               wanted)
         << k;
   }
@@ -188,11 +188,11 @@ TEST(BestPlaces, AreThoseOfASort) {
   constexpr std::int64_t kCount = 150'000, kBest = 40'000, kCols = 1000;
   for (const std::int64_t scores : {std::int64_t{1}, std::int64_t{50}, std::int64_t{1} << 40}) {
     Random random(7);
-    std::vector<internal::Candidate> all;
+    std::vector<host::Candidate> all;
     for (std::int64_t i = 0; i < kCount; ++i)
       all.push_back({float(random.below(scores)) * 0.37f,
                      {std::int32_t(i / kCols), std::int32_t(i % kCols)}});
-    internal::BestPlaces best(kBest, kCols);
+    host::BestPlaces best(kBest, kCols);
     for (std::int64_t i = 0; i < kCount; i += kCols)
       best.add(std::span(all).subspan(std::size_t(i), std::size_t(kCols)));
     std::stable_sort(all.begin(), all.end(),
@@ -218,8 +218,8 @@ TEST(SampledGradients, AreTheLargestOfTheirSample) {
     const Csr<float> rest = sparse::with_change(all, {sample, {}});  // all but the sample
     for (const int threads : {1, 3}) {
       const auto executor = make_executor(ExecutorKind::Threads, threads);
-      EXPECT_EQ(sampled_gradients(taken, batches, kBest, kSample, Pool::Sum, 5, *executor),
-                by_sorting(rest, batches, kBest, Pool::Sum));
+      EXPECT_EQ(sampled_gradients(taken, batches, kBest, kSample, BlockScore::Sum, 5, *executor),
+                by_sorting(rest, batches, kBest, BlockScore::Sum));
     }
   }
 }
@@ -231,7 +231,8 @@ TEST(SampledGradients, ComeFromALargerSampleIfTheirNumberNeedsOne) {
   const auto executor = make_executor(1);
   for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{900},
                                free_places(taken) - 1, free_places(taken)})
-    EXPECT_EQ(std::ssize(sampled_gradients(taken, {&batch, 1}, k, 1, Pool::Sum, 9, *executor)), k);
+    EXPECT_EQ(
+        std::ssize(sampled_gradients(taken, {&batch, 1}, k, 1, BlockScore::Sum, 9, *executor)), k);
 }
 
 TEST(SampleRows, TakeEachFreePlaceWithTheProbabilityAndNoOther) {
@@ -331,11 +332,12 @@ TEST(Growth, RefusesMoreBlocksThanAreFreeAndOperandsOfOtherShapes) {
   const Matrix<float> q = whole_numbers(4, 2, 1), s = whole_numbers(6, 2, 2), short_s(5, 2);
   const GradientBatch batch{q.view(), s.view()}, wrong{q.view(), short_s.view()};
   const auto executor = make_executor(1);
-  EXPECT_THAT(
-      refusal([&] { largest_gradients(m, {&batch, 1}, 13, Pool::Sum, *executor, "layer 1"); }),
-      AllOf(HasSubstr("layer 1"), HasSubstr("13 of 12 free places")));
+  EXPECT_THAT(refusal([&] {
+                largest_gradients(m, {&batch, 1}, 13, BlockScore::Sum, *executor, "layer 1");
+              }),
+              AllOf(HasSubstr("layer 1"), HasSubstr("13 of 12 free places")));
   EXPECT_THAT(refusal([&] { random_places(m, 13, 1); }), HasSubstr("0..12"));
-  EXPECT_THAT(refusal([&] { largest_gradients(m, {&wrong, 1}, 1, Pool::Sum, *executor); }),
+  EXPECT_THAT(refusal([&] { largest_gradients(m, {&wrong, 1}, 1, BlockScore::Sum, *executor); }),
               HasSubstr("the input 5 x 2"));
 }
 
@@ -352,10 +354,11 @@ TEST(Growth, NamesTheFirstFreePlaceWhoseGradientIsNotFinite) {
   for (const int threads : {1, 2}) {
     const auto executor = make_executor(ExecutorKind::Threads, threads);
     EXPECT_THAT(
-        test::message_of([&] { largest_gradients(m, {&batch, 1}, 2, Pool::Sum, *executor); }),
+        test::message_of([&] { largest_gradients(m, {&batch, 1}, 2, BlockScore::Sum, *executor); }),
         HasSubstr(wanted));
-    EXPECT_THAT(test::message_of(
-                    [&] { sampled_gradients(m, {&batch, 1}, 2, 100000, Pool::Sum, 1, *executor); }),
+    EXPECT_THAT(test::message_of([&] {
+                  sampled_gradients(m, {&batch, 1}, 2, 100000, BlockScore::Sum, 1, *executor);
+                }),
                 HasSubstr(wanted));
   }
 }
@@ -411,7 +414,7 @@ TEST(LargestGradients, TakeAPanelForEachThreadAndThreeTimesTheirNumberOfCandidat
   for (const long threads : {1, 2}) {
     const auto executor = make_executor(ExecutorKind::Threads, int(threads));
     const long before = test::allocated_bytes();
-    largest_gradients(taken, {&batch, 1}, kBest, Pool::Sum, *executor);
+    largest_gradients(taken, {&batch, 1}, kBest, BlockScore::Sum, *executor);
     const host::PanelSize size = host::gradient_panel_size();
     // With a row of scores and its candidates; and the sample that the search begins with.
     const long panel = 4 * size.cols * (size.rows + 1 + 3), sample = 1 << 20;
@@ -427,7 +430,7 @@ TEST(ParseMethod, ReadsTheNamesThatMethodsHaveAndListsThemForOthers) {
   for (const char* name : {"static", "set", "rigl", "sampled", "prune", "top-k"})
     EXPECT_EQ(name_of(parse_method(name, {})), name);
   EXPECT_EQ(std::get<RigL>(parse_method("rigl", {.pool = "max", .exclude = "original"})),
-            (RigL{Pool::Max, Exclude::Original}));
+            (RigL{BlockScore::Max, Exclude::Original}));
   EXPECT_EQ(std::get<TopK>(parse_method("top-k", {.search = "sampled", .factor = 3})),
             (TopK{Search::Sampled, 3}));
   EXPECT_EQ(test::refusal([] { parse_method("dense", {}); }),

@@ -67,7 +67,7 @@ TEST_P(RewireVectors, ComesOutAsWorkedByHand) {
   const json& v = GetParam();
   const Csr<float> weights = matrix_of(v, "places", "values");
   const Matrix<float> q_grad = operand_of(v["dq"]), s = operand_of(v["s"]);
-  const RigL rigl{v["pool"] == "max" ? Pool::Max : Pool::Sum,
+  const RigL rigl{v["pool"] == "max" ? BlockScore::Max : BlockScore::Sum,
                   v["exclude"] == "original" ? Exclude::Original : Exclude::Kept};
   const GradientBatch batch{q_grad.view(), s.view()};
   for (const int threads : {1, 3}) {

@@ -272,21 +272,21 @@ TEST(TopK, FindsNearlyTheSameByAShortlistAndFewerByASample) {
   const auto executor = make_executor(2);
   const Csr<float> taken = sparse::random_pattern(kWide, kWide, {}, 1.0 / 64, 3);
   constexpr std::int64_t kWanted = 1024;
-  const auto exact = largest_gradients(taken, {&batch, 1}, kWanted, Pool::Sum, *executor);
-  const auto found =
-      shortlisted_gradients(taken, {&batch, 1}, kWanted, 4 * kWanted, Pool::Sum, 9, *executor);
-  const auto again = shortlisted_gradients(taken, {&batch, 1}, kWanted, 4 * kWanted, Pool::Sum, 9,
-                                           *make_executor(1));
+  const auto exact = largest_gradients(taken, {&batch, 1}, kWanted, BlockScore::Sum, *executor);
+  const auto found = shortlisted_gradients(taken, {&batch, 1}, kWanted, 4 * kWanted,
+                                           BlockScore::Sum, 9, *executor);
+  const auto again = shortlisted_gradients(taken, {&batch, 1}, kWanted, 4 * kWanted,
+                                           BlockScore::Sum, 9, *make_executor(1));
   EXPECT_EQ(found, again);
   EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
   std::vector<BlockAt> both;
   std::set_intersection(exact.begin(), exact.end(), found.begin(), found.end(),
                         std::back_inserter(both));
   EXPECT_GT(std::ssize(both), kWanted * 85 / 100);
-  EXPECT_EQ(
-      shortlisted_gradients(taken, {&batch, 1}, free_places(taken), 0, Pool::Sum, 9, *executor)
-          .size(),
-      std::size_t(free_places(taken)));
+  EXPECT_EQ(shortlisted_gradients(taken, {&batch, 1}, free_places(taken), 0, BlockScore::Sum, 9,
+                                  *executor)
+                .size(),
+            std::size_t(free_places(taken)));
 }
 
 TEST(TopK, HasAColumnInTheSampleOfAnyBatch) {
@@ -298,7 +298,7 @@ TEST(TopK, HasAColumnInTheSampleOfAnyBatch) {
   for (Matrix<float>* m : {&q, &s})
     for (float& v : m->elements()) v = float(random.unit() - 0.5);
   const GradientBatch one{q.view(), s.view()};
-  const auto exact = largest_gradients(taken, {&one, 1}, kWanted, Pool::Sum, *executor);
+  const auto exact = largest_gradients(taken, {&one, 1}, kWanted, BlockScore::Sum, *executor);
   // The gradients of each of three columns have the same order, but those of no column.
   Matrix<float> wide_q(kRows, 3), wide_s(kCols, 3);
   for (std::int64_t z = 0; z < 3; ++z) {
@@ -308,13 +308,13 @@ TEST(TopK, HasAColumnInTheSampleOfAnyBatch) {
   const GradientBatch three{wide_q.view(), wide_s.view()};
   for (std::uint64_t seed = 0; seed < 20; ++seed)
     for (const GradientBatch& batch : {one, three})
-      EXPECT_EQ(shortlisted_gradients(taken, {&batch, 1}, kWanted, kWanted + 1, Pool::Sum, seed,
-                                      *executor),
+      EXPECT_EQ(shortlisted_gradients(taken, {&batch, 1}, kWanted, kWanted + 1, BlockScore::Sum,
+                                      seed, *executor),
                 exact)
           << "seed " << seed;
   const GradientBatch none{q.view().sub({0, kRows}, {0, 0}), s.view().sub({0, kCols}, {0, 0})};
-  EXPECT_EQ(std::ssize(shortlisted_gradients(taken, {&none, 1}, kWanted, kWanted + 1, Pool::Sum, 1,
-                                             *executor)),
+  EXPECT_EQ(std::ssize(shortlisted_gradients(taken, {&none, 1}, kWanted, kWanted + 1,
+                                             BlockScore::Sum, 1, *executor)),
             kWanted);
 }
 

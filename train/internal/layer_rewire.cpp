@@ -34,7 +34,7 @@ void add_block(const Dims& size, BlockShape block, sparse::BlockAt at, std::int3
 LargestOnMachine search_of(MachineLayer* layer, const GradientBatch& batch,
                            const std::string& name) {
   if (layer == nullptr) return {};
-  return [layer, &batch, &name](const sparse::Csr<float>& taken, std::int64_t k, Pool pool) {
+  return [layer, &batch, &name](const sparse::Csr<float>& taken, std::int64_t k, BlockScore pool) {
     return layer->largest_gradients(taken, k, pool, batch, name);
   };
 }

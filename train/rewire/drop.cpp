@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/train/rewire/internal/select.hpp"
+#include "tessera/base/select.hpp"
 
 namespace tessera::train {
 namespace {
@@ -86,20 +86,20 @@ std::pair<std::vector<std::int64_t>, std::vector<std::size_t>> by_columns(
 std::vector<std::int64_t> positions_of_smallest(const sparse::Csr<float>& weights, std::int64_t k,
                                                 std::int64_t least) {
   if (weights.block.is_element() && least == 0)
-    return internal::smallest(weights.blocks(), k, [&](std::int64_t i) {
+    return tessera::smallest(weights.blocks(), k, [&](std::int64_t i) {
       return std::abs(weights.values[std::size_t(i)]);
     });
   const std::vector<float> sums = sums_of(weights);
   const std::vector<char> kept = kept_by_neurons(weights, least);
   if (kept.empty())
-    return internal::smallest(std::ssize(sums), k,
-                              [&](std::int64_t i) { return sums[std::size_t(i)]; });
+    return tessera::smallest(std::ssize(sums), k,
+                             [&](std::int64_t i) { return sums[std::size_t(i)]; });
   std::vector<std::int64_t> others;
   for (std::int64_t i = 0; i < std::ssize(kept); ++i)
     if (kept[std::size_t(i)] == 0) others.push_back(i);
   std::vector<std::int64_t> positions =
-      internal::smallest(std::ssize(others), std::min(k, std::ssize(others)),
-                         [&](std::int64_t i) { return sums[std::size_t(others[std::size_t(i)])]; });
+      tessera::smallest(std::ssize(others), std::min(k, std::ssize(others)),
+                        [&](std::int64_t i) { return sums[std::size_t(others[std::size_t(i)])]; });
   for (std::int64_t& position : positions) position = others[std::size_t(position)];
   return positions;
 }

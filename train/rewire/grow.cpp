@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "tessera/base/error.hpp"
+#include "tessera/host/best_places.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/train/rewire/internal/panel_search.hpp"
 #include "tessera/train/rewire/internal/sample.hpp"
 #include "tessera/train/rewire/internal/sample_search.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
@@ -17,22 +17,14 @@
 namespace tessera::train {
 namespace {
 
-using internal::check_batches;
-using internal::kLargestScore;
+using host::check_batches;
+using host::check_growth;
+using host::kLargestScore;
+using host::refuse_score;
 using internal::PlaceList;
-using internal::refuse_score;
 using internal::scores_at;
 using sparse::BlockAt;
 using sparse::Csr;
-
-void check_growth(const Csr<float>& taken, std::int64_t k, std::string_view name) {
-  const std::int64_t free = free_places(taken);
-  if (k < 0 || k > free)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("growth of blocks: {}: {} of {} free places; the number must be in "
-                            "0..{}",
-                            name, k, free, free));
-}
 
 // Free places are drawn by numbers of 32 bits.
 constexpr std::int64_t kMostDrawn = std::numeric_limits<std::int32_t>::max();
@@ -88,7 +80,7 @@ PlaceList sample_places(const Csr<float>& taken, std::int64_t count) {
 // sample of about `elements`, so that few candidates have to be held; 0 if the sample says too
 // little.
 float likely_threshold(const Csr<float>& taken, std::span<const GradientBatch> batches,
-                       std::int64_t k, std::int64_t among, std::int64_t elements, Pool pool,
+                       std::int64_t k, std::int64_t among, std::int64_t elements, BlockScore pool,
                        Executor& executor) {
   constexpr std::int64_t kFewestPlaces = 256, kFewestShare = 8;
   const std::int64_t count = std::max(kFewestPlaces, elements / taken.block.area());
@@ -108,18 +100,6 @@ float likely_threshold(const Csr<float>& taken, std::span<const GradientBatch> b
 
 }  // namespace
 
-const char* to_string(Pool pool) {
-  switch (pool) {
-    case Pool::Sum:
-      return "sum";
-    case Pool::Max:
-      return "max";
-    case Pool::Mean:
-      return "mean";
-  }
-  return "";
-}
-
 const char* to_string(Search search) {
   switch (search) {
     case Search::Exact:
@@ -132,29 +112,21 @@ const char* to_string(Search search) {
   return "";
 }
 
-std::int64_t free_places(const Csr<float>& taken) {
-  return taken.block_rows() * taken.block_cols() - taken.blocks();
-}
-
 std::vector<BlockAt> largest_gradients(const Csr<float>& taken,
                                        std::span<const GradientBatch> batches, std::int64_t k,
-                                       Pool pool, Executor& executor, std::string_view name) {
+                                       BlockScore pool, Executor& executor, std::string_view name) {
   check_growth(taken, k, name);
   check_batches(taken, batches, name);
   if (k == 0) return {};
   constexpr std::int64_t kTried = 4096;
-  for (float threshold =
-           likely_threshold(taken, batches, k, free_places(taken), kTried, pool, executor);
-       ; threshold = 0) {
-    internal::PanelSearch search(taken, batches, k, pool, executor.threads(), threshold);
-    executor.for_each(executor.threads(), [&](std::int64_t thread) { search.run(thread); });
-    if (threshold == 0 || search.is_complete()) return search.places(name);
-  }
+  const float likely =
+      likely_threshold(taken, batches, k, free_places(taken), kTried, pool, executor);
+  return host::largest_gradients({taken, batches, k, pool, name, likely}, executor);
 }
 
 std::vector<BlockAt> sampled_gradients(const Csr<float>& taken,
                                        std::span<const GradientBatch> batches, std::int64_t k,
-                                       std::int64_t candidates, Pool pool, std::uint64_t seed,
+                                       std::int64_t candidates, BlockScore pool, std::uint64_t seed,
                                        Executor& executor, std::string_view name) {
   check_growth(taken, k, name);
   check_batches(taken, batches, name);

@@ -6,21 +6,16 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/codelets/best_places.hpp"
 #include "tessera/host/gradient_panels.hpp"
+#include "tessera/host/largest_gradients.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::train {
 
-// Rules that make one score of the magnitudes of the gradients in a block.
-enum class Pool {
-  Sum,
-  Max,
-  Mean  // orders blocks of one shape as Sum does
-};
-
-// Returns "sum", "max" or "mean".
-const char* to_string(Pool pool);
+using codelets::BlockScore;
+using host::free_places;
 
 // The functions below that find the places of largest gradient.
 enum class Search {
@@ -49,7 +44,7 @@ using GradientBatch = host::GradientOperands;
 // names the place, if the score of a free place is NaN or infinite. O(rows * cols * z).
 std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken,
                                                std::span<const GradientBatch> batches,
-                                               std::int64_t k, Pool pool, Executor& executor,
+                                               std::int64_t k, BlockScore pool, Executor& executor,
                                                std::string_view name = "weights");
 
 // Returns the places of largest gradient among a random sample of the free places, so no dense
@@ -60,8 +55,9 @@ std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken,
 // z * block area + stored).
 std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
                                                std::span<const GradientBatch> batches,
-                                               std::int64_t k, std::int64_t candidates, Pool pool,
-                                               std::uint64_t seed, Executor& executor,
+                                               std::int64_t k, std::int64_t candidates,
+                                               BlockScore pool, std::uint64_t seed,
+                                               Executor& executor,
                                                std::string_view name = "weights");
 
 // Returns the places of largest gradient of a shortlist: a search on a sample of the batch's
@@ -74,7 +70,7 @@ std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
 std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
                                                    std::span<const GradientBatch> batches,
                                                    std::int64_t k, std::int64_t candidates,
-                                                   Pool pool, std::uint64_t seed,
+                                                   BlockScore pool, std::uint64_t seed,
                                                    Executor& executor,
                                                    std::string_view name = "weights");
 
@@ -83,8 +79,5 @@ std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& tak
 // O(stored + k * log(k)), or O(free places) if more than 1 in 16 of them is taken.
 std::vector<sparse::BlockAt> random_places(const sparse::Csr<float>& taken, std::int64_t k,
                                            std::uint64_t seed, std::string_view name = "weights");
-
-// Returns the number of blocks that a pattern does not store.
-std::int64_t free_places(const sparse::Csr<float>& taken);
 
 }  // namespace tessera::train

@@ -197,7 +197,9 @@ void check(const Method& method) {
 const char* to_string(Exclude exclude) { return exclude == Exclude::Kept ? "kept" : "original"; }
 
 Method parse_method(std::string_view name, const MethodChoices& choices) {
-  const auto pool = [&] { return named(choices.pool, {Pool::Sum, Pool::Max, Pool::Mean}, "pool"); };
+  const auto pool = [&] {
+    return named(choices.pool, {BlockScore::Sum, BlockScore::Max, BlockScore::Mean}, "pool");
+  };
   const auto exclude = [&] {
     return named(choices.exclude, {Exclude::Kept, Exclude::Original}, "exclude");
   };

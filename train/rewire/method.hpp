@@ -17,8 +17,8 @@
 namespace tessera::train {
 
 // A search for the k places of largest gradient that the pattern `taken` does not store.
-using LargestOnMachine = std::function<std::vector<sparse::BlockAt>(const sparse::Csr<float>& taken,
-                                                                    std::int64_t k, Pool pool)>;
+using LargestOnMachine = std::function<std::vector<sparse::BlockAt>(
+    const sparse::Csr<float>& taken, std::int64_t k, BlockScore pool)>;
 
 // The facts about one layer that a method of rewiring gets. Everything is valid during the call
 // only.
@@ -75,7 +75,7 @@ struct Set {
 // RigL: drops the smallest blocks and adds those of largest gradient. Rewires instead of the
 // optimiser's step.
 struct RigL {
-  Pool pool = Pool::Sum;
+  BlockScore pool = BlockScore::Sum;
   Exclude exclude = Exclude::Kept;
   friend bool operator==(const RigL&, const RigL&) = default;
 };
@@ -83,7 +83,7 @@ struct RigL {
 // RigL with gradients at a random sample of the free places only.
 struct Sampled {
   double factor = 2;  // size of the sample / stored blocks, above 0
-  Pool pool = Pool::Sum;
+  BlockScore pool = BlockScore::Sum;
   Exclude exclude = Exclude::Kept;
   friend bool operator==(const Sampled&, const Sampled&) = default;
 };

@@ -9,16 +9,16 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/host/best_places.hpp"
 #include "tessera/host/gradient_panels.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/drop.hpp"
-#include "tessera/train/rewire/internal/best_places.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
 
 namespace tessera::train {
 namespace {
 
-using internal::Candidate;
+using host::Candidate;
 using sparse::BlockAt;
 using sparse::Csr;
 
@@ -73,7 +73,7 @@ std::vector<BlockAt> first_of_rows(const Csr<float>& taken, std::span<const std:
 // The places of largest gradient of some rows of blocks, whose gradients a panel has.
 class RowSearch {
  public:
-  RowSearch(const Csr<float>& taken, std::span<const std::int64_t> per_row, Pool pool)
+  RowSearch(const Csr<float>& taken, std::span<const std::int64_t> per_row, BlockScore pool)
       : taken_(taken),
         per_row_(per_row),
         pool_(pool),
@@ -92,7 +92,7 @@ class RowSearch {
   std::vector<BlockAt> places(std::string_view name) const {
     std::vector<BlockAt> all;
     for (std::size_t row = 0; row < found_.size(); ++row) {
-      if (bad_[row]) internal::refuse_score({std::int32_t(row), *bad_[row]}, name);
+      if (bad_[row]) host::refuse_score({std::int32_t(row), *bad_[row]}, name);
       for (const std::int32_t col : found_[row]) all.push_back({std::int32_t(row), col});
     }
     return all;
@@ -104,11 +104,11 @@ class RowSearch {
     std::vector<Candidate> candidates;
     for (const std::int32_t col : free_columns(taken_, row)) {
       const std::int64_t first = col * block.cols;
-      const float score = internal::score_of(
+      const float score = host::score_of(
           gradients.sub({0, gradients.rows}, {std::min(first, gradients.cols),
                                               std::min(first + block.cols, gradients.cols)}),
           block, pool_);
-      if (!(score <= internal::kLargestScore)) {
+      if (!(score <= host::kLargestScore)) {
         bad_[std::size_t(row)] = col;
         return;
       }
@@ -126,7 +126,7 @@ class RowSearch {
 
   const Csr<float>& taken_;
   std::span<const std::int64_t> per_row_;
-  Pool pool_;
+  BlockScore pool_;
   std::vector<std::vector<std::int32_t>> found_;
   std::vector<std::optional<std::int32_t>> bad_;
 };
@@ -170,10 +170,10 @@ std::vector<BlockAt> smallest_of_rows(const Csr<float>& weights,
 
 std::vector<BlockAt> largest_of_rows(const Csr<float>& taken,
                                      std::span<const GradientBatch> batches,
-                                     std::span<const std::int64_t> per_row, Pool pool,
+                                     std::span<const std::int64_t> per_row, BlockScore pool,
                                      Executor& executor, std::string_view name) {
   check_growth(taken, per_row, name);
-  internal::check_batches(taken, batches, name);
+  host::check_batches(taken, batches, name);
   // All scores are 0 then, and of equal ones the lower place is taken.
   if (batches.empty()) return first_of_rows(taken, per_row);
   constexpr std::int64_t kElements = std::int64_t{1} << 18;  // of a panel of 1 MiB

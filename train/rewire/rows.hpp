@@ -35,7 +35,7 @@ std::vector<sparse::BlockAt> smallest_of_rows(const sparse::Csr<float>& weights,
 // them (grow.hpp). Memory is, for each thread, a panel with all columns, 1 MiB or a row of blocks.
 std::vector<sparse::BlockAt> largest_of_rows(const sparse::Csr<float>& taken,
                                              std::span<const GradientBatch> batches,
-                                             std::span<const std::int64_t> per_row, Pool pool,
+                                             std::span<const std::int64_t> per_row, BlockScore pool,
                                              Executor& executor, std::string_view name = "weights");
 
 // Returns random free places of each row, as random_places does for all of them (grow.hpp).

@@ -92,7 +92,7 @@ std::vector<BlockAt> best_of(std::span<const BlockAt> places, std::span<const fl
   std::vector<std::size_t> order(places.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   for (const std::size_t i : order)
-    if (!(scores[i] <= internal::kLargestScore)) internal::refuse_score(places[i], name);
+    if (!(scores[i] <= host::kLargestScore)) host::refuse_score(places[i], name);
   std::nth_element(order.begin(), order.begin() + k, order.end(),
                    [&](std::size_t a, std::size_t b) {
                      return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
@@ -108,12 +108,13 @@ std::vector<BlockAt> best_of(std::span<const BlockAt> places, std::span<const fl
 
 std::vector<BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
                                            std::span<const GradientBatch> batches, std::int64_t k,
-                                           std::int64_t candidates, Pool pool, std::uint64_t seed,
-                                           Executor& executor, std::string_view name) {
+                                           std::int64_t candidates, BlockScore pool,
+                                           std::uint64_t seed, Executor& executor,
+                                           std::string_view name) {
   const std::int64_t listed = std::min(free_places(taken), candidates);
   if (k <= 0 || listed <= k)  // which also refuses a number that is not legal
     return largest_gradients(taken, batches, k, pool, executor, name);
-  internal::check_batches(taken, batches, name);
+  host::check_batches(taken, batches, name);
   const ColumnSample sample(batches, seed);
   const std::vector<BlockAt> places =
       largest_gradients(taken, sample.batches(), listed, pool, executor, name);

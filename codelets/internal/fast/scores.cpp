@@ -27,7 +27,7 @@ HWY_INLINE void score_lanes(const RowsOfBlocks& from, BlockScore rule, float* to
   for (std::int64_t r = 1; r < from.rows; ++r) {
     const auto next = hn::Abs(load_lanes<kLanes>(from.first + r * from.stride));
     // A comparison with NaN is false, so a NaN stays.
-    score = rule == BlockScore::Sum
+    score = rule != BlockScore::Max
                 ? hn::Add(score, next)
                 : hn::IfThenElse(hn::Le(next, score), score,
                                  hn::IfThenElse(hn::Eq(score, score), next, score));

@@ -56,7 +56,7 @@ std::span<const float> SampleSearch::scores(Range places, Scratch& scratch) cons
   grow(scratch.scores, count);
   for (std::size_t i = 0; i < count; ++i, gradient += block.area())
     scratch.scores[i] =
-        score_of({gradient, block.rows, block.cols, block.cols, 1}, block, from_.pool);
+        host::score_of({gradient, block.rows, block.cols, block.cols, 1}, block, from_.pool);
   return std::span(scratch.scores).first(count);
 }
 
@@ -68,7 +68,7 @@ void SampleSearch::find(Range places, std::int32_t row, Scratch& scratch) {
   for (const std::uint32_t i : std::span(scratch.large).first(std::size_t(count))) {
     const sparse::BlockAt at{row, col[i]};
     const float score = std::abs(values[i]);
-    if (score <= kLargestScore)
+    if (score <= host::kLargestScore)
       scratch.found.push_back({score, at});
     else if (!scratch.bad || at < *scratch.bad)
       scratch.bad = at;

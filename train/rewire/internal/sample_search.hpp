@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
+#include "tessera/host/best_places.hpp"
 #include "tessera/host/gradient_places.hpp"
 #include "tessera/train/rewire/grow.hpp"
-#include "tessera/train/rewire/internal/best_places.hpp"
 #include "tessera/train/rewire/internal/sample.hpp"
 
 namespace tessera::train::internal {
@@ -18,12 +18,12 @@ struct SampledPlaces {
   const sparse::Csr<float>& taken;
   const SampleRows& sample;
   const host::PlacesGradient& gradient;
-  Pool pool;
+  BlockScore pool;
 };
 
 // The search for the k sampled places of largest gradient. Some block rows at a time are drawn,
 // scored and forgotten, so neither the sample nor its gradients are kept. `threshold` is the
-// caller's guess (BestPlaces).
+// caller's guess (host::BestPlaces).
 class SampleSearch {
  public:
   SampleSearch(const SampledPlaces& from, std::int64_t k, int threads, float threshold);
@@ -47,7 +47,7 @@ class SampleSearch {
     std::vector<std::int32_t> col;  // longer than the places of the rows
     std::vector<float> gradients, scores;
     std::vector<std::uint32_t> large;  // positions of scores that reach the threshold
-    std::vector<Candidate> found;
+    std::vector<host::Candidate> found;
     std::optional<sparse::BlockAt> bad;
   };
   void draw(Range rows, Scratch& scratch) const;
@@ -56,7 +56,7 @@ class SampleSearch {
 
   SampledPlaces from_;
   std::int64_t rows_at_once_;
-  BestPlaces best_;
+  host::BestPlaces best_;
   std::vector<Scratch> scratch_;
   std::atomic<std::int64_t> next_{0};
 };

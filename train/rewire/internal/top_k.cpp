@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/select.hpp"
 #include "tessera/train/optim/values.hpp"
 #include "tessera/train/rewire/drop.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
-#include "tessera/train/rewire/internal/select.hpp"
 
 namespace tessera::train::internal {
 namespace {
@@ -72,13 +72,13 @@ std::vector<BlockAt> places_of_largest(const TopK& method, const RewireRequest& 
       std::int64_t(std::min(method.factor * double(r.weights.blocks()), double(INT32_MAX)));
   switch (method.search) {
     case Search::Exact:
-      if (r.largest_on_machine) return r.largest_on_machine(r.weights, count, Pool::Sum);
-      return largest_gradients(r.weights, r.batches, count, Pool::Sum, r.executor, r.name);
+      if (r.largest_on_machine) return r.largest_on_machine(r.weights, count, BlockScore::Sum);
+      return largest_gradients(r.weights, r.batches, count, BlockScore::Sum, r.executor, r.name);
     case Search::Shortlist:
-      return shortlisted_gradients(r.weights, r.batches, count, candidates, Pool::Sum, r.seed,
+      return shortlisted_gradients(r.weights, r.batches, count, candidates, BlockScore::Sum, r.seed,
                                    r.executor, r.name);
     case Search::Sampled:
-      return sampled_gradients(r.weights, r.batches, count, candidates, Pool::Sum, r.seed,
+      return sampled_gradients(r.weights, r.batches, count, candidates, BlockScore::Sum, r.seed,
                                r.executor, r.name);
   }
   return {};
@@ -93,7 +93,7 @@ Entrants entrants_of(const TopK& method, const RewireRequest& r, std::int64_t bl
   made.states =
       first_step<float>(*r.optimiser, r.optimiser_steps, made.gradients, made.values).arrays;
   for (std::size_t i = 0; i < made.values.size(); ++i)
-    if (!std::isfinite(made.values[i])) refuse_score(made.places[i], r.name);
+    if (!std::isfinite(made.values[i])) host::refuse_score(made.places[i], r.name);
   return made;
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace tessera::train::internal {
+namespace tessera {
 
 // Returns the k-th largest of `count` scores score(i), which are finite and not negative; k is in
 // [1, count]. Counts the scores by their upper and then by their lower bits.
@@ -20,6 +20,8 @@ float border_of_largest(std::int64_t count, std::int64_t k, Score&& score);
 // order.
 template <class Score>
 std::vector<std::int64_t> smallest(std::int64_t count, std::int64_t k, Score&& score);
+
+namespace internal {
 
 // The bits of a float that is not negative have the order of the floats.
 inline std::uint32_t bits_of(float score) { return std::bit_cast<std::uint32_t>(score + 0.0f); }
@@ -73,18 +75,20 @@ std::uint32_t border_key(std::int64_t count, std::int64_t& k, Key&& key) {
   return border;
 }
 
+}  // namespace internal
+
 template <class Score>
 float border_of_largest(std::int64_t count, std::int64_t k, Score&& score) {
-  return std::bit_cast<float>(
-      ~border_key(count, k, [&](std::int64_t i) { return ~bits_of(score(i)); }));
+  return std::bit_cast<float>(~internal::border_key(
+      count, k, [&](std::int64_t i) { return ~internal::bits_of(score(i)); }));
 }
 
 template <class Score>
 std::vector<std::int64_t> smallest(std::int64_t count, std::int64_t k, Score&& score) {
   if (k == 0) return {};
-  const auto key = [&](std::int64_t i) { return bits_of(score(i)); };
+  const auto key = [&](std::int64_t i) { return internal::bits_of(score(i)); };
   std::int64_t equal = k;
-  const std::uint32_t border = border_key(count, equal, key);
+  const std::uint32_t border = internal::border_key(count, equal, key);
   std::vector<std::int64_t> positions(std::size_t(k) + 1);
   std::size_t taken = 0;
   // No branches, which would often be predicted wrongly: what is not taken is overwritten.
@@ -99,4 +103,4 @@ std::vector<std::int64_t> smallest(std::int64_t count, std::int64_t k, Score&& s
   return positions;
 }
 
-}  // namespace tessera::train::internal
+}  // namespace tessera

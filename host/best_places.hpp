@@ -2,13 +2,28 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/codelets/best_places.hpp"
 #include "tessera/sparse/change.hpp"
 
-namespace tessera::train::internal {
+namespace tessera::host {
+
+// A score above this is infinite.
+inline constexpr float kLargestScore = std::numeric_limits<float>::max();
+
+// Returns the score of one block from the gradients of its elements, which are a view: rows and
+// columns that an operand leaves out are not in it. Sums are taken in double. O(elements).
+float score_of(MatrixView<const float> gradient, BlockShape block, codelets::BlockScore rule);
+
+// Throws Error{BadInput}: the gradient at this place is not finite.
+[[noreturn]] void refuse_score(sparse::BlockAt at, std::string_view name);
 
 // A free place with the score of its gradient.
 struct Candidate {
@@ -47,4 +62,4 @@ class BestPlaces {
   std::vector<Candidate> held_;
 };
 
-}  // namespace tessera::train::internal
+}  // namespace tessera::host

@@ -1,12 +1,16 @@
-#include "tessera/train/rewire/internal/best_places.hpp"
+#include "tessera/host/best_places.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <span>
 
-#include "tessera/train/rewire/internal/select.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/base/select.hpp"
 
-namespace tessera::train::internal {
+namespace tessera::host {
 namespace {
 
 bool is_better(const Candidate& a, const Candidate& b) {
@@ -20,6 +24,32 @@ void sort_row(std::span<sparse::BlockAt> places) {
 }
 
 }  // namespace
+
+float score_of(MatrixView<const float> gradient, BlockShape block, codelets::BlockScore rule) {
+  double sum = 0, most = 0;
+  for (std::int64_t r = 0; r < gradient.rows; ++r)
+    for (std::int64_t c = 0; c < gradient.cols; ++c) {
+      const double size = std::abs(double(gradient(r, c)));
+      sum += size;
+      most = std::isnan(size) ? size : std::max(most, size);
+    }
+  switch (rule) {
+    case codelets::BlockScore::Sum:
+      return float(sum);
+    case codelets::BlockScore::Max:
+      return float(most);
+    case codelets::BlockScore::Mean:
+      return float(sum / double(block.area()));
+  }
+  return 0;
+}
+
+void refuse_score(sparse::BlockAt at, std::string_view name) {
+  throw Error(ErrorCode::BadInput,
+              fmt::format("growth of blocks: {}: the gradient in block row {}, block column {} is "
+                          "not finite",
+                          name, at.row, at.col));
+}
 
 BestPlaces::BestPlaces(std::int64_t k, std::int64_t most_at_once, float threshold)
     : k_(std::size_t(k)),
@@ -86,4 +116,4 @@ std::vector<sparse::BlockAt> BestPlaces::places() {
   return result;
 }
 
-}  // namespace tessera::train::internal
+}  // namespace tessera::host
