@@ -289,6 +289,31 @@ TEST(TopK, FindsNearlyTheSameByAShortlistAndFewerByASample) {
             std::size_t(free_places(taken)));
 }
 
+// The sum of the columns is small beside each column, as late in training, so that a sample of
+// columns says little of it.
+TEST(TopK, FindsTheLargestOfColumnsThatCancelByAShortlist) {
+  constexpr std::int64_t kWide = 96, kColumns = 512, kWanted = 200;
+  Random random(5);
+  Matrix<float> q(kWide, kColumns), s(kWide, kColumns);
+  for (std::int64_t r = 0; r < kWide; ++r) {
+    const double in_q = 0.1 * (random.unit() - 0.5), in_s = random.unit();
+    for (std::int64_t z = 0; z < kColumns; ++z) {
+      q(r, z) = float(in_q + (random.unit() < 0.5 ? -1 : 1));
+      s(r, z) = float(in_s + 0.01 * (random.unit() - 0.5));
+    }
+  }
+  const GradientBatch batch{q.view(), s.view()};
+  const auto executor = make_executor(1);
+  const Csr<float> taken = sparse::random_pattern(kWide, kWide, {}, 1.0 / 64, 3);
+  const auto exact = largest_gradients(taken, {&batch, 1}, kWanted, BlockScore::Sum, *executor);
+  const auto found = shortlisted_gradients(taken, {&batch, 1}, kWanted, kWanted + 1,
+                                           BlockScore::Sum, 9, *executor);
+  std::vector<BlockAt> both;
+  std::set_intersection(exact.begin(), exact.end(), found.begin(), found.end(),
+                        std::back_inserter(both));
+  EXPECT_GT(std::ssize(both), kWanted * 95 / 100);
+}
+
 TEST(TopK, HasAColumnInTheSampleOfAnyBatch) {
   constexpr std::int64_t kRows = 32, kCols = 48, kWanted = 20;
   Random random(3);

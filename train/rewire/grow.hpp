@@ -62,10 +62,10 @@ std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
 
 // Returns the places of largest gradient of a shortlist: a search on a sample of the batch's
 // columns finds `candidates` places, or k if that is more, and their gradients are then computed
-// from all columns. Columns are drawn with probabilities in proportion to |dQ column| * |S column|,
-// at most 1, one in eight on average (one in all, if there are fewer than eight), and again while
-// there is none, so that a sample has at least one column. Each is multiplied by the inverse of its
-// probability, so the gradient of the sample is right on average. Errors are those of
+// from all columns. The sample has the mean of the columns, whose gradient is exact, and columns
+// less the mean. Those are drawn with probabilities in proportion to |dQ column| * |S column|, at
+// most 1, one in eight on average (one in all, if there are fewer than eight), and multiplied by
+// the inverse, so the gradient of the sample is right on average. Errors are those of
 // largest_gradients. O(rows * cols * z / 8 + candidates * z * block area + (rows + cols) * z).
 std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
                                                    std::span<const GradientBatch> batches,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -15,64 +16,87 @@ using sparse::BlockAt;
 
 constexpr double kShare = 1.0 / 8;  // of the columns of a batch
 
-// Adds the squares of each column to its sum.
-void add_squares(MatrixView<const float> m, std::vector<double>& sums) {
-  for (std::int64_t r = 0; r < m.rows; ++r)
-    for (std::int64_t z = 0; z < m.cols; ++z)
-      sums[std::size_t(z)] += double(m(r, z)) * double(m(r, z));
+double mean_of_row(MatrixView<const float> m, std::int64_t row) {
+  std::array<double, 8> sums{};  // side by side, as one sum would wait for every addition
+  constexpr std::int64_t kLanes = sums.size();
+  const std::int64_t whole = m.cols / kLanes * kLanes;
+  for (std::int64_t z = 0; z < whole; z += kLanes)
+    for (std::int64_t i = 0; i < kLanes; ++i) sums[std::size_t(i)] += double(m(row, z + i));
+  for (std::int64_t z = whole; z < m.cols; ++z) sums[0] += double(m(row, z));
+  return std::accumulate(sums.begin(), sums.end(), 0.0) / double(m.cols);
 }
 
-// Returns the largest sum of gradients that each column may have.
-std::vector<double> column_weights(const GradientBatch& batch) {
-  std::vector<double> left(std::size_t(batch.s.cols)), right(left.size());
-  add_squares(batch.q_grad, left);
-  add_squares(batch.s, right);
-  for (std::size_t z = 0; z < left.size(); ++z) left[z] = std::sqrt(left[z] * right[z]);
-  return left;
-}
+// An operand of a batch as the mean of its columns and the deviations of the columns from it.
+struct Centred {
+  MatrixView<const float> columns;
+  std::vector<float> mean;              // [rows]
+  std::vector<double> squares_of_size;  // of the deviation of each column
 
-// A column of the sample, and how often it counts.
+  explicit Centred(MatrixView<const float> m)
+      : columns(m), mean(std::size_t(m.rows)), squares_of_size(std::size_t(m.cols)) {
+    if (m.cols == 0) return;
+    for (std::int64_t r = 0; r < m.rows; ++r) {
+      const auto own = mean[std::size_t(r)] = float(mean_of_row(m, r));
+      for (std::int64_t z = 0; z < m.cols; ++z)
+        squares_of_size[std::size_t(z)] += square(double(m(r, z)) - double(own));
+    }
+  }
+
+  static double square(double number) { return number * number; }
+};
+
+// A column of the sample, and how often its deviation counts.
 struct Drawn {
   std::int64_t column = 0;
   float times = 1;
 };
 
-// Draws columns until there is one, one in eight and at least one on average. `times` is the
-// inverse of the probability with which a column is among those drawn.
-std::vector<Drawn> draw_columns(const std::vector<double>& weights, Random& random) {
+// Draws columns, one in eight and at least one on average, with probabilities in proportion to the
+// largest sum of gradients that their deviations may have. `times` is the inverse of the
+// probability. Nothing is drawn if all columns are equal, because the mean has all of them then.
+std::vector<Drawn> draw_columns(const Centred& q_grad, const Centred& s, Random& random) {
+  std::vector<double> weights(q_grad.squares_of_size.size());
+  for (std::size_t z = 0; z < weights.size(); ++z)
+    weights[z] = std::sqrt(q_grad.squares_of_size[z] * s.squares_of_size[z]);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (sum == 0) return {};
   const double scale = std::max(kShare * double(weights.size()), 1.0) / sum;
-  std::vector<double> probabilities;
-  double none = 1;  // the probability that no column is drawn
-  for (const double weight : weights) {
-    probabilities.push_back(std::min(1.0, scale * weight));  // 1 if it is not a number
-    none *= 1 - probabilities.back();
-  }
   std::vector<Drawn> drawn;
-  while (drawn.empty() && !weights.empty())
-    for (std::size_t z = 0; z < weights.size(); ++z)
-      if (random.unit() < probabilities[z])
-        drawn.push_back({std::int64_t(z), float((1 - none) / probabilities[z])});
+  for (std::size_t z = 0; z < weights.size(); ++z) {
+    const double probability = std::min(1.0, scale * weights[z]);  // 1 if it is not a number
+    if (random.unit() < probability) drawn.push_back({std::int64_t(z), float(1 / probability)});
+  }
   return drawn;
 }
 
-Matrix<float> columns_of(MatrixView<const float> m, const std::vector<Drawn>& drawn, bool counts) {
-  Matrix<float> columns(m.rows, std::ssize(drawn));
-  for (std::int64_t r = 0; r < m.rows; ++r)
+// Returns the deviations of the drawn columns and then the mean, which counts as often as the batch
+// has columns.
+Matrix<float> columns_of(const Centred& from, const std::vector<Drawn>& drawn, bool counts) {
+  const MatrixView<const float> m = from.columns;
+  if (m.cols == 0) return Matrix<float>(m.rows, 0);
+  Matrix<float> columns(m.rows, std::ssize(drawn) + 1);
+  for (std::int64_t r = 0; r < m.rows; ++r) {
+    const float mean = from.mean[std::size_t(r)];
     for (std::size_t i = 0; i < drawn.size(); ++i)
-      columns(r, std::int64_t(i)) = m(r, drawn[i].column) * (counts ? drawn[i].times : 1.0f);
+      columns(r, std::int64_t(i)) =
+          (m(r, drawn[i].column) - mean) * (counts ? drawn[i].times : 1.0f);
+    columns(r, std::ssize(drawn)) = mean * (counts ? float(m.cols) : 1.0f);
+  }
   return columns;
 }
 
-// The operands of the sample of each batch.
+// The operands of the sample of each batch. The gradient of a batch is that of the deviations and
+// that of the mean, whose product is exact and costs one column. Deviations are smaller than
+// columns, so that a sample of them is wrong by less.
 class ColumnSample {
  public:
   ColumnSample(std::span<const GradientBatch> batches, std::uint64_t seed) {
     Random random(seed);
     for (const GradientBatch& batch : batches) {
-      const std::vector<Drawn> drawn = draw_columns(column_weights(batch), random);
-      operands_.push_back(columns_of(batch.q_grad, drawn, true));
-      operands_.push_back(columns_of(batch.s, drawn, false));
+      const Centred q_grad(batch.q_grad), s(batch.s);
+      const std::vector<Drawn> drawn = draw_columns(q_grad, s, random);
+      operands_.push_back(columns_of(q_grad, drawn, true));
+      operands_.push_back(columns_of(s, drawn, false));
     }
     for (std::size_t i = 0; i < operands_.size(); i += 2)
       batches_.push_back({operands_[i].view(), operands_[i + 1].view()});
