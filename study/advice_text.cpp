@@ -14,7 +14,9 @@ using Json = json::Value;
 
 constexpr std::size_t kIndent = 11;  // of continued lines
 
-bool is_host(const MachineAdvice& machine) { return machine.origin == Origin::Forecast; }
+bool is_host(const MachineAdvice& machine) {
+  return machine.origin == Origin::Forecast || machine.origin == Origin::Measured;
+}
 
 std::string method_of(const Cost* sparse) {
   return sparse != nullptr && sparse->plan ? to_string(sparse->plan->fwd) : "-";
@@ -105,8 +107,9 @@ std::string forms_text(const LayerAdvice& layer, bool is_host) {
 }
 
 std::string table_of(const MachineAdvice& machine) {
-  std::string text = fmt::format("\n{}: {}\n", machine.machine,
-                                 is_host(machine) ? "milliseconds, forecast" : "modelled cycles");
+  std::string text = fmt::format(
+      "\n{}: {}\n", machine.machine,
+      is_host(machine) ? "milliseconds, " + to_string(machine.origin) : "modelled cycles");
   if (!machine.note.empty()) text += fmt::format("note       {}\n", machine.note);
   text += fmt::format("{:<12}{:>8}  {:<7}{:<11}{:>10}{:>10}{:>8}{:>6}{:>6}  {:<6} {}\n", "size",
                       "density", "blocks", "method", "sparse", "dense", "ratio", "up to", "KiB",
@@ -145,7 +148,7 @@ std::string verdict_of(const MachineAdvice& machine) {
     return machine.machine + ": " + layer->verdict;
   const Total t = total_of(machine);
   const char* const unit = is_host(machine) ? "ms" : "cycles";
-  const char* const how = is_host(machine) ? "forecast" : "modelled";
+  const std::string how = to_string(machine.origin);
   const auto cost = [&](double value) { return shown(value, is_host(machine)); };
   std::string text;
   if (t.compared == 0)
@@ -245,7 +248,7 @@ std::vector<Cell> row_of(const LayerAdvice& layer, bool is_host) {
 Table layers_table(const MachineAdvice& machine) {
   const std::string unit = is_host(machine) ? "ms" : "cycles";
   const double scale = is_host(machine) ? 1e3 : 1;
-  const std::string how = is_host(machine) ? "forecast" : "modelled";
+  const std::string how = to_string(machine.origin);
   Table table{.key = machine.machine,
               .title = fmt::format("Layers on {}", machine.machine),
               .note = fmt::format(
@@ -309,7 +312,7 @@ std::string to_json(const Advice& advice) {
     for (const LayerAdvice& layer : machine.layers)
       layers.push_back(layer_json(layer, is_host(machine)));
     machines.push_back({{"machine", machine.machine},
-                        {"how", is_host(machine) ? "forecast" : "modelled"},
+                        {"how", to_string(machine.origin)},
                         {"note", machine.note},
                         {"layers", std::move(layers)}});
   }

@@ -14,7 +14,14 @@ const host::FoundRates& Target::rates() const {
   return **found;
 }
 
+Origin Target::origin() const {
+  if (!is_host()) return Origin::Planned;
+  return measures ? Origin::Measured : Origin::Forecast;
+}
+
 std::unique_ptr<CostModel> Target::expected(const Problem& layer) const {
+  constexpr double kSpread = 0.03;  // of measured times
+  if (measures && is_host()) return seen(layer, kSpread);
   if (is_host()) return std::make_unique<ForecastModel>(layer, rates());
   return std::make_unique<PlannedModel>(layer, *machine, options, relaxes, plan_by);
 }

@@ -24,13 +24,14 @@ struct Target {
   planner::Options options = {};           // of the machine's plans
   bool relaxes = false;                    // plans of layers that do not fit are relaxed
   PlanBy plan_by = {};                     // empty: the planner
+  bool measures = false;                   // costs of this computer are measured, not forecast
   Stop is_stopped = [] { return false; };  // ends measurements
   std::shared_ptr<DrawnPatterns> patterns = std::make_shared<DrawnPatterns>();
   std::shared_ptr<std::optional<host::FoundRates>> found =
       std::make_shared<std::optional<host::FoundRates>>();
 
   bool is_host() const { return !machine; }
-  Origin origin() const { return is_host() ? Origin::Forecast : Origin::Planned; }
+  Origin origin() const;
 
   // Returns the name of the machine, or the processor of this computer.
   std::string words() const;
@@ -39,9 +40,9 @@ struct Target {
   const host::FoundRates& rates() const;
 
   // Returns what a user should know about the costs; empty: nothing.
-  std::string note() const { return is_host() ? rates().note : std::string(); }
+  std::string note() const { return is_host() && !measures ? rates().note : std::string(); }
 
-  // Returns the plans of a layer, or its forecast on this computer.
+  // Returns the plans of a layer, or its forecast on this computer, or its runs if it measures.
   std::unique_ptr<CostModel> expected(const Problem& layer) const;
 
   // Returns the plans of a layer, or its runs on this computer, which are repeated until their

@@ -1,5 +1,6 @@
 #include "tessera/python/src/study.hpp"
 
+#include <fmt/format.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -53,6 +54,19 @@ Question question(const LayerSizes& sizes, std::pair<std::int64_t, std::int64_t>
   return {problem_of(sizes, block, density, type, backward), std::move(target)};
 }
 
+// Returns the same question, answered by runs on this computer.
+Question measured(const Question& asked) {
+  if (!asked.target.is_host())
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("measure is True, and {} is a modelled machine, whose costs are planned: "
+                    "leave out machine or measure",
+                    asked.target.name));
+  Question runs = asked;
+  runs.target.measures = true;
+  return runs;
+}
+
 std::string verdict(const Question& asked) {
   return interruptibly<std::string>([asked](std::stop_token) {
     check_problem(asked.layer);
@@ -87,7 +101,7 @@ std::string advise_file(const std::string& path, const std::string& tensor, cons
     const auto goes_on = [stop](const std::string&, const std::string&) {
       return !stop.stop_requested();
     };
-    return to_json(study::advise(path, tensor, asked.layer, {asked.target}, goes_on,
+    return to_json(study::advise(path, tensor, asked.layer, {asked.until(stop)}, goes_on,
                                  [](const study::Advice&) {}));
   });
 }
@@ -97,12 +111,12 @@ std::string advise_matrix(const py::tuple& weights, const Question& asked) {
   auto ones = std::make_shared<sparse::Csr<double>>(
       sparse::with_block(sparse::cast<double>(matrix), BlockShape{1, 1}));
   std::ranges::fill(ones->values, 1.0);
-  return interruptibly<std::string>([asked, ones](std::stop_token) {
+  return interruptibly<std::string>([asked, ones](std::stop_token stop) {
     Problem layer = asked.layer;
     layer.size.x = ones->rows;
     layer.size.y = ones->cols;
     check_problem(layer);
-    const study::Target& target = asked.target;
+    const study::Target target = asked.until(stop);
     study::Advice advice{.file = "weights", .asked = layer, .is_complete = true};
     advice.machines.push_back({target.name,
                                target.origin(),
@@ -130,7 +144,8 @@ std::string sweep(const Question& asked,
 void add_study(py::module_& module) {
   py::class_<Question>(module, "_Question")
       .def(py::init(&question), "sizes"_a, "block"_a, "density"_a, "dtype"_a, "backward"_a,
-           "machine"_a.none(true), "options"_a);
+           "machine"_a.none(true), "options"_a)
+      .def("measured", &measured);
   module.def("_verdict", &verdict, "question"_a);
   module.def("_crossover", &crossover, "question"_a);
   module.def("_advise_file", &advise_file, "path"_a, "tensor"_a, "question"_a);

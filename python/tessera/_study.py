@@ -68,16 +68,19 @@ def advise(
     passes: str = "fwd",
     machine: str | Machine = "host",
     options: Mapping[str, Any] | None = None,
+    measure: bool = False,
 ) -> dict[str, Any]:
     """Return the best form for weights: blocks of a size, or dense.
 
     weights   as of ts.Layer; the path of a file: every matrix of a .safetensors file, or `tensor` of it; what
               ts.read_model reads, or its path: a folder, shards, .onnx; or matrices by name, such as a state_dict
+    measure   True: this computer runs every form, a second or more for each matrix, where it is else forecast
 
     The result is that of `tessera advise --json`: result["machines"][0]["layers"] has an entry for each matrix. A model
     and matrices by name are copied to a temporary file, dense.
     """
     asked = _question((1, 1, whole_number("batch", batch)), machine, dtype=dtype, passes=passes, options=options)
+    asked = asked.measured() if measure else asked
     if isinstance(weights, (str, os.PathLike)) and (os.path.isdir(weights) or os.fspath(weights).endswith((".index.json", ".onnx"))):
         weights = read_model(weights)
     if isinstance(weights, Mapping):

@@ -30,6 +30,11 @@ def test_advice_on_a_matrix_is_that_on_its_file(tmp_path):
     assert own["best"] in ("dense", "1x1", "4x4", "8x8", "16x16")
     host = ts.advise(weights, batch=16)["machines"][0]
     assert host["how"] == "forecast" and host["layers"][0]["forms"][0]["seconds"] > 0
+    for given in (weights, path):
+        run = ts.advise(given, batch=16, measure=True)["machines"][0]
+        assert run["how"] == "measured" and run["layers"][0]["forms"][0]["seconds"] > 0
+    with pytest.raises(ts.InvalidArgument, match="measure is True"):
+        ts.advise(weights, batch=16, machine=SMALL, measure=True)
 
 
 def test_a_sweep_has_the_figures_that_vary_in_every_point():
