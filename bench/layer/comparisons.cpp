@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/io/read.hpp"
+#include "tessera/bench/layer/grid_cases.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
@@ -19,11 +19,6 @@ constexpr std::uint64_t kSeed = 7;
 
 sparse::Csr<float> uniform(const LayerCase& c) {
   return sparse::random_pattern(c.x, c.y, c.shape(), c.density, kSeed);
-}
-
-sparse::Csr<float> as_float(const sparse::Csr<double>& from) {
-  return {from.rows,      from.cols, from.block,
-          from.row_begin, from.col,  std::vector<float>(from.values.begin(), from.values.end())};
 }
 
 double simulated_seconds(const LayerCase& c) {
@@ -49,14 +44,8 @@ double simulated_over_host(const LayerCase& c) { return simulated_seconds(c) / m
 RealMatrices real_over_uniform(const std::filesystem::path& shared) {
   RealMatrices result;
   double sum = 0;
-  std::vector<std::filesystem::path> files;
-  std::error_code ignored;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(shared / "data" / "dlmc", ignored))
-    if (entry.path().extension() == ".smtx") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) {
-    const auto matrix = as_float(io::read_matrix(file.string()).matrix);
+  for (const auto& file : matrix_files(shared / "data" / "dlmc")) {
+    const sparse::Csr<float> matrix = read_weights(file);
     if (matrix.blocks() < 5000) continue;
     LayerCase c{.x = matrix.rows, .y = matrix.cols, .z = 256};
     c.density = double(matrix.blocks()) / (double(c.x) * double(c.y));

@@ -35,8 +35,8 @@ GridResult run_grid_case(const GridCase& c);
 std::string grid_head();
 std::string grid_line(const GridResult& result);
 
-// The cases of a grid that a run takes: every `shards`-th from `shard` on whose group and name hold
-// `only`.
+// The cases of a grid that a run takes: of those whose group and name hold `only`, one of so many
+// shards, about as many in each.
 struct GridChoice {
   int shard = 0, shards = 1;
   std::string only;

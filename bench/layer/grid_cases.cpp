@@ -53,15 +53,6 @@ Sides parse_sides(const std::string& text) {
   return sides;
 }
 
-sparse::Csr<float> as_float(const sparse::Csr<double>& from) {
-  return {from.rows,      from.cols, from.block,
-          from.row_begin, from.col,  std::vector<float>(from.values.begin(), from.values.end())};
-}
-
-sparse::Csr<float> read_weights(const std::filesystem::path& file) {
-  return as_float(io::read_matrix(file.string()).matrix);
-}
-
 // A layer has real weights, so files of complex numbers are left out.
 std::optional<sparse::Csr<float>> read_if_real(const std::filesystem::path& file) {
   try {
@@ -72,16 +63,6 @@ std::optional<sparse::Csr<float>> read_if_real(const std::filesystem::path& file
   }
 }
 
-std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored))
-    if (const auto kind = entry.path().extension(); kind == ".smtx" || kind == ".mtx")
-      files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 // The matrices of a line, with one density, one pattern and one block.
 std::vector<GridCase> matrices_of(const std::vector<std::string>& line,
                                   const std::filesystem::path& shared) {
@@ -89,7 +70,7 @@ std::vector<GridCase> matrices_of(const std::vector<std::string>& line,
   for (const std::string& matrix : split(line[Matrices], ','))
     for (const std::string& pattern : split(line[Patterns], ',')) {
       if (pattern == "file") {
-        for (const auto& file : files_in(shared / matrix)) {
+        for (const auto& file : matrix_files(shared / matrix)) {
           const auto read = read_if_real(file);
           if (!read) continue;
           const sparse::Csr<float>& weights = *read;
@@ -114,20 +95,13 @@ std::vector<GridCase> matrices_of(const std::vector<std::string>& line,
   return cases;
 }
 
-Pass pass_of(const std::string& name) {
-  if (name == "fwd") return Pass::Fwd;
-  if (name == "grada") return Pass::GradA;
-  if (name == "gradw") return Pass::GradW;
-  throw std::runtime_error("the grid has a pass \"" + name + "\"; use fwd, grada or gradw");
-}
-
 void add_calls(const std::vector<std::string>& line, const GridCase& matrix,
                std::vector<GridCase>& to) {
   for (const std::string& pass : split(line[Passes], ','))
     for (const std::string& columns : split(line[Columns], ','))
       for (const std::string& type : split(line[Types], ',')) {
         GridCase c = matrix;
-        c.layer.pass = pass_of(pass);
+        c.layer.pass = parse_pass(pass);
         c.layer.z = std::stoll(columns);
         c.layer.type = type;
         c.batch_first = line[First] == "batch";
@@ -137,6 +111,22 @@ void add_calls(const std::vector<std::string>& line, const GridCase& matrix,
 }
 
 }  // namespace
+
+sparse::Csr<float> read_weights(const std::filesystem::path& file) {
+  const sparse::Csr<double> read = io::read_matrix(file.string()).matrix;
+  return {read.rows,      read.cols, read.block,
+          read.row_begin, read.col,  std::vector<float>(read.values.begin(), read.values.end())};
+}
+
+std::vector<std::filesystem::path> matrix_files(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, ignored))
+    if (const auto kind = entry.path().extension(); kind == ".smtx" || kind == ".mtx")
+      files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
 
 std::string GridCase::name() const {
   return fmt::format("{}x{} {} {:.3g} {}x{} {} z{} {} {}", layer.x, layer.y, pattern, layer.density,

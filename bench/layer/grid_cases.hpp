@@ -28,6 +28,12 @@ struct GridCase {
 std::vector<GridCase> read_grid(const std::filesystem::path& list,
                                 const std::filesystem::path& shared);
 
+// Returns the .smtx and .mtx files below a folder, by name; none if there is no such folder.
+std::vector<std::filesystem::path> matrix_files(const std::filesystem::path& folder);
+
+// Returns the matrix of a file as weights. Throws what io::read_matrix throws.
+sparse::Csr<float> read_weights(const std::filesystem::path& file);
+
 // Returns the weights of a case in its blocks. A drawn pattern has the blocks that round its sides
 // up. Throws what sparse::random_pattern and io::read_matrix throw.
 sparse::Csr<float> grid_weights(const GridCase& c);

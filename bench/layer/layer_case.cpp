@@ -120,13 +120,6 @@ Measured measure_as(const LayerCase& c, const sparse::Csr<float>& weights) {
   return measured;
 }
 
-Pass parse_pass(const std::string& text) {
-  if (text == "fwd") return Pass::Fwd;
-  if (text == "grada") return Pass::GradA;
-  if (text == "gradw") return Pass::GradW;
-  throw std::invalid_argument("pass \"" + text + "\"; use fwd, grada or gradw");
-}
-
 template <class Number>
 Number parse_number(const std::string& text, const char* what) {
   std::istringstream stream(text);
@@ -153,6 +146,13 @@ Problem LayerCase::problem() const {
           .data_type = parse_data_type(type),
           .grad_a = pass == Pass::GradA,
           .grad_w = pass == Pass::GradW};
+}
+
+Pass parse_pass(const std::string& text) {
+  if (text == "fwd") return Pass::Fwd;
+  if (text == "grada") return Pass::GradA;
+  if (text == "gradw") return Pass::GradW;
+  throw std::invalid_argument("pass \"" + text + "\"; use fwd, grada or gradw");
 }
 
 LayerCase parse_case(const std::string& text) {

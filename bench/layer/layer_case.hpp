@@ -35,6 +35,9 @@ struct LayerCase {
 // "4096,4096,256,16,0.1,gradw,float,1". Throws std::invalid_argument with the reason.
 LayerCase parse_case(const std::string& text);
 
+// Reads "fwd", "grada" or "gradw". Throws std::invalid_argument for anything else.
+Pass parse_pass(const std::string& text);
+
 struct Measured {
   double least_seconds = 0;     // of all samples: what an idle neighbour leaves us
   double seconds = 0;           // median, from the caller's row-major operands to row-major results

@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/planner/planner.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/layers/backends.hpp"
 #include "tessera/tests/support/message_of.hpp"
@@ -173,6 +174,34 @@ TEST(MachineStep, NumbersTheLayersFromOne) {
   ASSERT_EQ(step.optimisers.size(), 2U);
   EXPECT_EQ(step.optimisers[0].layer, 1);
   EXPECT_EQ(step.optimisers[1].layer, 2);
+}
+
+TEST(MachineStep, HasTheCyclesOfALayerThatRunsAlone) {
+  const auto executor = make_executor(2);
+  const ModelledMachine machine("gc200");
+  const DataSet data = test::small_data();
+  Network network(test::small_network(), machine.layers(*executor), *executor);
+  Trainer trainer(network, data, test::small_options(Static{}));
+  trainer.step();
+  const Problem problem = network.problems()[0];
+  runtime::FullyConnected alone(
+      problem, planner::plan_or_throw(problem, machine.machine(), planner::sparse_options()),
+      machine.machine(), device::ExchangeMode::Share, *executor);
+  ASSERT_FALSE(alone.set_weights(network.weights(0)));
+  const auto s = random_matrix<float>(problem.size.y, problem.size.z, 1);
+  const auto q_grad = random_matrix<float>(problem.size.x, problem.size.z, 2);
+  Matrix<float> q(problem.size.x, problem.size.z);
+  std::vector<float> gradients(network.weights(0).values.size());
+  const Cycles fwd = alone.forward<float>(s.view(), q.view()).total();
+  const Cycles grad_w = alone.grad_w<float>(q_grad.view(), s.view(), gradients).total();
+  const MachineStep step = machine_step(trainer, machine).value();
+  int compared = 0;
+  for (const StepPass& pass : step.passes)
+    if (pass.layer == 1 && pass.pass != Pass::GradA) {
+      EXPECT_EQ(pass.cycles, pass.pass == Pass::Fwd ? fwd : grad_w);
+      ++compared;
+    }
+  EXPECT_EQ(compared, 2);
 }
 
 }  // namespace
