@@ -72,7 +72,7 @@ std::vector<GridCase> matrices_of(const std::vector<std::string>& line,
       if (pattern == "file") {
         for (const auto& file : matrix_files(shared / matrix)) {
           const auto read = read_if_real(file);
-          if (!read) continue;
+          if (!read || read->blocks() == 0) continue;  // other libraries refuse empty ones
           const sparse::Csr<float>& weights = *read;
           GridCase c{.group = line[Group], .pattern = file.stem().string(), .file = file};
           c.layer.x = weights.rows, c.layer.y = weights.cols;

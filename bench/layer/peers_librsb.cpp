@@ -37,7 +37,7 @@ Product make_librsb(const PeerProblem& problem) {
                                    static_cast<rsb_coo_idx_t>(csr.cols), 1, 1, RSB_FLAG_NOFLAGS,
                                    &error),
       rsb_mtx_free);
-  if (error != RSB_ERR_NO_ERROR) return {};  // it takes no matrix of a few elements
+  require_success(error, "rsb_mtx_alloc_from_csr_const");
   return [r, &s = problem.s](Matrix<float>& q) {
     const float one = 1, zero = 0;
     const auto z = static_cast<rsb_coo_idx_t>(s.cols());
