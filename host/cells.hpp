@@ -57,7 +57,7 @@ HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, in
 
 // Returns true if the product of a problem in 16 bits reads floats, which it widens: elements on
 // vectors of 32 bytes or less, where a number of 16 bits costs up to five times a float, and rows
-// of S that are read twice at least.
+// of S that are read twice at least, or 16 times with 16 columns or more.
 bool widens(const HostProblem& problem, const host::HostCpu& cpu);
 
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a
