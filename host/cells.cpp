@@ -101,7 +101,8 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
   const auto [g, x, y, z] = problem.size;
   const double in_row = double(problem.blocks) / double(std::max(x, std::int64_t{1}));
   const double density = in_row / double(std::max(y, std::int64_t{1}));
-  // One column is often widened (widens()), and is short, so its slices are those of floats.
+  // One column is often widened (widens()), and is short, so its slices are those of floats on
+  // every processor.
   const auto rows_in_l1 = [&](std::int64_t columns) {
     const std::int64_t bytes = columns == 1 ? std::int64_t{sizeof(float)} : bytes_of(problem.type);
     return 3 * cpu.l1_data.value / 4 / (columns * bytes);
@@ -141,13 +142,15 @@ HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, in
                                     : block_cells(problem, cpu);
 }
 
+bool has_narrow_vectors(const host::HostCpu& cpu) { return cpu.vector.value <= kNarrowVector; }
+
 bool widens(const HostProblem& problem, const host::HostCpu& cpu) {
   // Many columns cost as much to widen as some products. AMD Zen 3, half, 512 x 512 by the time of
   // products in 16 bits: 5 reads, z 128 1.57, 15 reads, z 64 1.08; one column 0.33.
   constexpr std::int64_t kFewColumns = 16, kReadsOfFew = 2, kReadsOfMany = 16;
   const std::int64_t reads = problem.size.z < kFewColumns ? kReadsOfFew : kReadsOfMany;
-  return problem.block.is_element() && problem.type != DataType::Float &&
-         cpu.vector.value <= kNarrowVector && problem.blocks >= reads * problem.size.y;
+  return problem.block.is_element() && problem.type != DataType::Float && has_narrow_vectors(cpu) &&
+         problem.blocks >= reads * problem.size.y;
 }
 
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {

@@ -52,8 +52,11 @@ struct HostColumns {
 // thread has one cell along x, or more where one would have too many values to count in 16 bits;
 // several threads need more cells, to share them. With blocks, a cell has all of y, S is read in
 // place, and the number of threads does not matter. Sums are added in the same order for any number
-// of threads.
+// of threads. Operands of blocks whose rows are far apart are copied.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
+
+// Returns true if kernels use vectors of 32 bytes or less.
+bool has_narrow_vectors(const host::HostCpu& cpu);
 
 // Returns true if the product of a problem in 16 bits reads floats, which it widens: elements on
 // vectors of 32 bytes or less, where a number of 16 bits costs up to five times a float, and rows

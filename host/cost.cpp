@@ -89,7 +89,7 @@ bool packs_forward(const HostProblem& p, bool has_grad_w, const HostSetting& set
   constexpr std::int64_t kCellBytes = 4;  // of a value of 16 bits and its word
   const std::int64_t near = setting.cpu.l2.value * std::max<std::int64_t>(setting.cpu.cores, 1);
   // Expanding positions without the instructions of AVX-512 takes longer than reading floats.
-  if (widens(p, setting.cpu)) return false;
+  if (has_narrow_vectors(setting.cpu)) return false;
   return can_be_packed(p) && !has_grad_w && p.blocks * kCellBytes > near &&
          forecast_packed(p, setting).seconds() < forecast_sparse(Pass::Fwd, p, setting).seconds();
 }

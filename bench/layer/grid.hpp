@@ -28,7 +28,8 @@ struct GridResult {
   double ratio(bool with_mkl = false) const { return best_sparse(with_mkl).seconds / layer; }
 };
 
-// Measures one case for about half a second. Throws std::runtime_error if a result is wrong.
+// Measures one case for about a quarter of a second. Throws std::runtime_error if the result of
+// another library, or of our product on the same operands, is wrong.
 GridResult run_grid_case(const GridCase& c);
 
 // Returns one line of the raw table, and its head: columns separated by tabs.

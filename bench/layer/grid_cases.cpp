@@ -53,7 +53,8 @@ Sides parse_sides(const std::string& text) {
   return sides;
 }
 
-// A layer has real weights, so files of complex numbers are left out.
+// A layer has real weights: files that cannot be read as such, of complex numbers for example, are
+// left out.
 std::optional<sparse::Csr<float>> read_if_real(const std::filesystem::path& file) {
   try {
     return read_weights(file);

@@ -60,10 +60,13 @@ class HostProduct {
                                                 partitioner::Numbering numbering,
                                                 std::int64_t blocks);
 
-  // Makes that change. Blocks that stay keep their values, and added ones are 0. Allocates nothing.
+  // Makes that change. Blocks that stay keep their values, and added ones are 0; widened values are
+  // all written again. Allocates nothing.
   void apply(partitioner::CellEdits& edits) noexcept {
     matrix_.apply(edits, std::span<T>(values_), *executor_);
-    for (std::int64_t bucket = 0; bucket < matrix_.grid().buckets(); ++bucket) widen_bucket(bucket);
+    if (is_wide())
+      executor_->for_each(matrix_.grid().buckets(),
+                          [this](std::int64_t bucket) { widen_bucket(bucket); });
   }
 
   // Sets the values of the pattern, in its order. O(values) on all threads; neither allocates nor

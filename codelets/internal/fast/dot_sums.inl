@@ -108,6 +108,7 @@ class LastLanes<float> {
   HWY_INLINE Vector load(const float* from, std::size_t part) const {
     const Floats<kLanes> d;
     if constexpr (kMasksLoads) return hn::MaskedLoad(masks_[part], d, from + part * kLanes);
+    if (left(part) == kLanes) return load_lanes<kLanes>(from + part * kLanes);
     float scratch[kLanes] = {};
     for (std::size_t i = 0; i < left(part); ++i) scratch[i] = from[part * kLanes + i];
     return load_lanes<kLanes>(scratch);

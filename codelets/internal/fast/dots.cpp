@@ -27,7 +27,7 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 // Calls use(integral constant i) for i < kCount. Indices that are constants from the start let
 // g++ keep arrays of vectors in registers; after a loop it left the sums in memory (dot products of
-// 128 floats on Zen 3: 13.8 instead of 8 ns).
+// 128 floats on Zen 3: 13.8 instead of 6.3 ns).
 template <std::size_t kCount, class Use>
 HWY_INLINE void for_constants(Use&& use) {
   [&]<std::size_t... i>(std::index_sequence<i...>) HWY_ATTR {
