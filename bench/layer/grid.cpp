@@ -10,13 +10,11 @@
 #include <stdexcept>
 #include <utility>
 
-#include "tessera/base/random_matrix.hpp"
+#include "tessera/bench/layer/own_pass.hpp"
 #include "tessera/bench/layer/peers.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/host/float_peak.hpp"
-#include "tessera/host/layer.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/verify/verify.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -24,49 +22,6 @@ namespace {
 constexpr double kCaseSeconds = 0.25;  // of timed runs
 
 using Body = std::function<void()>;
-
-template <class T>
-MatrixView<T> in_order(Matrix<T>& m, bool batch_first) {
-  if (!batch_first) return m.view();
-  return {m.elements().data(), m.cols(), m.rows(), 1, m.cols()};
-}
-
-// A pass of the layer with operands of its own.
-template <class T>
-class OwnPass {
- public:
-  OwnPass(const GridCase& c, const sparse::Csr<float>& weights)
-      : pass_(c.layer.pass), layer_(c.layer.problem(), c.layer.cpu, *executor_) {
-    const auto [x, y, z] = std::array{c.layer.x, c.layer.y, c.layer.z};
-    const auto made = [&](std::int64_t rows, std::uint64_t seed) {
-      return c.batch_first ? random_matrix<T>(z, rows, seed) : random_matrix<T>(rows, z, seed);
-    };
-    s_ = made(y, 1), q_ = made(x, 2);
-    s_view_ = in_order(s_, c.batch_first), q_view_ = in_order(q_, c.batch_first);
-    gradients_.resize(weights.values.size());
-    layer_.set_weights(weights);
-  }
-  void run() {
-    const MatrixView<const T> s = s_view_, q = q_view_;
-    if (pass_ == Pass::Fwd)
-      layer_.template forward<T>(s, q_view_);
-    else if (pass_ == Pass::GradA)
-      layer_.template grad_a<T>(q, s_view_);
-    else
-      layer_.template grad_w<T>(q, s, gradients_);
-  }
-  MatrixView<const T> s() const { return s_view_; }
-  MatrixView<const T> q() const { return q_view_; }
-  const std::vector<float>& gradients() const { return gradients_; }
-
- private:
-  Pass pass_;
-  std::unique_ptr<Executor> executor_ = make_executor(1);
-  host::HostLayer layer_;
-  Matrix<T> s_, q_;
-  MatrixView<T> s_view_, q_view_;
-  std::vector<float> gradients_;
-};
 
 // The products that run in turns for a case, with their names.
 struct Bodies {
@@ -91,7 +46,7 @@ constexpr const char *kLayer = "layer", *kCall = "call", *kFloatLayer = "float l
 template <class T>
 OwnPass<T>& add_own(Bodies& bodies, const char* name, const GridCase& c,
                     const sparse::Csr<float>& weights) {
-  auto& own = bodies.keep<OwnPass<T>>(c, weights);
+  auto& own = bodies.keep<OwnPass<T>>(c.layer, weights, c.batch_first);
   bodies.add(name, [&own] { own.run(); });
   return own;
 }

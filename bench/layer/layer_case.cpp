@@ -11,12 +11,9 @@
 #include <vector>
 
 #include "tessera/base/pass.hpp"
-#include "tessera/base/random_matrix.hpp"
+#include "tessera/bench/layer/own_pass.hpp"
 #include "tessera/host/float_peak.hpp"
-#include "tessera/host/layer.hpp"
-#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/verify/verify.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -27,15 +24,6 @@ double now(int threads) {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-void require(const verify::Verdict& verdict, const LayerCase& c) {
-  if (!verdict.ok()) throw std::runtime_error(c.name() + ": wrong result, " + to_string(verdict));
-}
-
-// GradW in panels adds one partial sum for each panel to a row.
-verify::Rounding rounding_of(const LayerCase& c) {
-  return {parse_data_type(c.type), DataType::Float, 1 + c.z / 64 + c.y / 16};
-}
-
 // The peak of this computer, measured when the first case needs it.
 const host::HostRates& rates() {
   static const host::HostRates measured = host::measure_host_rates();
@@ -43,68 +31,14 @@ const host::HostRates& rates() {
 }
 
 template <class T>
-class Runner {
- public:
-  Runner(const LayerCase& c, const sparse::Csr<float>& weights)
-      : case_(c),
-        weights_(weights),
-        executor_(make_executor(c.threads)),
-        layer_(c.problem(), c.cpu, *executor_, {.dense = c.dense, .rates = rates()}),
-        s_(random_matrix<T>(c.y, c.z, 1)),
-        q_(random_matrix<T>(c.x, c.z, 2)),
-        gradient_(weights) {
-    layer_.set_weights(weights);
-    check();
-  }
-  double forecast_seconds() const { return layer_.forecast(case_.pass).seconds(); }
-  host::HostTimes run() {
-    if (case_.pass == Pass::Fwd)
-      return layer_.template forward<T>(std::as_const(s_).view(), q_.view());
-    if (case_.pass == Pass::GradA)
-      return layer_.template grad_a<T>(std::as_const(q_).view(), s_.view());
-    return layer_.template grad_w<T>(std::as_const(q_).view(), std::as_const(s_).view(),
-                                     gradient_.values);
-  }
-
- private:
-  void check() {
-    run();
-    if (case_.pass == Pass::GradW) return check_gradient();
-    const bool fwd = case_.pass == Pass::Fwd;
-    const auto matrix = fwd ? weights_ : sparse::transpose(weights_);
-    const auto in = std::as_const(fwd ? s_ : q_).view(), out = std::as_const(fwd ? q_ : s_).view();
-    for (const std::int64_t first : {std::int64_t{0}, std::max<std::int64_t>(case_.z - 2, 0)}) {
-      const Range cols{first, std::min(first + 2, case_.z)};
-      require(verify::verify_product<T>(matrix, in.sub({0, in.rows}, cols),
-                                        out.sub({0, out.rows}, cols), rounding_of(case_)),
-              case_);
-    }
-  }
-  void check_gradient() {
-    if (weights_.values.size() * std::size_t(case_.z) > 500'000'000) return;
-    require(verify::verify_gradient<T>(weights_, gradient_, std::as_const(q_).view(),
-                                       std::as_const(s_).view(),
-                                       {DataType::Float, DataType::Float, 1 + case_.z / 16}),
-            case_);
-  }
-
-  LayerCase case_;
-  const sparse::Csr<float>& weights_;
-  std::unique_ptr<Executor> executor_;
-  host::HostLayer layer_;
-  Matrix<T> s_, q_;
-  sparse::Csr<float> gradient_;
-};
-
-template <class T>
 Measured measure_as(const LayerCase& c, const sparse::Csr<float>& weights) {
-  Runner<T> runner(c, weights);
+  OwnPass<T> own(c, weights, /*batch_first=*/false, {.dense = c.dense, .rates = rates()});
   std::vector<double> kernels, copies;
   Measured measured;
-  measured.forecast_seconds = runner.forecast_seconds();
+  measured.forecast_seconds = own.layer().forecast(c.pass).seconds();
   measured.peak = host::measure_float_peak().fused;
   const Seconds seconds = time_of(c.threads, 15, [&] {
-    const host::HostTimes times = runner.run();
+    const host::HostTimes times = own.run();
     kernels.push_back(times.kernel_seconds / times.seconds / c.threads);
     copies.push_back(times.copy_seconds / times.seconds);
   });

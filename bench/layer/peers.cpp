@@ -9,9 +9,9 @@
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/layer/comparisons.hpp"
+#include "tessera/bench/layer/own_pass.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/host/float_peak.hpp"
-#include "tessera/host/layer.hpp"
 #include "tessera/host/spmm.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
@@ -44,33 +44,14 @@ constexpr MakeProduct kSpmdm = nullptr, kBlocks = nullptr, kPanels = nullptr;
 
 constexpr const char* kOpenBlasName = "OpenBLAS";
 
-// A layer and the thread that it runs on.
-struct OwnLayer {
-  explicit OwnLayer(const PeerProblem& p) : layer(p.layer.problem(), p.layer.cpu, *executor) {
-    layer.set_weights(p.weights);
-  }
-
-  std::unique_ptr<Executor> executor = make_executor(1);
-  host::HostLayer layer;
-};
-
-// The columns that are compared. They are an odd number apart, so they reach every panel and every
-// lane of a vector.
-MatrixView<const float> some_columns(MatrixView<const float> m) {
-  const std::int64_t step = m.cols / 32 | 1;
-  return {m.data, m.rows, (m.cols + step - 1) / step, m.row_stride, step * m.col_stride};
-}
-
 void require_right(const Peer& peer, const PeerProblem& problem, const Product& product,
                    Matrix<float>& q) {
   // The result is cleared, so that an earlier product cannot be taken for this one.
   std::fill(q.elements().begin(), q.elements().end(), std::numeric_limits<float>::quiet_NaN());
   product(q);
-  const MatrixView<float> result = problem.result(q);
-  const MatrixView<const float> out{result.data, result.rows, result.cols, result.row_stride,
-                                    result.col_stride};
-  const verify::Verdict verdict = verify::verify_product<float>(
-      problem.weights, some_columns(problem.operand()), some_columns(out), {});
+  const verify::Verdict verdict =
+      verify::verify_product<float>(problem.weights, some_columns(problem.operand()),
+                                    some_columns<const float>(problem.result(q)), {});
   if (!verdict.ok())
     throw std::runtime_error(problem.layer.name() + ": " + peer.name + " gives a wrong result, " +
                              to_string(verdict));
@@ -119,18 +100,12 @@ PeerProblem::PeerProblem(const LayerCase& c, sparse::Csr<float> pattern, bool is
       batch_first(is_batch_first),
       s(random_matrix<float>(batch_first ? c.z : c.y, batch_first ? c.y : c.z, 1)) {}
 
-MatrixView<const float> PeerProblem::operand() const {
-  if (!batch_first) return s.view();
-  return {s.elements().data(), s.cols(), s.rows(), 1, s.cols()};
-}
+MatrixView<const float> PeerProblem::operand() const { return in_order(s, batch_first); }
 
-MatrixView<float> PeerProblem::result(Matrix<float>& q) const {
-  if (!batch_first) return q.view();
-  return {q.elements().data(), q.cols(), q.rows(), 1, q.cols()};
-}
+MatrixView<float> PeerProblem::result(Matrix<float>& q) const { return in_order(q, batch_first); }
 
 Product make_own(const PeerProblem& problem) {
-  const auto own = std::make_shared<OwnLayer>(problem);
+  const auto own = std::make_shared<OwnLayer>(problem.layer, problem.weights);
   return [own, &problem](Matrix<float>& q) {
     own->layer.forward<float>(problem.operand(), problem.result(q));
   };
