@@ -28,12 +28,22 @@ void copy_to_rows(MatrixView<const T> from, T* to, std::int64_t stride) {
       for (std::int64_t c = 0; c < from.cols; ++c) to[c] = from(r, c);
 }
 
-// Does the same with numbers of 16 bits, widened to floats.
+// The rows and columns of a tile of 16-bit elements that is copied beside its conversion: 4 KiB, so
+// that it stays in the first cache.
+inline constexpr std::int64_t kTileRows = 32, kTileColumns = 64;
+
+// Calls run(rows, columns) for the tiles of a matrix.
+template <class Run>
+void for_each_tile(std::int64_t rows, std::int64_t cols, const Run& run) {
+  for (std::int64_t r = 0; r < rows; r += kTileRows)
+    for (std::int64_t c = 0; c < cols; c += kTileColumns)
+      run(Range{r, std::min(r + kTileRows, rows)}, Range{c, std::min(c + kTileColumns, cols)});
+}
+
+// Does the same as copy_to_rows() with numbers of 16 bits, widened to floats.
 template <class T>
   requires(!std::is_same_v<T, float>)
 void copy_to_rows(MatrixView<const T> from, float* to, std::int64_t stride) {
-  constexpr std::int64_t kRows = 32, kColumns = 64;  // in rows at once, for other than plain rows
-  std::array<T, kRows * kColumns> plain;
   if (from.rows_are_contiguous() && from.row_stride == from.cols && stride == from.cols)
     return codelets::widen(from.data, from.rows * from.cols, to);
   if (from.rows_are_contiguous()) {
@@ -41,14 +51,13 @@ void copy_to_rows(MatrixView<const T> from, float* to, std::int64_t stride) {
       codelets::widen(from.row(r), from.cols, to + r * stride);
     return;
   }
-  for (std::int64_t first = 0; first < from.rows; first += kRows)
-    for (std::int64_t c = 0; c < from.cols; c += kColumns) {
-      const MatrixView<const T> part = from.sub({first, std::min(first + kRows, from.rows)},
-                                                {c, std::min(c + kColumns, from.cols)});
-      copy_to_rows<T>(part, plain.data(), kColumns);
-      for (std::int64_t r = 0; r < part.rows; ++r)
-        codelets::widen(plain.data() + r * kColumns, part.cols, to + (first + r) * stride + c);
-    }
+  std::array<T, kTileRows * kTileColumns> plain;
+  for_each_tile(from.rows, from.cols, [&](Range rows, Range cols) {
+    copy_to_rows<T>(from.sub(rows, cols), plain.data(), kTileColumns);
+    for (std::int64_t r = rows.begin; r < rows.end; ++r)
+      codelets::widen(plain.data() + (r - rows.begin) * kTileColumns, cols.size(),
+                      to + r * stride + cols.begin);
+  });
 }
 
 // Sets row r of `to` to the row that begins at from + r * stride. The two must not overlap.
@@ -67,8 +76,6 @@ void copy_from_rows(const T* from, std::int64_t stride, MatrixView<T> to) {
 template <class T>
   requires(!std::is_same_v<T, float>)
 void copy_from_rows(const float* from, std::int64_t stride, MatrixView<T> to) {
-  constexpr std::int64_t kRows = 32, kColumns = 64;  // rounded at once, for other than plain rows
-  std::array<T, kRows * kColumns> rounded;
   if (to.rows_are_contiguous() && to.row_stride == to.cols && stride == to.cols)
     return codelets::cast_floats(from, to.rows * to.cols, to.data);
   if (to.rows_are_contiguous()) {
@@ -76,15 +83,13 @@ void copy_from_rows(const float* from, std::int64_t stride, MatrixView<T> to) {
       codelets::cast_floats(from + r * stride, to.cols, to.row(r));
     return;
   }
-  for (std::int64_t first = 0; first < to.rows; first += kRows)
-    for (std::int64_t c = 0; c < to.cols; c += kColumns) {
-      const MatrixView<T> part =
-          to.sub({first, std::min(first + kRows, to.rows)}, {c, std::min(c + kColumns, to.cols)});
-      for (std::int64_t r = 0; r < part.rows; ++r)
-        codelets::cast_floats(from + (first + r) * stride + c, part.cols,
-                              rounded.data() + r * kColumns);
-      copy_from_rows<T>(rounded.data(), kColumns, part);
-    }
+  std::array<T, kTileRows * kTileColumns> rounded;
+  for_each_tile(to.rows, to.cols, [&](Range rows, Range cols) {
+    for (std::int64_t r = rows.begin; r < rows.end; ++r)
+      codelets::cast_floats(from + r * stride + cols.begin, cols.size(),
+                            rounded.data() + (r - rows.begin) * kTileColumns);
+    copy_from_rows<T>(rounded.data(), kTileColumns, to.sub(rows, cols));
+  });
 }
 
 }  // namespace tessera::host::internal
