@@ -1,6 +1,7 @@
 #include "tessera/planner/layouts.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -106,36 +107,62 @@ class Gathering {
   struct Buckets {
     std::int64_t alone = 0, shared = 0;  // received at single width, and at that of the bus
   };
-  // Returns the buckets that a tile receives. Those that all tiles of its bus take arrive at the
-  // width of all of them, except the ones on the bus itself; its own bucket stays where it is.
-  Buckets received(std::int64_t tile) const {
-    const Overlap mine = overlap(tile);
-    const std::int64_t first = tile / bus_ * bus_;
-    Overlap all = mine;
-    bool all_take = bus_ > 1 && first + bus_ <= to_.product();
-    for (std::int64_t t = first; all_take && t < first + bus_; ++t) {
-      all_take = group(t, to_) == group(tile, to_);
-      all = {common(all.x, overlap(t).x), common(all.y, overlap(t).y)};
+  // Calls visit(the buckets that a tile receives) for every tile. Those that all tiles of its bus
+  // take arrive at the width of all of them, except the ones on the bus itself; its own bucket
+  // stays where it is.
+  template <class Visit>
+  void for_each_tile(const Visit& visit) const {
+    std::vector<Taker> takers(static_cast<std::size_t>(bus_));
+    std::vector<Place> givers(takers.size());
+    for (std::int64_t first = 0; first < to_.product(); first += bus_) {
+      takers.resize(static_cast<std::size_t>(std::min(bus_, to_.product() - first)));
+      givers.resize(static_cast<std::size_t>(
+          std::clamp<std::int64_t>(from_.product() - first, 0, std::ssize(takers))));
+      for (std::size_t i = 0; i < takers.size(); ++i)
+        takers[i] = taker(first + static_cast<std::int64_t>(i));
+      for (std::size_t i = 0; i < givers.size(); ++i)
+        givers[i] = place(first + static_cast<std::int64_t>(i), from_);
+      for_each_of_bus(takers, givers, visit);
     }
-    Buckets got{0, all_take ? all.count() * from_.z : 0};
-    std::int64_t own = 0;
-    for (std::int64_t t = first; t < first + bus_; ++t) {
-      if (t >= from_.product() || group(t, from_) != group(tile, to_)) continue;
-      const std::int64_t x = t % from_.x, y = t / (from_.x * from_.z) % from_.y;
-      if (all_take && all.has(x, y)) --got.shared;
-      if (t == tile && mine.has(x, y)) own = 1;
-    }
-    got.alone = mine.count() * from_.z - got.shared - own;
-    return got;
   }
 
  private:
-  static std::int64_t group(std::int64_t tile, const Dims& parts) {
-    return tile / (parts.product() / parts.g);
+  struct Place {
+    std::int64_t group, x, y;
+  };
+  struct Taker {
+    std::int64_t group;
+    Overlap needs;
+  };
+
+  static Place place(std::int64_t tile, const Dims& parts) {
+    return {tile / (parts.x * parts.y * parts.z), tile % parts.x,
+            tile / (parts.x * parts.z) % parts.y};
   }
-  Overlap overlap(std::int64_t tile) const {
-    const std::int64_t x = tile % to_.x, y = tile / (to_.x * to_.z) % to_.y;
-    return {rows_met_[static_cast<std::size_t>(y)], cols_met_[static_cast<std::size_t>(x)]};
+  Taker taker(std::int64_t tile) const {
+    const auto [group, x, y] = place(tile, to_);
+    return {group,
+            {rows_met_[static_cast<std::size_t>(y)], cols_met_[static_cast<std::size_t>(x)]}};
+  }
+  template <class Visit>
+  void for_each_of_bus(std::span<const Taker> takers, std::span<const Place> givers,
+                       const Visit& visit) const {
+    bool all_take = bus_ > 1 && std::ssize(takers) == bus_;
+    Overlap all = takers.front().needs;
+    for (const Taker& taker : takers) {
+      all_take = all_take && taker.group == takers.front().group;
+      all = {common(all.x, taker.needs.x), common(all.y, taker.needs.y)};
+    }
+    for (std::size_t i = 0; i < takers.size(); ++i) {
+      const auto& [group, needs] = takers[i];
+      Buckets got{0, all_take ? all.count() * from_.z : 0};
+      for (const Place& giver : givers)
+        if (all_take && giver.group == group && all.has(giver.x, giver.y)) --got.shared;
+      const bool has_own =
+          i < givers.size() && givers[i].group == group && needs.has(givers[i].x, givers[i].y);
+      got.alone = needs.count() * from_.z - got.shared - (has_own ? 1 : 0);
+      visit(got);
+    }
   }
 
   Dims from_, to_;
@@ -149,14 +176,12 @@ Cycles gather_cycles(const Plan& from, const Plan& to, const Problem& problem,
                      const device::Machine& machine) {
   const std::int64_t bytes = from.nonzeros_per_bucket * bytes_of(problem.data_type);
   const std::int64_t width = machine.exchange_bytes_per_cycle;
-  const Gathering gathering(from, to, problem, machine);
   std::int64_t most = 0;
-  for (std::int64_t tile = 0; tile < to.partition.product(); ++tile) {
-    const auto [alone, shared] = gathering.received(tile);
-    most = std::max(most, (alone + shared) * machine.receive_start.value +
-                              ceil_div(alone * bytes, width) +
-                              ceil_div(shared * bytes, width * machine.tiles_per_exchange_bus));
-  }
+  Gathering(from, to, problem, machine).for_each_tile([&](const Gathering::Buckets& got) {
+    most = std::max(most, (got.alone + got.shared) * machine.receive_start.value +
+                              ceil_div(got.alone * bytes, width) +
+                              ceil_div(got.shared * bytes, width * machine.tiles_per_exchange_bus));
+  });
   return Cycles(most);
 }
 

@@ -1,7 +1,9 @@
 #include "tessera/planner/internal/dense_search.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -61,27 +63,51 @@ class PartSearch {
     // A search needs finished sums.
     const auto inner = share_counts(size.inner, grain.inner, case_.selection ? 1 : tiles);
     const auto columns = share_counts(size.columns, grain.columns, tiles);
-    for (const Count& r : rows)
+    for (const Count& r : rows) {
+      auto end = columns.end();
       for (const Count& i : inner) {
-        if (r.parts * i.parts > tiles) break;
-        for (const Count& c : columns) {
-          if (r.parts * i.parts * c.parts > tiles) break;
-          const ProductShape tile{r.first, i.first, c.first};
-          DenseCut cut{rounds, {r.parts, i.parts, c.parts}, weights};
-          if (bounded_ && is_hopeless(cut, tile)) continue;
-          if (bounded_ && cannot_win(cut, tile)) continue;
-          for (const Side neighbours : {Side::Left, Side::Right}) {
-            cut.neighbours = neighbours;
-            consider(cut);
-          }
-        }
+        while (end != columns.begin() && r.parts * i.parts * std::prev(end)->parts > tiles) --end;
+        try_columns({{rounds, {r.parts, i.parts, 1}, weights}, {r.first, i.first, 1}},
+                    {columns.begin(), end});
       }
+    }
+  }
+
+  // A cut, and the slice of its first tile.
+  struct Trial {
+    DenseCut cut;
+    ProductShape tile;
+
+    Trial with_columns(const Count& c) const {
+      Trial result = *this;
+      result.cut.parts.columns = c.parts, result.tile.columns = c.first;
+      return result;
+    }
+  };
+
+  // Tries these counts of parts of the columns with the other two dimensions of `t`. More parts are
+  // smaller slices and fewer products for a tile, so the hopeless counts come first.
+  void try_columns(const Trial& t, std::span<const Count> columns) {
+    const auto hopeless = [&](const Count& c) {
+      return bounded_ && is_hopeless(t.with_columns(c));
+    };
+    if (columns.empty() || hopeless(columns.back())) return;
+    for (auto c = std::partition_point(columns.begin(), columns.end(), hopeless);
+         c != columns.end(); ++c) {
+      Trial trial = t.with_columns(*c);
+      if (bounded_ && (is_hopeless(trial) || cannot_win(trial))) continue;
+      for (const Side neighbours : {Side::Left, Side::Right}) {
+        trial.cut.neighbours = neighbours;
+        consider(trial.cut);
+      }
+    }
   }
 
   // Rules out most cuts in the time of a few products: those whose slices do not fit a tile, alone
   // or beside the tile's share of all operands, and, by the kernel at its highest rate, those that
   // leave many tiles idle.
-  bool is_hopeless(const DenseCut& cut, const ProductShape& tile) const {
+  bool is_hopeless(const Trial& t) const {
+    const auto& [cut, tile] = t;
     const std::int64_t slices = dense_slices(case_, tile);
     if (slices > limits_.temp) return true;
     if (slices + homes_ / cut.parts.product() > limits_.all) return true;
@@ -93,9 +119,9 @@ class PartSearch {
 
   // A cut with as many cycles as the best one can still win by less memory. The number of rounds
   // depends on the first cut that fits, so a cut that costs too much is priced until one fits.
-  bool cannot_win(const DenseCut& cut, const ProductShape& tile) const {
+  bool cannot_win(const Trial& t) const {
     if (!any_fits_) return false;
-    const std::int64_t cycles = dense_lower_bound(case_, cut, tile);
+    const std::int64_t cycles = dense_lower_bound(case_, t.cut, t.tile);
     return (result_.best && cycles > result_.best->estimate.cycles) || cycles >= limits_.fewer_than;
   }
 
