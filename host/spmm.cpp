@@ -13,6 +13,7 @@
 #include "tessera/host/internal/check_views.hpp"
 #include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/panels.hpp"
+#include "tessera/host/internal/places_by_row.hpp"
 #include "tessera/host/internal/scatter_product.hpp"
 #include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/spmm_options.hpp"
@@ -42,6 +43,12 @@ HostColumns panels_of(const CompressedRows<T, Index, Position>& a, MatrixView<co
   const std::int64_t width = std::clamp(fitting, 2 * kVector, kMostColumns);
   return {std::min(std::max<std::int64_t>(z, 1), width), std::min(z, width), width < z};
 }
+
+// Places that are not in the order of their rows are added one by one, or sorted for products of so
+// many columns. AMD Zen 3, 256 x 256 to 4096 x 4096, density 0.01 and 0.05: sorting takes 5 ns a
+// place; compressed columns at z 256 take 1.2 to 1.4 times as long as compressed rows, and 1.7 to
+// 2.1 one by one; lists in any order at z 64 1.9 to 2.6, and 2.4 to 5.5 one by one.
+constexpr std::int64_t kFewestForColumns = 256, kFewestForLists = 64;
 
 // A product while it runs.
 template <class T, class Index, class Position>
@@ -187,6 +194,17 @@ void spmm(const CompressedColumns<T, Index, Position>& a, MatrixView<const T> b,
   internal::check_view("spmm", a, internal::Values::Read, executor);
   internal::check_operands(a.rows, a.cols, b, c, options, internal::lists_of(a));
   if (c.rows == 0 || c.cols == 0) return;
+  if (c.cols >= kFewestForColumns) {
+    const auto for_each = [&](const auto& visit) {
+      for (std::int64_t column = 0; column < a.cols; ++column)
+        for (auto i = a.col_begin[std::size_t(column)]; i < a.col_begin[std::size_t(column) + 1];
+             ++i)
+          visit(i, column);
+    };
+    const auto sorted =
+        internal::places_by_row<T, Index>(a.rows, a.row, a.values, for_each, executor);
+    return Product<T, Index, std::int64_t>(sorted.view(a.cols), b, c, executor, options).run();
+  }
   const internal::Epilogue<T> after = internal::epilogue_of<T>(options, c);
   const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};
   internal::ScatterProduct<T>({a.rows, a.cols, std::ssize(a.row), b.cols}, b, c, after, executor)
@@ -212,6 +230,14 @@ void spmm(const Coordinates<T, Index>& a, MatrixView<const T> b, MatrixView<T> c
     const CompressedRows<T, Index, std::int64_t> rows{a.rows,    a.cols, {1, 1},
                                                       row_begin, a.col,  a.values};
     return spmm<T>(rows, b, c, executor, options);
+  }
+  if (c.cols >= kFewestForLists) {
+    const auto for_each = [&](const auto& visit) {
+      for (std::size_t i = 0; i < a.col.size(); ++i) visit(std::int64_t(i), a.col[i]);
+    };
+    const auto sorted =
+        internal::places_by_row<T, Index>(a.rows, a.row, a.values, for_each, executor);
+    return Product<T, Index, std::int64_t>(sorted.view(a.cols), b, c, executor, options).run();
   }
   const internal::Epilogue<T> after = internal::epilogue_of<T>(options, c);
   const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};

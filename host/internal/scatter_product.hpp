@@ -19,13 +19,11 @@ namespace tessera::host::internal {
 struct ScatterSize {
   std::int64_t rows = 0, cols = 0, places = 0, z = 0;
 
-  // Returns the parts of the places that have sums of their own, which threads share. There are
-  // none where panels are enough for many threads, or where clearing and adding the parts would
-  // take more than a sixteenth of the work. No number of threads and no cache decides, as other
-  // parts mean other last bits.
+  // Returns the parts of the places that have sums of their own, which threads share. There is one
+  // where clearing and adding the parts would take more than a sixteenth of the work. No number of
+  // threads and no cache decides, as other parts mean other last bits.
   std::int64_t parts() const {
-    constexpr std::int64_t kMostParts = 8, kWide = 512, kPlacesOfRow = 16;
-    if (z >= kWide) return 1;
+    constexpr std::int64_t kMostParts = 8, kPlacesOfRow = 16;
     return std::clamp<std::int64_t>(places / (kPlacesOfRow * std::max<std::int64_t>(rows, 1)), 1,
                                     kMostParts);
   }

@@ -117,7 +117,7 @@ TYPED_TEST(SpmmViews, AgreeWithDoublePrecision) {
     }
 }
 
-// Panels of 64 columns; with 600 of them the places are not divided.
+// Panels of 64 columns; with 600 of them compressed columns and lists are sorted by rows.
 TYPED_TEST(SpmmViews, CutWideOperandsInPanels) {
   ViewsCase<TypeParam, std::int32_t>(130, 700, 200, 40'000).expect_all_views({});
   ViewsCase<TypeParam, std::int64_t>(40, 60, 600, 2'000).expect_all_views({});

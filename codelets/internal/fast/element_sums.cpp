@@ -43,7 +43,8 @@ struct RowSums {
   const ElementSums<In>& args;
   const Panel panel;
 
-  HWY_INLINE void load(Sums& sums, const float* from) const {
+  template <class T>
+  HWY_INLINE void load(Sums& sums, const T* from) const {
     for (std::size_t v = 0; v < kVectors; ++v)
       sums[v] = load_lanes<kLanes>(from + column_of<kLanes, kVectors>(panel, v));
   }
@@ -111,17 +112,20 @@ struct RowSums {
     for (; r < args.rows.size(); ++r) gather_row(args.rows[r]);
   }
 
-  // The input row stays in registers; each output row is read and written once for each term.
+  // The input row stays in registers; each output row is read and written once for each term. The
+  // arguments are copied, because the compiler has to read them again after each store of a vector.
   HWY_INLINE void scatter_all() const {
+    const RowCode code = args.code;
+    float* const out = args.out + panel.first;
+    const std::int64_t stride = args.out_stride;
     for (const TermRow& row : args.rows) {
       Sums in, sums;
-      for (std::size_t v = 0; v < kVectors; ++v)
-        in[v] = load_lanes<kLanes>(args.in + row.row * args.in_stride + panel.first +
-                                   column_of<kLanes, kVectors>(panel, v));
-      for (std::int64_t i = 0; i < row.count; ++i) {
-        const Term t = term(row, i);
-        float* to = args.out + t.row * args.out_stride + panel.first;
-        const auto factor = broadcast<kLanes>(t.value);
+      load(in, args.in + row.row * args.in_stride + panel.first);
+      const In* value = args.values + row.value;
+      const std::byte* word = row.words;
+      for (const In* const end = value + row.count; value < end; ++value, word += code.step) {
+        float* const to = out + code.row_of(word) * stride;
+        const auto factor = broadcast<kLanes>(value);
         load(sums, to);
         for (std::size_t v = 0; v < kVectors; ++v)
           sums[v] = add_product_lanes(sums[v], factor, in[v]);
