@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/codelets/batch_first.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/transpose.hpp"
 #include "tessera/host/internal/share_work.hpp"
-#include "tessera/host/internal/stopwatch.hpp"
 #include "tessera/host/internal/strided.hpp"
 
 namespace tessera::host::internal {

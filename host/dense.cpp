@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/host/internal/dense_library.hpp"
-#include "tessera/host/internal/stopwatch.hpp"
 #include "tessera/host/internal/strided.hpp"
 
 namespace tessera::host::internal {

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <functional>
 
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/internal/share_work.hpp"
-#include "tessera/host/internal/stopwatch.hpp"
 
 namespace tessera::host::internal {
 namespace {

@@ -85,12 +85,7 @@ std::unique_ptr<layer::PreparedUpdate::State> HostLayer::State::prepare(
 }
 
 void HostLayer::State::commit(layer::PreparedUpdate::State& update) {
-  auto* const prepared = dynamic_cast<PreparedCells*>(&update);
-  if (prepared == nullptr)
-    throw Error(ErrorCode::InvalidArgument,
-                "this change was prepared for a layer of another kind; call prepare_update of this "
-                "layer");
-  weights.commit(std::move(prepared->update));
+  weights.commit(std::move(static_cast<PreparedCells&>(update).update));
 }
 
 std::int64_t HostLayer::memory_bytes() const { return state().weights.bytes(); }

@@ -5,10 +5,10 @@
 
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/codelets/cast.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/internal/share_work.hpp"
-#include "tessera/host/internal/stopwatch.hpp"
 #include "tessera/host/internal/strided.hpp"
 
 namespace tessera::host::internal {

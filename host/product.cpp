@@ -6,10 +6,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/host/internal/batch_product.hpp"
 #include "tessera/host/internal/share_work.hpp"
-#include "tessera/host/internal/stopwatch.hpp"
 #include "tessera/host/internal/strided.hpp"
 #include "tessera/partitioner/update.hpp"
 

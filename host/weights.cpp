@@ -9,7 +9,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/layer/prepared_update.hpp"
 #include "tessera/sparse/check.hpp"
-#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::host::internal {
 namespace {
@@ -93,7 +92,6 @@ void HostWeights::set(std::vector<sparse::Csr<float>> given) {
   given_ = std::move(given);
   sums_.forget();
   forms_ = forms;
-  version_ = layer::new_number();
 }
 
 void HostWeights::encode(HostUpdate& update) const {
@@ -112,7 +110,7 @@ HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_
                                 Places places) {
   check_group(group);
   sparse::Csr<float>& given = given_[std::size_t(group)];
-  HostUpdate update{.group = std::size_t(group), .version = version_, .forms = forms_};
+  HostUpdate update{.group = std::size_t(group), .forms = forms_};
   const bool is_encoded = is_cheaper_encoded(given, change);
   const bool is_merged = is_encoded && places == Places::Unused;
   if (is_merged)
@@ -137,13 +135,7 @@ HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_
   return update;
 }
 
-// Nothing throws after the check.
 void HostWeights::commit(HostUpdate&& update) {
-  if (update.version != version_)
-    throw Error(ErrorCode::InvalidArgument,
-                "this change was prepared for another layer, or the layer's weights have changed "
-                "since; call prepare_update of this layer again");
-  version_ = layer::new_number();
   sums_.forget();
   if (update.edits) {
     visit(std::int64_t(update.group), [&](auto& one) { one.apply(*update.edits); });
@@ -163,13 +155,6 @@ void HostWeights::commit(HostUpdate&& update) {
 }
 
 void HostWeights::set_values(std::span<const float> values, std::int64_t group) {
-  if (group < 0 || group >= std::ssize(given_) ||
-      values.size() != given_[std::size_t(group)].values.size())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("set_values: {} values for group {}; this layer has {} groups, and "
-                            "each needs as many values as set_weights stored",
-                            values.size(), group, given_.size()));
-  sparse::check_range(values, setting_.problem.data_type);
   const auto copy = [&](std::span<float> part, std::int64_t first) {
     std::copy_n(values.begin() + first, part.size(), part.begin());
   };
@@ -178,7 +163,6 @@ void HostWeights::set_values(std::span<const float> values, std::int64_t group) 
 
 void HostWeights::change_values(const layer::ChangePart& change, std::int64_t group) {
   check_group(group);
-  version_ = layer::new_number();
   sparse::Csr<float>& weights = given_[std::size_t(group)];
   sums_.forget();
   visit(group, [&](auto& one) {

@@ -70,7 +70,8 @@ class Backend {
       std::vector<sparse::CheckedCsr<float>> weights) = 0;
 
   // Prepares a change of a group's pattern and makes it. By default neither is called: a target
-  // whose pattern may change (facts()) overrides both.
+  // whose pattern may change (facts()) overrides both. commit() gets what prepare() of this backend
+  // returned last, or before without a new `version` since, and that fits.
   virtual std::unique_ptr<PreparedUpdate::State> prepare(const sparse::PatternChange& change,
                                                          std::int64_t group);
   virtual void commit(PreparedUpdate::State& update);
@@ -83,7 +84,7 @@ class Backend {
     return std::move(update->misfit);
   }
 
-  // Sets the values of a group.
+  // Sets the values of a group, whose number and range were checked.
   virtual void set_values(std::span<const float> values, std::int64_t group) = 0;
 
   // Lets `change` change a group's values, part by part; here all at once, in a copy.
@@ -97,7 +98,8 @@ class Backend {
   // Returns the weights of a group as they were given and changed since, not rounded.
   virtual const sparse::Csr<float>& weights_of(std::int64_t group) const = 0;
 
-  // Returns the rounding that a pass's results may have, for the planned number of columns.
+  // Returns the rounding that the results of a pass of the layer may have, for the planned number
+  // of columns.
   virtual verify::Rounding rounding(Pass pass) const = 0;
 
   // Checks, runs and repairs a pass, and keeps its cost.
@@ -108,6 +110,10 @@ class Backend {
   static void check_is_whole(Pass pass, const PassOptions& options);
 
   OneCaller caller;
+
+  // The number of the weights: a new one after every change of them, and after what spoils a
+  // prepared change.
+  std::int64_t version = new_number();
 
  protected:
   // Returns the name of a pass's call: "forward", "grad_a" or "grad_w".

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/layer/check_weights.hpp"
+#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::layer {
 
@@ -30,6 +31,7 @@ std::optional<partitioner::Misfit> Layer::set_all(std::vector<sparse::CheckedCsr
   const auto call = backend().caller.enter("set_weights");
   Backend& own = changeable("set_weights");
   check_weights(facts().problem, weights);
+  own.version = new_number();
   return own.set_weights(std::move(weights));
 }
 
@@ -48,28 +50,55 @@ std::optional<partitioner::Misfit> Layer::update_weights(const sparse::PatternCh
                                                          std::int64_t group) {
   const auto call = backend().caller.enter("update_weights");
   Backend& own = changeable("update_weights");
+  own.version = new_number();
   return own.update_weights(change, group);
 }
 
 PreparedUpdate Layer::prepare_update(const sparse::PatternChange& change, std::int64_t group) {
   const auto call = backend().caller.enter("prepare_update");
   Backend& own = changeable("prepare_update");
-  return PreparedUpdate(own.prepare(change, group));
+  std::unique_ptr<PreparedUpdate::State> made = own.prepare(change, group);
+  made->version = own.version;
+  return PreparedUpdate(std::move(made));
 }
 
 void Layer::commit(PreparedUpdate&& update) {
   const auto call = backend().caller.enter("commit");
   Backend& own = changeable("commit");
-  own.commit(update.state());
+  PreparedUpdate::State& prepared = update.state();
+  if (prepared.misfit || prepared.version != own.version)
+    throw Error(ErrorCode::InvalidArgument,
+                "commit: this change was prepared for another layer or did not fit, or the layer "
+                "has changed or prepared another change since; call prepare_update of this layer "
+                "again");
+  own.version = new_number();
+  own.commit(prepared);
+}
+
+verify::Rounding Layer::rounding(Pass pass) const {
+  if (!facts().passes[std::size_t(pass)])
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("rounding of {}: the problem does not include this pass", to_string(pass)));
+  return backend().rounding(pass);
 }
 
 void Layer::set_values(std::span<const float> values, std::int64_t group) {
   const auto call = backend().caller.enter("set_values");
-  backend().set_values(values, group);
+  Backend& own = backend();
+  const std::size_t count = own.weights_of(group).values.size();
+  if (values.size() != count)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("set_values: {} values are given; the layer has {} of group {}",
+                            values.size(), count, group));
+  sparse::check_range(values, own.facts().problem.data_type);
+  own.version = new_number();
+  own.set_values(values, group);
 }
 
 void Layer::change_parts(const ChangePart& change, std::int64_t group) {
   const auto call = backend().caller.enter("change_values");
+  backend().version = new_number();
   backend().change_values(change, group);
 }
 

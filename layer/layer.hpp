@@ -91,7 +91,7 @@ class Layer {
   // Returns the types and the number of sums of a pass over the planned number of columns, from
   // which verify/ computes the bound of its error. Throws Error{InvalidArgument} for a pass that
   // the layer does not have.
-  verify::Rounding rounding(Pass pass) const { return backend().rounding(pass); }
+  verify::Rounding rounding(Pass pass) const;
 
   // Runs a pass on any target. Costs what the target says.
   Outcome run(Pass pass, const Operands& operands, const PassOptions& options = {}) {

@@ -20,6 +20,7 @@ class PreparedUpdate {
   // Holds what a target prepared; each target derives its own.
   struct State {
     std::vector<sparse::PlacedBlock> change;
+    std::int64_t version = 0;  // of the weights that change; Layer sets and compares it
     std::optional<partitioner::Misfit> misfit;
 
     virtual ~State() = default;

@@ -18,7 +18,6 @@
 #include "tessera/runtime/internal/layer_calls.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
-#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::runtime {
 
@@ -99,20 +98,17 @@ namespace {
 // A change that is encoded in the layer's scratch memory, which holds one at a time.
 struct PreparedBuckets : layer::PreparedUpdate::State {
   std::int64_t group = 0;
-  std::int64_t number = 0;
 };
 
 }  // namespace
 
 std::optional<partitioner::Misfit> FullyConnected::State::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  prepared = 0;
+  version = layer::new_number();
   return with_layer([&](auto& any) { return any.set_weights(weights, options); });
 }
 
 void FullyConnected::State::set_values(std::span<const float> values, std::int64_t group) {
-  sparse::check_range(values, problem.data_type);
-  prepared = 0;
   with_layer([&](auto& any) { any.set_values(values, group); });
 }
 
@@ -120,27 +116,19 @@ std::unique_ptr<layer::PreparedUpdate::State> FullyConnected::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
   auto made = std::make_unique<PreparedBuckets>();
   made->change = sparse::place_change(*given(group), change);
-  prepared = 0;
+  version = layer::new_number();  // a change that was prepared before is lost
   made->misfit = with_layer([&](auto& any) { return any.encode_update(change, group); });
   made->group = group;
-  if (!made->misfit) made->number = prepared = layer::new_number();
   return made;
 }
 
 void FullyConnected::State::commit(layer::PreparedUpdate::State& update) {
-  const auto* const own = dynamic_cast<const PreparedBuckets*>(&update);
-  if (own == nullptr || own->number == 0 || own->number != prepared)
-    throw Error(ErrorCode::InvalidArgument,
-                "this change was prepared for another layer or did not fit, or the layer has "
-                "prepared another change or changed since; call prepare_update of this layer "
-                "again");
-  prepared = 0;
-  with_layer([&](auto& any) { any.take_update(own->group); });
+  const std::int64_t group = static_cast<const PreparedBuckets&>(update).group;
+  with_layer([&](auto& any) { any.take_update(group); });
 }
 
 std::optional<partitioner::Misfit> FullyConnected::State::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
-  prepared = 0;
   return with_layer([&](auto& any) {
     std::optional<partitioner::Misfit> misfit = any.encode_update(change, group);
     if (!misfit) any.take_update(group);
@@ -149,7 +137,6 @@ std::optional<partitioner::Misfit> FullyConnected::State::update_weights(
 }
 
 verify::Rounding FullyConnected::State::rounding(Pass pass) const {
-  if (!has(pass)) internal::throw_no_pass(pass);
   return {problem.data_type, problem.partials_type, partial_sums[std::size_t(pass)]};
 }
 

@@ -165,7 +165,7 @@ partitioner::SavedWeights FullyConnected::saved_weights() const {
 
 void FullyConnected::restore_weights(const partitioner::SavedWeights& saved) {
   const auto call = state().caller.enter("restore_weights");
-  state().prepared = 0;
+  state().version = layer::new_number();
   state().buckets_layer("restore_weights").restore_weights(saved);
 }
 

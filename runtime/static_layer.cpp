@@ -279,12 +279,7 @@ StaticLayer::StaticLayer(const Problem& problem, const sparse::CheckedCsr<float>
 StaticLayer::State& StaticLayer::state() const { return static_cast<State&>(backend()); }
 
 void StaticLayer::State::set_values(std::span<const float> values, std::int64_t group) {
-  check_group(group);
   sparse::CheckedCsr<float>& matrix = weights[std::size_t(group)];
-  if (values.size() != matrix->values.size())
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
-                                                        values.size(), matrix->values.size()));
-  sparse::check_range(values, problem.data_type);
   std::copy(values.begin(), values.end(), matrix.mutable_values().begin());
   store(group);
 }

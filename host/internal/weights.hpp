@@ -24,7 +24,6 @@ enum class Places { Kept, Unused };
 // matrix with the encoded group, or with all groups if the choice of forms changes.
 struct HostUpdate {
   std::size_t group = 0;
-  std::int64_t version = 0;  // of the weights that it was prepared for
   PassForms forms;
   std::vector<sparse::PlacedBlock> change;
   std::optional<GroupEdits> edits;
@@ -101,7 +100,6 @@ class HostWeights {
   int threads_;
   PassForms forms_;
   HostGroups groups_;
-  std::int64_t version_ = 0;  // another one after each change, which no other layer has
   std::vector<sparse::Csr<float>> given_;
   verify::KeptSums sums_;  // of given_
 };

@@ -64,7 +64,6 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
   Bytes buckets;  // of each tile: what a search leaves free
   Executor* executor;
   std::array<std::int64_t, 3> partial_sums;  // of a result, by Pass
-  std::int64_t prepared = 0;  // number of the change that encode_update() prepared; 0: none
 
   // The last search for large gradients, and the number of places that it was planned for.
   std::optional<DenseGradW> search = {};

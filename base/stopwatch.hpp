@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace tessera::host::internal {
+namespace tessera {
 
 // Measures the seconds since its construction.
 class Stopwatch {
@@ -15,4 +15,4 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace tessera::host::internal
+}  // namespace tessera
