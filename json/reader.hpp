@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/json/value.hpp"
 
@@ -79,6 +80,17 @@ void read(const Value& value, const Place& place, E& result, const Names<E>& nam
     legal += (legal.back() == 'f' ? " " : ", ") + name;
   }
   throw_bad(place, value, legal);
+}
+
+// Runs a check of values that come from a text: its errors become Error{BadInput} "<where>: ...".
+template <class Check>
+void check_as_input(std::string_view where, Check&& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Internal) throw;
+    throw Error(ErrorCode::BadInput, std::string(where) + ": " + error.what());
+  }
 }
 
 // Returns the member of an object that must have it: a double, a text, a truth value or a whole

@@ -6,12 +6,13 @@
 #include "tessera/base/float_mode.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
+#include "tessera/planner/plan_json.hpp"
 
 namespace tessera::planner {
 namespace {
 
 using internal::Json;
-using internal::json_of;
+using planner::json_of;
 
 double percent(Cycles part, Cycles whole) {
   if (whole.value == 0) return 0;

@@ -141,15 +141,6 @@ void read_layers(const json::Value& value, const json::Place& place, NetworkFile
     read_layer(items[i], place.item(i), file.spec.layers[i], file.weights[i]);
 }
 
-// A network that is refused is a fault of its file.
-void check_file(const NetworkSpec& spec, std::string_view where) {
-  try {
-    check(spec);
-  } catch (const Error& error) {
-    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", where, error.what()));
-  }
-}
-
 template <class E>
 std::string name_in(const json::Names<E>& names, const E& value) {
   for (const auto& [enumerator, name] : names)
@@ -217,7 +208,7 @@ NetworkFile parse_network(std::string_view text, std::string_view where) {
     read_optimiser(*optimiser, place, file.spec.optimiser);
   }
   fields.finish();
-  check_file(file.spec, where);
+  json::check_as_input(where, [&] { check(file.spec); });
   return file;
 }
 

@@ -20,18 +20,6 @@ void read_version(internal::JsonReader& fields, std::string_view where) {
         fmt::format("{}, the one this version reads; plan the layer again", kPlanSchemaVersion));
 }
 
-// Runs a check and converts its Error{InvalidArgument} to Error{BadInput}, because the value comes
-// from a text.
-template <class Check>
-void check_as_input(std::string_view where, Check&& check) {
-  try {
-    check();
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::Internal) throw;
-    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", where, error.what()));
-  }
-}
-
 // Throws an error that names the first member that differs in two objects with the same keys, if
 // there is one. `path` is the objects' own, such as "problem/size".
 void refuse_difference(const Json& planned, const Json& asked, const std::string& path,
@@ -51,6 +39,17 @@ void refuse_difference(const Json& planned, const Json& asked, const std::string
 
 }  // namespace
 
+json::Value json_of(const Dims& dims) { return internal::to_json_object(dims); }
+json::Value json_of(const Problem& problem) { return internal::to_json_object(problem); }
+
+Dims read_dims(const json::Value& value, const json::Place& place) {
+  return internal::read_object<Dims>(value, place);
+}
+
+Problem read_problem(const json::Value& value, const json::Place& place) {
+  return internal::read_object<Problem>(value, place);
+}
+
 std::string plan_to_json(const PlannedLayer& layer) {
   Json document;
   document["schema_version"] = kPlanSchemaVersion;
@@ -69,7 +68,7 @@ PlannedLayer plan_from_json(std::string_view text, std::string_view where) {
   fields("options", layer.options);
   fields("plan", layer.plan);
   fields.finish();
-  check_as_input(where, [&] {
+  json::check_as_input(where, [&] {
     check_problem(layer.problem);
     check_options(layer.options);
   });

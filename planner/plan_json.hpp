@@ -6,10 +6,18 @@
 
 #include "tessera/base/problem.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/json/reader.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/planner/plan.hpp"
 
 namespace tessera::planner {
+
+// Return sizes and a problem as they stand in a plan file, and read them back. Throw
+// Error{BadInput} with the path of an unknown or missing key, and of a value out of range.
+json::Value json_of(const Dims& dims);
+json::Value json_of(const Problem& problem);
+Dims read_dims(const json::Value& value, const json::Place& place);
+Problem read_problem(const json::Value& value, const json::Place& place);
 
 // The version of the JSON below. It is raised with every change after which a reader of the old
 // form would misread the new one.

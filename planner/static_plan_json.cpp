@@ -61,10 +61,7 @@ std::string to_json(const StaticPlan& plan) {
 
 StaticPlan static_plan_from_json(std::string_view text, std::string_view where) {
   const json::Value document = json::parse(text, where);
-  StaticPlan plan;
-  internal::JsonReader fields(document, {where, ""});
-  internal::describe(fields, plan);
-  fields.finish();
+  const auto plan = internal::read_object<StaticPlan>(document, {where, ""});
   check_static_plan(plan, where);
   return plan;
 }

@@ -45,9 +45,6 @@ using json::WholeRange;
 // Returns JSON text that keeps every number and has one line for each member.
 std::string to_text(const Json& json);
 
-// Returns {"g", "x", "y", "z"}.
-Json json_of(const Dims& dims);
-
 class JsonWriter {
  public:
   explicit JsonWriter(Json& object) : object_(object) { object_ = json::Object(); }
@@ -160,6 +157,16 @@ Json to_json_object(const T& value) {
   JsonWriter fields(object);
   describe(fields, value);
   return object;
+}
+
+// Reads a described value from a JSON object that has its fields and no others.
+template <class T>
+T read_object(const json::Value& object, Place place) {
+  T value;
+  JsonReader fields(object, std::move(place));
+  describe(fields, value);
+  fields.finish();
+  return value;
 }
 
 }  // namespace tessera::planner::internal
