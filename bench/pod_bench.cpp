@@ -23,7 +23,6 @@
 #include "tessera/collectives/schedule_cost.hpp"
 #include "tessera/pod/plan_pod.hpp"
 #include "tessera/pod/pod_layer.hpp"
-#include "tessera/pod/with_pattern.hpp"
 #include "tessera/tessera.hpp"
 #include "tessera/tests/pod/all_grids.hpp"
 

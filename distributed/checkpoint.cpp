@@ -14,6 +14,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/write_file.hpp"
 #include "tessera/distributed/lists.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/io/archive.hpp"
 #include "tessera/sparse/check.hpp"
 
@@ -37,12 +38,9 @@ struct ManifestLayer {
   RowCut outputs;                       // of the ranks that wrote it
   std::vector<std::int64_t> row_begin;  // of the whole matrix
 
-  // Block rows from one element row to another, and their blocks.
-  Range block_rows(Range rows) const {
-    return {ceil_div(rows.begin, block.rows), ceil_div(rows.end, block.rows)};
-  }
+  // The blocks from one element row to another.
   Range blocks(Range rows) const {
-    const Range of = block_rows(rows);
+    const Range of = in_blocks(rows, block.rows);
     return {row_begin[std::size_t(of.begin)], row_begin[std::size_t(of.end)]};
   }
 };
@@ -124,12 +122,10 @@ Manifest read_manifest(const std::string& folder) {
 }
 
 std::int64_t serial_of(const std::string& folder) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(in_folder(folder, kManifest), ignored)) return 0;
   try {
     return read_manifest(folder).serial;
   } catch (const Error&) {
-    return 0;  // not a checkpoint of ours, or damaged: it is replaced
+    return 0;  // none, not a checkpoint of ours, or damaged: it is replaced
   }
 }
 
@@ -173,20 +169,12 @@ std::unique_ptr<io::Archive> open_part(const std::string& folder, const Manifest
   return archive;
 }
 
-// Returns the cut of a layer with about as many blocks for each rank.
-RowCut cut_of(const ManifestLayer& layer, int ranks) {
-  std::vector<std::int64_t> counts;
-  for (std::size_t r = 1; r < layer.row_begin.size(); ++r)
-    counts.push_back(layer.row_begin[r] - layer.row_begin[r - 1]);
-  return cut_evenly(counts, layer.outputs.rows(), layer.block.rows, ranks);
-}
-
 // Returns the rows of a layer from the files that have them.
 LayerState read_layer(const std::string& folder, const Manifest& manifest, std::size_t l,
                       const RowCut& cut, Range own) {
   const ManifestLayer& layer = manifest.layers[l];
   const std::int64_t area = layer.block.area();
-  const Range rows = layer.block_rows(own), blocks = layer.blocks(own);
+  const Range rows = in_blocks(own, layer.block.rows), blocks = layer.blocks(own);
   LayerState state{.outputs = cut, .rows = {}, .slots = {}};
   state.rows = {.rows = rows.size() * layer.block.rows, .cols = layer.cols, .block = layer.block};
   state.slots.resize(std::size_t(layer.slots));
@@ -254,7 +242,9 @@ RunState read_checkpoint(Communicator& ranks, const std::string& folder,
   RunState state{manifest.step, {}};
   for (std::size_t l = 0; l < manifest.layers.size(); ++l) {
     const ManifestLayer& layer = manifest.layers[l];
-    const RowCut cut = outputs.empty() ? cut_of(layer, ranks.size()) : outputs[l];
+    const RowCut cut = outputs.empty() ? cut_evenly(layer.row_begin, layer.outputs.rows(),
+                                                    layer.block.rows, ranks.size())
+                                       : outputs[l];
     check(cut, layer.outputs.rows(), layer.block.rows, ranks.size());
     state.layers.push_back(read_layer(folder, manifest, l, cut, cut.of(ranks.rank())));
   }

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 
@@ -14,6 +16,9 @@ namespace tessera::distributed {
 
 // Ranks are the processes (or threads) that compute one layer together, numbered from 0. They share
 // no memory that they write, and talk through a Communicator.
+
+// Returns a checksum of bytes that travel.
+std::uint64_t checksum(std::span<const std::byte> bytes);
 
 // Bytes that go to another rank.
 struct SendPiece {
@@ -62,12 +67,26 @@ class Pending {
   virtual void wait_sent() = 0;
 };
 
+// Who waits, for what, and how long.
+struct Waiting {
+  std::string_view what;
+  int rank = 0, size = 1;
+  std::chrono::milliseconds timeout{};
+};
+
+// Returns the message of a rank that has waited too long for another one, which should have sent
+// (`receives`) or received a piece.
+std::string still_text(const Waiting& waiting, int other, bool receives);
+
+// Returns the message for a piece of another size than the receiver expects.
+std::string size_text(const Waiting& waiting, int from, std::size_t expected, std::size_t sent);
+
 }  // namespace internal
 
 // A transfer that is under way. Its memory belongs to it until it is complete: nothing may change
 // what is sent or touch what is received. The destructor waits for nothing; a rank that drops a
 // transfer which is not complete is one that fails.
-class Transfer {
+class Transfer : public internal::Pending {
  public:
   Transfer() = default;
   Transfer(std::unique_ptr<internal::Pending> pending, Traffic& traffic)
@@ -75,11 +94,17 @@ class Transfer {
 
   // Waits until every piece has been received. Throws StandsStill after the timeout, and
   // OtherRankFailed. Does nothing for a default Transfer.
-  void wait_received();
+  void wait_received() override;
 
-  // Waits for all that wait_received() waits for, and until the memory of the pieces that were sent
-  // may be changed. Throws as wait_received().
-  void wait();
+  // Waits until the memory of the pieces that were sent may be changed. Throws as wait_received(),
+  // after which it is called.
+  void wait_sent() override;
+
+  // Does both.
+  void wait() {
+    wait_received();
+    wait_sent();
+  }
 
  private:
   std::unique_ptr<internal::Pending> pending_;
@@ -112,9 +137,26 @@ class Communicator {
   Transfer start(std::string_view what, std::span<const SendPiece> sends,
                  std::span<const ReceivePiece> receives);
 
-  // Does start() and waits until it is complete.
-  void exchange(std::string_view what, std::span<const SendPiece> sends,
-                std::span<const ReceivePiece> receives);
+  // Does start() and waits until it is complete. If `is_checked`, a checksum travels with every
+  // piece, and pieces that have changed on their way are Error{CheckFailed}, which names both
+  // ranks.
+  void exchange(std::string_view what, std::vector<SendPiece> sends,
+                std::vector<ReceivePiece> receives, bool is_checked = false);
+
+  // Exchanges a piece with every other rank: sends the list to(rank), and receives into the list
+  // from(rank). Does exchange().
+  template <class To, class From>
+  void exchange_all(std::string_view what, const To& to, const From& from,
+                    bool is_checked = false) {
+    std::vector<SendPiece> sends;
+    std::vector<ReceivePiece> receives;
+    for (int other = 0; other < size(); ++other) {
+      if (other == rank()) continue;
+      sends.push_back({other, std::as_bytes(std::span(to(other)))});
+      receives.push_back({other, std::as_writable_bytes(std::span(from(other)))});
+    }
+    exchange(what, std::move(sends), std::move(receives), is_checked);
+  }
 
   // Returns when all ranks have called it. O(log(size)) messages of one byte.
   void barrier(std::string_view what);

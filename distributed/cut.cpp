@@ -62,8 +62,8 @@ std::string why_not(const Cut& cut, const Problem& problem, int ranks) {
 }
 
 Range leaf_columns(const Cut& cut, std::int64_t batch, std::int64_t leaf) {
-  const std::int64_t pairs = batch / 2;
-  return {pairs * leaf / cut.leaves * 2, pairs * (leaf + 1) / cut.leaves * 2};
+  const Range pairs = even_part(batch / 2, cut.leaves, leaf);
+  return {2 * pairs.begin, 2 * pairs.end};
 }
 
 Range ranks_of_group(std::int64_t group, std::int64_t groups, int ranks) {

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "tessera/base/input_file.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/distributed/agreement.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/io/row_file.hpp"
-#include "tessera/sparse/convert.hpp"
 
 namespace tessera::distributed {
 namespace {
@@ -59,15 +57,12 @@ io::RowIndex index_of(Communicator& ranks, const std::string& path) {
 }  // namespace
 
 template <class T>
-FileRows<T> read_own_elements(Communicator& ranks, const std::string& path,
-                              std::int64_t block_rows) {
+FileRows<T> read_own_rows(Communicator& ranks, const std::string& path, std::int64_t block_rows) {
   const io::RowIndex index = index_of(ranks, path);
-  std::vector<std::int64_t> counts;
-  for (std::int64_t row = 0; row < index.rows; row += block_rows) {
-    const std::int64_t end = std::min(row + block_rows, index.rows);
-    counts.push_back(index.row_begin[std::size_t(end)] - index.row_begin[std::size_t(row)]);
-  }
-  FileRows<T> result{.outputs = cut_evenly(counts, index.rows, block_rows, ranks.size()),
+  std::vector<std::int64_t> begin{0};  // of each run of so many rows
+  for (std::int64_t row = 0; row < index.rows; row += block_rows)
+    begin.push_back(index.row_begin[std::size_t(std::min(row + block_rows, index.rows))]);
+  FileRows<T> result{.outputs = cut_evenly(begin, index.rows, block_rows, ranks.size()),
                      .cols = index.cols,
                      .has_values = index.has_values,
                      .rows = {}};
@@ -77,19 +72,7 @@ FileRows<T> read_own_elements(Communicator& ranks, const std::string& path,
   return result;
 }
 
-template <class T>
-FileRows<T> read_own_rows(Communicator& ranks, const std::string& path, BlockShape block) {
-  FileRows<T> result = read_own_elements<T>(ranks, path, block.rows);
-  if (block.is_element()) return result;
-  result.rows = sparse::with_shape(result.rows, round_up(result.rows.rows, block.rows),
-                                   round_up(result.cols, block.cols));
-  result.rows = sparse::with_block(result.rows, block);
-  return result;
-}
-
-template FileRows<float> read_own_elements(Communicator&, const std::string&, std::int64_t);
-template FileRows<double> read_own_elements(Communicator&, const std::string&, std::int64_t);
-template FileRows<float> read_own_rows(Communicator&, const std::string&, BlockShape);
-template FileRows<double> read_own_rows(Communicator&, const std::string&, BlockShape);
+template FileRows<float> read_own_rows(Communicator&, const std::string&, std::int64_t);
+template FileRows<double> read_own_rows(Communicator&, const std::string&, std::int64_t);
 
 }  // namespace tessera::distributed

@@ -8,6 +8,7 @@
 
 #include "tessera/distributed/internal/rank_state.hpp"
 #include "tessera/distributed/lists.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/tree_sum.hpp"
 #include "tessera/layer/check_weights.hpp"
 #include "tessera/sparse/check.hpp"
@@ -74,7 +75,6 @@ void RankLayer::State::take(std::vector<std::unique_ptr<GridPart>> next) {
   }
   groups = std::move(next);
   parts = std::move(of_next);
-  version = layer::new_number();
   place_groups();
 }
 
@@ -136,22 +136,17 @@ std::optional<partitioner::Misfit> RankLayer::State::set_weights(
     if (rank < of_group.begin || rank >= of_group.end) continue;
     const Place place = grids[g].forward(int(rank - of_group.begin));
     parts_of_rank.push_back(
-        make_part(std::int64_t(g), grids[g], internal::part_of(*weights[g], grids[g], place)));
+        make_part(std::int64_t(g), grids[g], part_of(*weights[g], place.rows, place.columns)));
   }
   take(std::move(parts_of_rank));
   return {};
-}
-
-bool RankLayer::can_set_rows() const {
-  const State& s = state();
-  return s.problem.size.g == 1 && s.cut.replicas == 1 && !s.splits_batch();
 }
 
 void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   State& s = state();
   const auto call = s.caller.enter("set_rows");
   const Dims size = s.problem.size;
-  if (!can_set_rows())
+  if (size.g != 1 || s.cut.replicas != 1 || s.splits_batch())
     refuse(
         fmt::format("set_rows: a layer of {} groups with {} takes whole matrices; call "
                     "set_weights",
@@ -165,18 +160,19 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   given.push_back(given_cut("cut of the outputs", rows));
   require_same(*s.ranks, "set_rows", given);
   Grid grid{.rows = rows, .cols = {}, .replicas = 1};
-  grid.cols = s.cut.cols ? *s.cut.cols
-                         : cut_evenly(sums_of_ranks(*s.ranks, "numbers of blocks of the columns",
-                                                    internal::column_counts(own)),
-                                      size.y, s.problem.block.cols, s.ranks->size());
+  grid.cols =
+      s.cut.cols ? *s.cut.cols
+                 : internal::cut_columns(sums_of_ranks(*s.ranks, "numbers of blocks of the columns",
+                                                       internal::column_counts(own)),
+                                         s.problem, s.ranks->size());
   std::vector<std::unique_ptr<GridPart>> groups;
   groups.push_back(s.make_part(0, std::move(grid), std::move(own)));
+  s.version = layer::new_number();
   s.take(std::move(groups));
 }
 
 // A change of a group's pattern, prepared by a layer.
 struct RankLayer::State::PreparedRank : layer::PreparedUpdate::State {
-  std::int64_t version = 0;  // of the weights that it was prepared for
   std::int64_t group = 0;
   GridPart::Prepared part;
 };
@@ -185,7 +181,6 @@ std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
   auto prepared = std::make_unique<PreparedRank>();
   prepared->part = at("change of the pattern", group).prepare(change);
-  prepared->version = version;
   prepared->group = group;
   if (const auto& own = prepared->part.rows.update)
     prepared->change.assign(own->placed().begin(), own->placed().end());
@@ -193,29 +188,17 @@ std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
 }
 
 void RankLayer::State::commit(layer::PreparedUpdate::State& update) {
-  auto* const prepared = dynamic_cast<PreparedRank*>(&update);
-  if (prepared == nullptr || prepared->version != version)
-    refuse(
-        "commit: this change was prepared for another layer, or the layer has changed since; call "
-        "prepare_update of this layer again");
-  version = layer::new_number();
-  at("commit", prepared->group).commit(prepared->part);
+  auto& prepared = static_cast<PreparedRank&>(update);
+  at("commit", prepared.group).commit(prepared.part);
   place_groups();
 }
 
 void RankLayer::State::set_values(std::span<const float> values_of_group, std::int64_t group) {
-  GridPart& part = at("set_values", group);
-  if (std::ssize(values_of_group) != part.values())
-    refuse(fmt::format("set_values: there are {} values; rank {} has {} of group {}",
-                       values_of_group.size(), ranks->rank(), part.values(), group));
-  version = layer::new_number();
-  part.set_values(values_of_group);
+  at("set_values", group).set_values(values_of_group);
 }
 
 verify::Rounding RankLayer::State::rounding(Pass pass) const {
   require_weights("rounding");
-  if (!facts().passes[std::size_t(pass)])
-    refuse(fmt::format("rounding: the problem does not include {}", to_string(pass)));
   verify::Rounding most = groups[0]->rounding(pass);
   for (const auto& group : groups)
     most.partials = std::max(most.partials, group->rounding(pass).partials);

@@ -74,11 +74,9 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
             Communicator& ranks, const Cut& cut = {});
 
-  // Returns true for a layer of one group without replicas and leaves, whose ranks have whole rows.
-  bool can_set_rows() const;
-
   // Takes this rank's rows of R: those of the run `rows.of(rank)`, in whole blocks, with all
-  // columns. No rank needs the whole R then. Throws Error{InvalidArgument} unless can_set_rows().
+  // columns. No rank needs the whole R then. Throws Error{InvalidArgument} for a layer of several
+  // groups or with replicas or leaves.
   void set_rows(const RowCut& rows, sparse::Csr<float> own);
 
   // Returns the cut with its number of replicas. After the first weights it also has the rows and

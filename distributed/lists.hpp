@@ -11,46 +11,42 @@
 #include <vector>
 
 #include "tessera/distributed/communicator.hpp"
+#include "tessera/distributed/row_cut.hpp"
 
 namespace tessera::distributed {
 
-// Sends list i to rank i and returns the lists that came, by rank; the list to oneself is moved.
-// The sizes travel first. T is trivially copyable.
-template <class T>
-std::vector<std::vector<T>> exchange_lists(Communicator& ranks, std::string_view what,
-                                           std::vector<std::vector<T>> lists) {
+// Sends the list to(i) to rank i and returns the lists that came, by rank. The sizes travel first.
+// T is trivially copyable.
+template <class T, class To>
+std::vector<std::vector<T>> exchange_spans(Communicator& ranks, std::string_view what,
+                                           const To& to) {
   static_assert(std::is_trivially_copyable_v<T>);
-  const auto own = std::size_t(ranks.rank());
   const auto all = std::size_t(ranks.size());
   std::vector<std::int64_t> sizes(all), sent_sizes(all);
+  for (int r = 0; r < ranks.size(); ++r) sent_sizes[std::size_t(r)] = std::ssize(to(r));
+  ranks.exchange_all(
+      what, [&](int r) { return std::span(&sent_sizes[std::size_t(r)], 1); },
+      [&](int r) { return std::span(&sizes[std::size_t(r)], 1); });
   std::vector<std::vector<T>> result(all);
-  std::vector<SendPiece> sends;
-  std::vector<ReceivePiece> receives;
-  for (std::size_t r = 0; r < all; ++r) {
-    if (r == own) continue;
-    sent_sizes[r] = std::ssize(lists[r]);
-    sends.push_back({int(r), std::as_bytes(std::span(&sent_sizes[r], 1))});
-    receives.push_back({int(r), std::as_writable_bytes(std::span(&sizes[r], 1))});
-  }
-  ranks.exchange(what, sends, receives);
-  sends.clear();
-  receives.clear();
-  for (std::size_t r = 0; r < all; ++r) {
-    if (r == own) continue;
-    result[r].resize(std::size_t(sizes[r]));
-    sends.push_back({int(r), std::as_bytes(std::span(lists[r]))});
-    receives.push_back({int(r), std::as_writable_bytes(std::span(result[r]))});
-  }
-  ranks.exchange(what, sends, receives);
-  result[own] = std::move(lists[own]);
+  for (std::size_t r = 0; r < all; ++r) result[r].resize(std::size_t(sizes[r]));
+  ranks.exchange_all(what, to, [&](int r) { return std::span(result[std::size_t(r)]); });
+  const std::span<const T> own = to(ranks.rank());
+  result[std::size_t(ranks.rank())].assign(own.begin(), own.end());
   return result;
+}
+
+// Sends list i to rank i and returns the lists that came, by rank.
+template <class T>
+std::vector<std::vector<T>> exchange_lists(Communicator& ranks, std::string_view what,
+                                           const std::vector<std::vector<T>>& lists) {
+  return exchange_spans<T>(ranks, what, [&](int r) { return std::span(lists[std::size_t(r)]); });
 }
 
 // Returns the lists of all ranks, by rank.
 template <class T>
 std::vector<std::vector<T>> gather_lists(Communicator& ranks, std::string_view what,
                                          const std::vector<T>& list) {
-  return exchange_lists(ranks, what, std::vector<std::vector<T>>(std::size_t(ranks.size()), list));
+  return exchange_spans<T>(ranks, what, [&](int) { return std::span(list); });
 }
 
 // Returns the numbers of all ranks, by rank.
@@ -72,9 +68,11 @@ inline std::int64_t sum_of_ranks(Communicator& ranks, std::string_view what, std
 template <class T>
 std::vector<T> sums_of_ranks(Communicator& ranks, std::string_view what,
                              const std::vector<T>& own) {
-  const auto part = [&](int rank) { return own.begin() + std::ssize(own) * rank / ranks.size(); };
   std::vector<std::vector<T>> to;
-  for (int rank = 0; rank < ranks.size(); ++rank) to.emplace_back(part(rank), part(rank + 1));
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const Range part = even_part(std::ssize(own), ranks.size(), rank);
+    to.emplace_back(own.begin() + part.begin, own.begin() + part.end);
+  }
   std::vector<T> sum(to[std::size_t(ranks.rank())].size()), all;
   for (const auto& list : exchange_lists(ranks, what, std::move(to)))
     std::transform(sum.begin(), sum.end(), list.begin(), sum.begin(), std::plus<>());
@@ -95,16 +93,12 @@ template <class T>
 std::vector<T> list_of_first(Communicator& ranks, std::string_view what, std::vector<T> list) {
   const bool is_first = ranks.rank() == 0;
   const std::int64_t size = gather(ranks, what, std::int64_t{std::ssize(list)})[0];
-  std::vector<SendPiece> sends;
-  std::vector<ReceivePiece> receives;
-  if (!is_first) {
-    list.resize(std::size_t(size));
-    receives.push_back({0, std::as_writable_bytes(std::span(list))});
-  } else {
-    for (int rank = 1; rank < ranks.size(); ++rank)
-      sends.push_back({rank, std::as_bytes(std::span(std::as_const(list)))});
-  }
-  ranks.exchange(what, sends, receives);
+  if (!is_first) list.resize(std::size_t(size));
+  const auto all_if = [&](bool travels) {
+    return std::span(list).first(travels ? list.size() : 0);
+  };
+  ranks.exchange_all(
+      what, [&](int) { return all_if(is_first); }, [&](int from) { return all_if(from == 0); });
   return list;
 }
 

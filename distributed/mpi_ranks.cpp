@@ -14,8 +14,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "tessera/distributed/internal/still.hpp"
 #endif
 
 namespace tessera::distributed {

@@ -1,19 +1,15 @@
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 #include "tessera/base/float_mode.hpp"
 #include "tessera/base/half.hpp"
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/distributed/internal/rank_state.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/tree_sum.hpp"
 
 namespace tessera::distributed {
 namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 template <class T>
 MatrixView<T> rows_in(MatrixView<T> view, Range rows) {
@@ -38,7 +34,7 @@ void derive(MatrixView<const T> where_positive, MatrixView<T> results) {
 // Calls body(index of a group, options, times) for each group, until it or a stop ends the pass.
 template <class Body>
 bool RankLayer::State::run_pass(const layer::PassOptions& run, PassTimes& times, const Body& body) {
-  const double begin = seconds_now();
+  const Stopwatch watch;
   const Traffic before = ranks->traffic();
   times = {};
   if (run.self_check != nullptr) *run.self_check = {};
@@ -50,7 +46,7 @@ bool RankLayer::State::run_pass(const layer::PassOptions& run, PassTimes& times,
   for (std::size_t g = 0; goes_on && g < groups.size(); ++g)
     goes_on = run_group(g, of_groups, times.host, body);
   const Traffic& after = ranks->traffic();
-  times.host.seconds = seconds_now() - begin;
+  times.host.seconds = watch.seconds();
   times.gather_seconds = after.wait_seconds - before.wait_seconds;
   times.received_bytes = after.received_bytes - before.received_bytes;
   return goes_on;

@@ -15,8 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/distributed/internal/still.hpp"
-
 namespace tessera::distributed {
 namespace {
 
@@ -151,10 +149,6 @@ class ThreadCommunicator : public Communicator {
   std::map<int, std::int64_t> sent_, received_;  // pieces so far, by the other rank
 };
 
-std::string prefixed(int rank, int size, const char* message) {
-  return fmt::format("rank {} of {}: {}", rank, size, message);
-}
-
 // Throws the exception again, an Error with the number of its rank.
 [[noreturn]] void rethrow(const std::exception_ptr& failure, int rank, int size) {
   try {
@@ -162,7 +156,7 @@ std::string prefixed(int rank, int size, const char* message) {
   } catch (const StandsStill&) {
     throw;  // names its rank
   } catch (const Error& error) {
-    throw Error(error.code(), prefixed(rank, size, error.what()));
+    throw Error(error.code(), fmt::format("rank {} of {}: {}", rank, size, error.what()));
   }
 }
 

@@ -36,30 +36,26 @@ class TreeSum {
   void finish(std::span<float> sum);
 
  private:
-  // The sum of the leaves [first, first + size) of a tree; size is a power of two that divides
-  // first.
+  // The sum of the leaves [first, first + size) of a tree, or some numbers of it; size is a power
+  // of two that divides first.
   struct Subtree {
-    std::int64_t first = 0, size = 1;
-    std::vector<float> values;
-  };
-
-  // Some numbers of a subtree, where they are.
-  struct Part {
     std::int64_t first = 0, size = 1;
     std::span<float> values;
   };
 
-  static void add_parts(std::span<const Part> parts, std::span<float> sum);
-  std::vector<Range> runs_of(int rank) const;
+  static void add_up(std::span<const Subtree> parts, std::span<float> sum);
+  std::vector<Subtree> subtrees_of(int rank) const;
   void check_length(std::size_t size) const;
 
   Communicator& ranks_;
   std::int64_t leaves_, length_;
   Range own_;
-  std::int64_t next_;                      // leaf of this rank
-  std::vector<Subtree> subtrees_;          // of this rank's leaves so far
-  std::vector<std::vector<float>> spare_;  // memory of leaves that were added: fresh memory has to
-                                           // be mapped page by page, which takes longer than a sum
+  std::int64_t next_;              // leaf of this rank
+  std::vector<Subtree> subtrees_;  // of this rank's leaves so far
+  // Memory of leaves, and what of it is free: fresh memory has to be mapped page by page, which
+  // takes longer than a sum.
+  std::vector<std::vector<float>> memory_;
+  std::vector<std::span<float>> spare_;
 };
 
 }  // namespace tessera::distributed

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tessera/json/value.hpp"
+#include "tessera/planner/plan_json.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
 
 namespace tessera::pod {
@@ -12,85 +12,51 @@ namespace {
 
 using Json = json::Value;
 
-constexpr double kMicroseconds = 1e6;
+// The kinds of grids beside the fastest one.
+struct Kind {
+  std::string_view name;
+  GridPins pins;
+};
 
-GridPins pins_of(GridKind kind, std::int64_t devices) {
-  switch (kind) {
-    case GridKind::Fastest:
-      return {};
-    case GridKind::OneDevice:
-      return {1, 1, 1, 1};
-    case GridKind::DataParallel:
-      return {1, 1, 1, {}};
-    case GridKind::CutOutputs:
-      return {1, {}, 1, 1};
-    case GridKind::CutInputs:
-      return {1, 1, {}, 1};
-    case GridKind::CutGroups:
-      return {{}, 1, 1, 1};
-    case GridKind::WholeBatch:
-      return {1, 1, 1, devices};
-  }
-  return {};
+std::vector<Kind> other_kinds(const PodPlan& plan) {
+  std::vector<Kind> kinds{{"one device", {1, 1, 1, 1}},
+                          {"data parallel", {1, 1, 1, {}}},
+                          {"x alone", {1, {}, 1, 1}},
+                          {"y alone", {1, 1, {}, 1}}};
+  if (plan.problem.size.g > 1) kinds.push_back({"groups alone", {{}, 1, 1, 1}});
+  kinds.push_back({"z on all", {1, 1, 1, plan.pod.devices()}});
+  return kinds;
 }
 
 // Adds the prices of one collective on every level that it crosses.
 void add_prices(internal::LevelPrices& prices, const PodPlan& plan, Pass pass,
                 const PlannedCollective& c, std::vector<AlgorithmPrice>& all) {
-  const bool both = c.operation == collectives::Operation::AllReduce;
-  double part = double(c.elements * bytes_of(plan.problem.data_type));
   for (std::size_t l = 0; l < c.levels.size(); ++l) {
-    part /= double(c.levels[l].members);
     if (c.levels[l].members == 1) continue;
+    const double part = internal::part_bytes(plan.grid, l, c, plan.problem.data_type);
     for (const collectives::LevelCost& cost : prices.at(l, plan.grid.levels[l], c.axis))
-      all.push_back({pass, c, l, cost.algorithm,
-                     cost.seconds(plan.pod.levels[l], part) * (both ? 2 : 1),
+      all.push_back({pass, c, l, cost.algorithm, prices.seconds(l, cost, c.operation, part),
                      cost.algorithm == c.levels[l].algorithm});
   }
 }
 
 std::string grid_line(const GridAlternative& alternative, double fastest) {
-  const std::string name(to_string(alternative.kind));
-  if (!alternative.plan) return fmt::format("  {:<15} no plan\n", name);
+  if (!alternative.plan) return fmt::format("  {:<15} no plan\n", alternative.kind);
   const PodPlan& plan = *alternative.plan;
   return fmt::format(
-      "  {:<15} {:>12.2f} us {:>7.2f}x  {}{}\n", name, plan.seconds() * kMicroseconds,
+      "  {:<15} {:>12.2f} us {:>7.2f}x  {}{}\n", alternative.kind, plan.seconds() * kMicroseconds,
       plan.seconds() / fastest, to_string(plan.grid),
       plan.serial_parts > 1 ? fmt::format(", {} serial parts", plan.serial_parts) : "");
 }
 
 }  // namespace
 
-std::string_view to_string(GridKind kind) {
-  switch (kind) {
-    case GridKind::Fastest:
-      return "fastest";
-    case GridKind::OneDevice:
-      return "one device";
-    case GridKind::DataParallel:
-      return "data parallel";
-    case GridKind::CutOutputs:
-      return "x alone";
-    case GridKind::CutInputs:
-      return "y alone";
-    case GridKind::CutGroups:
-      return "groups alone";
-    case GridKind::WholeBatch:
-      return "z on all";
-  }
-  return "";
-}
-
 PodExplanation explain_pod(const PodPlan& plan, planner::PlanCache* cache) {
   PodExplanation explanation;
-  explanation.grids.push_back({GridKind::Fastest, plan});
-  for (const GridKind kind : {GridKind::OneDevice, GridKind::DataParallel, GridKind::CutOutputs,
-                              GridKind::CutInputs, GridKind::CutGroups, GridKind::WholeBatch}) {
-    if (kind == GridKind::CutGroups && plan.problem.size.g == 1) continue;
-    explanation.grids.push_back({kind, plan_pod(plan.problem, plan.pod, plan.options,
-                                                pins_of(kind, plan.pod.devices()), cache)
-                                           .plan});
-  }
+  explanation.grids.push_back({"fastest", plan});
+  for (const auto& [name, pins] : other_kinds(plan))
+    explanation.grids.push_back(
+        {name, plan_pod(plan.problem, plan.pod, plan.options, pins, cache).plan});
   internal::LevelPrices prices(plan.pod);
   for (const PodPass& pass : plan.passes)
     for (const auto* list : {&pass.before, &pass.after, &pass.once})
@@ -118,14 +84,13 @@ std::string to_json(const PodExplanation& explanation) {
   Json object;
   for (const GridAlternative& alternative : explanation.grids) {
     Json& grid = object["grids"].push_back();
-    grid["kind"] = to_string(alternative.kind);
+    grid["kind"] = alternative.kind;
     if (!alternative.plan) {
       grid["seconds"] = nullptr;
       continue;
     }
-    const Dims parts = alternative.plan->grid.parts();
     grid["seconds"] = alternative.plan->seconds();
-    grid["parts"] = {{"g", parts.g}, {"x", parts.x}, {"y", parts.y}, {"z", parts.z}};
+    grid["parts"] = planner::json_of(alternative.plan->grid.parts());
     grid["serial_parts"] = alternative.plan->serial_parts;
   }
   object["collectives"] = json::List();

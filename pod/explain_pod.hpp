@@ -3,29 +3,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/pod/plan_pod.hpp"
 
 namespace tessera::pod {
 
-// A restriction of the grid beside the fastest one.
-enum class GridKind {
-  Fastest,       // no restriction
-  OneDevice,     // no cut
-  DataParallel,  // the batch is cut alone, over as many devices as is fastest
-  CutOutputs,    // x is cut alone
-  CutInputs,     // y is cut alone
-  CutGroups,     // groups are cut alone; only with several groups
-  WholeBatch     // the batch is cut over all devices of the pod
-};
-
-// Returns a name such as "data parallel"; the text is valid as long as the program.
-std::string_view to_string(GridKind kind);
-
-// The fastest grid of a kind; empty if none fits.
+// The fastest grid among some; no plan if none fits. The kinds are "fastest", without a
+// restriction; "one device"; "data parallel", with the batch cut alone, over as many devices as is
+// fastest; "x alone", "y alone" and, of several groups, "groups alone"; and "z on all", with the
+// batch cut over all devices of the pod.
 struct GridAlternative {
-  GridKind kind = GridKind::Fastest;
+  std::string_view kind;
   std::optional<PodPlan> plan;
 };
 
@@ -41,8 +31,7 @@ struct AlgorithmPrice {
 
 // The grids and the algorithms that a plan was chosen from.
 struct PodExplanation {
-  std::vector<GridAlternative>
-      grids;  // the fastest first, then the others in the order of the enum
+  std::vector<GridAlternative> grids;  // in the order of the kinds
   std::vector<AlgorithmPrice> algorithms;
 };
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <queue>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -36,9 +38,8 @@ struct Candidate {
 
   // The queue has the least floor on top; among equal ones, the first family.
   bool operator<(const Candidate& other) const {
-    if (floor != other.floor) return floor > other.floor;
-    if (family != other.family) return family > other.family;
-    return serial_parts > other.serial_parts;
+    return std::tie(other.floor, other.family, other.serial_parts) <
+           std::tie(floor, family, serial_parts);
   }
 };
 
@@ -183,18 +184,15 @@ class PodSearch {
 };
 
 void check_pins(const GridPins& pins, std::int64_t devices) {
-  const auto check = [devices](const char* name, const std::optional<std::int64_t>& pin) {
+  const std::pair<const char*, std::optional<std::int64_t>> all[] = {
+      {"g", pins.g}, {"x", pins.x}, {"y", pins.y}, {"z", pins.z}};
+  for (const auto& [name, pin] : all)
     if (pin && (*pin < 1 || *pin > devices))
       throw Error(
           ErrorCode::InvalidArgument,
           fmt::format("the pinned count of {} is {}; it must be in 1..{}, the devices of the "
                       "pod",
                       name, *pin, devices));
-  };
-  check("g", pins.g);
-  check("x", pins.x);
-  check("y", pins.y);
-  check("z", pins.z);
 }
 
 }  // namespace

@@ -39,14 +39,6 @@ bool is_order(const std::array<Axis, 3>& order) {
   return order[0] != order[1] && order[0] != order[2] && order[1] != order[2];
 }
 
-// Returns a place that is on an inner level at `inner`, and on this one at a position.
-DevicePlace outwards(const DevicePlace& inner, const Dims& inner_parts, const Dims& at,
-                     std::int64_t position, std::int64_t stride) {
-  const Dims outer = inner_parts * at;
-  return {inner.device + position * stride,
-          {inner.at.g + outer.g, inner.at.x + outer.x, inner.at.y + outer.y, inner.at.z + outer.z}};
-}
-
 }  // namespace
 
 std::int64_t along(const Dims& dims, Axis axis) { return side_of(dims, axis); }
@@ -80,18 +72,19 @@ void check_grid(const PodGrid& grid, const device::Pod& pod) {
 std::vector<DevicePlace> places_of(const PodGrid& grid, const device::Pod& pod) {
   check_grid(grid, pod);
   std::vector<DevicePlace> places = {{}};
-  Dims inner_parts;
+  Dims inner;  // parts of the levels before
   std::int64_t stride = 1;
   for (std::size_t l = 0; l < grid.levels.size(); ++l) {
     const LevelCut& cut = grid.levels[l];
-    std::vector<DevicePlace> outer;
+    std::vector<DevicePlace> all;
     for (std::int64_t position = 0; position < cut.parts.product(); ++position) {
-      const Dims at = position_of(cut, position);
-      for (const DevicePlace& place : places)
-        outer.push_back(outwards(place, inner_parts, at, position, stride));
+      const Dims outer = inner * position_of(cut, position);
+      for (const auto& [device, at] : places)
+        all.push_back({device + position * stride,
+                       {at.g + outer.g, at.x + outer.x, at.y + outer.y, at.z + outer.z}});
     }
-    places = std::move(outer);
-    inner_parts = inner_parts * cut.parts;
+    places = std::move(all);
+    inner = inner * cut.parts;
     stride *= pod.levels[l].devices;
   }
   return places;

@@ -38,17 +38,9 @@ struct PodLayer::State : internal::LayerState, layer::BackendOf<PodLedger> {
 
 namespace {
 
-void check_pass(const Problem& problem, Pass pass) {
-  const std::vector<Pass> passes = passes_of(problem);
-  if (std::ranges::find(passes, pass) == passes.end())
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("{}: the plan of this layer does not include this pass", to_string(pass)));
-}
-
 void check_fault(const internal::LayerState& state, Pass pass, const DeviceOptions& options) {
   if (!options.fault) return;
-  if (options.split != nullptr)
+  if (options.ranks != nullptr)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{}: a fault needs all devices in one process", to_string(pass)));
   const auto is_faulty = [&](const DevicePlace& place) {
@@ -62,7 +54,6 @@ void check_fault(const internal::LayerState& state, Pass pass, const DeviceOptio
 
 // New weights that every device has tried.
 struct PreparedPod : layer::PreparedUpdate::State {
-  std::int64_t from = 0;  // number of the weights that change
   std::vector<sparse::CheckedCsr<float>> weights;
   internal::CutWeights cut;
 };
@@ -88,7 +79,6 @@ std::unique_ptr<layer::PreparedUpdate::State> PodLayer::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
   auto made = std::make_unique<PreparedPod>();
   made->change = sparse::place_change(weights_of(group), change);
-  made->from = devices.number();
   made->weights = weights;
   made->weights[std::size_t(group)] = sparse::with_change(weights[std::size_t(group)], change);
   made->misfit = devices.encode(made->weights, made->cut);
@@ -96,21 +86,12 @@ std::unique_ptr<layer::PreparedUpdate::State> PodLayer::State::prepare(
 }
 
 void PodLayer::State::commit(layer::PreparedUpdate::State& update) {
-  auto* const own = dynamic_cast<PreparedPod*>(&update);
-  if (own == nullptr || own->misfit || own->from != devices.number())
-    throw Error(ErrorCode::InvalidArgument,
-                "this change was prepared for another layer or did not fit, or the layer has "
-                "changed since; call prepare_update of this layer again");
-  devices.take(std::move(own->cut));
-  weights = std::move(own->weights);
+  auto& own = static_cast<PreparedPod&>(update);
+  devices.take(std::move(own.cut));
+  weights = std::move(own.weights);
 }
 
 void PodLayer::State::set_values(std::span<const float> values, std::int64_t group) {
-  const sparse::Csr<float>& old = weights_of(group);
-  if (values.size() != old.values.size())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("set_values: {} values are given; group {} has {}", values.size(),
-                            group, old.values.size()));
   std::vector<sparse::CheckedCsr<float>> next = weights;
   std::ranges::copy(values, next[std::size_t(group)].mutable_values().begin());
   const auto misfit = set_weights(std::move(next));
@@ -153,14 +134,13 @@ const std::vector<DevicePlace>& PodLayer::places() const { return state().places
 Bytes PodLayer::high_water(std::size_t device) const { return state().devices.high_water(device); }
 Bytes PodLayer::high_water() const {
   Bytes most;
-  for (const std::size_t d : state().all) most = std::max(most, high_water(d));
+  for (std::size_t d = 0; d < places().size(); ++d) most = std::max(most, high_water(d));
   return most;
 }
 
 // Devices round their partial sums to the layer's type before these travel, so the bound is that of
 // sums in that type if devices add to each other's sums.
 verify::Rounding PodLayer::State::rounding(Pass pass) const {
-  check_pass(plan().problem, pass);
   const Dims parts = plan().grid.parts();
   std::int64_t adding = 1;  // devices that add to each other's sums
   switch (pass) {

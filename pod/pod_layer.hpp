@@ -9,6 +9,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
+#include "tessera/distributed/communicator.hpp"
 #include "tessera/layer/layer.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/pod/pod_ledger.hpp"
@@ -19,8 +20,6 @@
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::pod {
-
-class DeviceSplit;
 
 // The order in which this computer runs the devices of a pod. Results and ledgers do not depend on
 // it.
@@ -51,9 +50,11 @@ struct DeviceOptions : layer::TargetOptions {
   // alone. No result is written. Throws Error{InvalidArgument} for more devices than are in use.
   std::int64_t devices_simulated = 0;
 
-  // If it is not null, this process runs some of the devices and takes the results of the others
-  // from there (device_split.hpp). Throws Error{InvalidArgument} together with a fault.
-  DeviceSplit* split = nullptr;
+  // If it is not null, each of these ranks runs some of the devices, and their results travel to
+  // all. Every rank makes the same calls with the same operands and options and has the results,
+  // ledgers and checks of one process, bit for bit. Throws Error{InvalidArgument} together with a
+  // fault, and on every rank if the ranks run other devices.
+  distributed::Communicator* ranks = nullptr;
 };
 
 // A layer (layer/layer.hpp) on a pod of modelled machines.

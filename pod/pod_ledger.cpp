@@ -11,8 +11,6 @@ namespace {
 
 using Json = json::Value;
 
-constexpr double kLedgerMicro = 1e6;
-
 std::string bytes_text(const std::vector<double>& level_bytes) {
   std::string text;
   for (std::size_t l = 0; l < level_bytes.size(); ++l)
@@ -29,24 +27,17 @@ std::string name_of(const PodStep& step) {
 }
 
 Json event(const std::string& name, std::int64_t row, double start, double seconds) {
-  Json e;
-  e["name"] = name;
-  e["ph"] = "X";
-  e["pid"] = 0;
-  e["tid"] = row;
-  e["ts"] = start * kLedgerMicro;
-  e["dur"] = seconds * kLedgerMicro;
-  return e;
+  return {{"name", name},
+          {"ph", "X"},
+          {"pid", 0},
+          {"tid", row},
+          {"ts", start * kMicroseconds},
+          {"dur", seconds * kMicroseconds}};
 }
 
 Json row_name(std::int64_t row, const std::string& name) {
-  Json e;
-  e["name"] = "thread_name";
-  e["ph"] = "M";
-  e["pid"] = 0;
-  e["tid"] = row;
-  e["args"]["name"] = name;
-  return e;
+  return {
+      {"name", "thread_name"}, {"ph", "M"}, {"pid", 0}, {"tid", row}, {"args", {{"name", name}}}};
 }
 
 // The row of collectives and barriers; devices have the rows after it.
@@ -64,8 +55,7 @@ void add_step(const PodLedger& pass, const PodStep& step, double start, double c
   }
   for (const DeviceFigures& device : step.devices) {
     Json e = event(name, row_of(device.device), start, double(device.cycles.value) / clock_hz);
-    e["args"]["cycles"] = device.cycles.value;
-    e["args"]["bytes_between_tiles"] = device.moved.value;
+    e["args"] = {{"cycles", device.cycles.value}, {"bytes_between_tiles", device.moved.value}};
     events.push_back(std::move(e));
   }
 }
@@ -109,10 +99,10 @@ std::vector<double> PodLedger::level_bytes() const {
 }
 
 std::string to_string(const PodLedger& ledger) {
-  std::string text =
-      fmt::format("{:<10} {:>12.2f} us\n", to_string(ledger.pass), ledger.seconds() * kLedgerMicro);
+  std::string text = fmt::format("{:<10} {:>12.2f} us\n", to_string(ledger.pass),
+                                 ledger.seconds() * kMicroseconds);
   for (const PodStep& step : ledger.steps) {
-    text += fmt::format("  {:<22} {:>10.2f} us", name_of(step), step.seconds * kLedgerMicro);
+    text += fmt::format("  {:<22} {:>10.2f} us", name_of(step), step.seconds * kMicroseconds);
     if (const DeviceFigures* slowest = step.slowest())
       text += fmt::format("  slowest is device {} of {}: {} cycles", slowest->device,
                           step.devices.size(), slowest->cycles.value);
@@ -137,9 +127,7 @@ std::string trace_json(const std::vector<PodLedger>& passes, double clock_hz) {
       add_step(pass, step, start, clock_hz, events);
       start += step.seconds;
     }
-  Json trace;
-  trace["displayTimeUnit"] = "ns";
-  trace["traceEvents"] = std::move(events);
+  const Json trace = {{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}};
   return trace.dump() + "\n";
 }
 

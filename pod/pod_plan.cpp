@@ -10,8 +10,6 @@
 namespace tessera::pod {
 namespace {
 
-constexpr double kMicro = 1e6;
-
 std::string algorithms_text(const PlannedCollective& c) {
   std::string text;
   for (std::size_t l = 0; l < c.levels.size(); ++l) {
@@ -25,23 +23,23 @@ std::string algorithms_text(const PlannedCollective& c) {
 std::string collective_text(const PlannedCollective& c, std::int64_t runs) {
   std::string text =
       fmt::format("  {:<20} {:>11.2f} us  of {} along {}: {}\n",
-                  collectives::to_string(c.operation), c.seconds * double(runs) * kMicro,
+                  collectives::to_string(c.operation), c.seconds * double(runs) * kMicroseconds,
                   to_string(c.operand), to_string(c.axis), algorithms_text(c));
   return text;
 }
 
 std::string pass_text(const PodPass& pass) {
   std::string text =
-      fmt::format("{:<10} {:>23.2f} us\n", to_string(pass.pass), pass.seconds() * kMicro);
+      fmt::format("{:<10} {:>23.2f} us\n", to_string(pass.pass), pass.seconds() * kMicroseconds);
   for (const PlannedCollective& c : pass.before) text += collective_text(c, pass.serial_parts);
-  text += fmt::format("  {:<20} {:>11.2f} us  {} cycles", "devices", pass.device_seconds * kMicro,
-                      pass.cycles.value);
+  text += fmt::format("  {:<20} {:>11.2f} us  {} cycles", "devices",
+                      pass.device_seconds * kMicroseconds, pass.cycles.value);
   if (pass.serial_parts > 1) text += fmt::format(", {} times", pass.serial_parts);
   text += "\n";
   for (const PlannedCollective& c : pass.after) text += collective_text(c, pass.serial_parts);
   for (const PlannedCollective& c : pass.once) text += collective_text(c, 1);
   if (pass.barrier_seconds > 0)
-    text += fmt::format("  {:<20} {:>11.2f} us\n", "barrier", pass.barrier_seconds * kMicro);
+    text += fmt::format("  {:<20} {:>11.2f} us\n", "barrier", pass.barrier_seconds * kMicroseconds);
   return text;
 }
 
@@ -116,8 +114,8 @@ std::string to_string(const PodPlan& plan) {
   if (plan.serial_parts > 1)
     text += fmt::format("batch      in {} serial parts\n", plan.serial_parts);
   text += fmt::format("time       {:.2f} us: devices {:.2f}, collectives {:.2f}\n",
-                      plan.seconds() * kMicro, plan.device_seconds() * kMicro,
-                      plan.collective_seconds() * kMicro);
+                      plan.seconds() * kMicroseconds, plan.device_seconds() * kMicroseconds,
+                      plan.collective_seconds() * kMicroseconds);
   text += fmt::format("memory     {} bytes a tile for sums that arrive\n", plan.buffer.value);
   for (const DeviceShape& shape : plan.shapes)
     text += fmt::format("part       {} on {} devices: {} tiles, {} cycles, {} bytes resident\n",

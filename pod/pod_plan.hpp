@@ -16,6 +16,9 @@
 
 namespace tessera::pod {
 
+// In a second, for texts.
+inline constexpr double kMicroseconds = 1e6;
+
 // The data that a collective gathers or sums.
 enum class Operand { S, Q, SGrad, QGrad, Gradient };
 

@@ -12,27 +12,12 @@ namespace tessera::pod {
 namespace {
 
 using Json = json::Value;
+using planner::json_of;
 
 // The version of the JSON below. It is raised with every change after which a reader of the old
 // form would misread the new one.
 constexpr std::int64_t kVersion = 2;
-constexpr json::WholeRange kSides{1, 2147483647};
-
-Json json_of(const Dims& dims) {
-  return {{"g", dims.g}, {"x", dims.x}, {"y", dims.y}, {"z", dims.z}};
-}
-
-Json json_of(const Problem& problem) {
-  Json object;
-  object["size"] = json_of(problem.size);
-  object["block"] = {{"rows", problem.block.rows}, {"cols", problem.block.cols}};
-  object["density"] = problem.density;
-  object["data_type"] = to_string(problem.data_type);
-  object["partials_type"] = to_string(problem.partials_type);
-  object["grad_a"] = problem.grad_a;
-  object["grad_w"] = problem.grad_w;
-  return object;
-}
+constexpr json::WholeRange kSerialParts{1, 2147483647};
 
 std::string order_text(const std::array<Axis, 3>& order) {
   std::string text;
@@ -81,39 +66,10 @@ Json cost_json(const PodPlan& plan) {
   return cost;
 }
 
-Dims read_dims(const json::Value& value, json::Place place) {
-  json::ObjectReader fields(value, std::move(place));
-  Dims dims;
-  fields("g", dims.g, kSides);
-  fields("x", dims.x, kSides);
-  fields("y", dims.y, kSides);
-  fields("z", dims.z, kSides);
-  fields.finish();
-  return dims;
-}
-
-Problem read_problem(const json::Value& value, json::Place place) {
-  json::ObjectReader fields(value, std::move(place));
-  const auto types = json::names_of({DataType::Float, DataType::Half, DataType::BFloat16});
-  Problem problem;
-  problem.size = read_dims(fields.at("size"), fields.place().member("size"));
-  json::ObjectReader block(fields.at("block"), fields.place().member("block"));
-  block("rows", problem.block.rows, kSides);
-  block("cols", problem.block.cols, kSides);
-  block.finish();
-  fields("density", problem.density);
-  fields("data_type", problem.data_type, types);
-  fields("partials_type", problem.partials_type, types);
-  fields("grad_a", problem.grad_a);
-  fields("grad_w", problem.grad_w);
-  fields.finish();
-  return problem;
-}
-
 LevelCut read_cut(const json::Value& value, json::Place place) {
   json::ObjectReader fields(value, std::move(place));
   LevelCut cut;
-  cut.parts = read_dims(fields.at("parts"), fields.place().member("parts"));
+  cut.parts = planner::read_dims(fields.at("parts"), fields.place().member("parts"));
   json::Names<std::array<Axis, 3>> names;
   std::array<Axis, 3> order = {Axis::X, Axis::Y, Axis::Z};
   do names.emplace_back(order, order_text(order));
@@ -121,17 +77,6 @@ LevelCut read_cut(const json::Value& value, json::Place place) {
   fields("order", cut.order, names);
   fields.finish();
   return cut;
-}
-
-// Runs a check whose message is about a value that comes from the text.
-template <class Check>
-void check_as_input(std::string_view where, Check&& check) {
-  try {
-    check();
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::Internal) throw;
-    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", where, error.what()));
-  }
 }
 
 // Returns the options of the pod's plan, from those of a device of a grid with these parts.
@@ -157,7 +102,7 @@ void read_shapes(const json::List& list, std::string_view where, PodPlan& plan) 
   for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
     const std::string name = fmt::format("{}: shapes[{}]", where, i);
     planner::PlannedLayer layer = planner::plan_from_json(list[i].dump(), name);
-    check_as_input(where, [&] {
+    json::check_as_input(where, [&] {
       planner::check_plan_is_for(layer, device_problem(plan.problem, plan.shapes[i].size),
                                  plan.pod.machine, name);
     });
@@ -196,28 +141,19 @@ PodPlan pod_plan_from_json(std::string_view text, std::string_view where) {
   std::int64_t version = 0;
   fields("schema_version", version, json::WholeRange{kVersion, kVersion});
   PodPlan plan;
-  plan.problem = read_problem(fields.at("problem"), fields.place().member("problem"));
+  plan.problem = planner::read_problem(fields.at("problem"), fields.place().member("problem"));
   const json::Place grid = fields.place().member("grid");
   const json::List& levels = json::items_of(fields.at("grid"), grid);
   for (std::size_t l = 0; l < levels.size(); ++l)
     plan.grid.levels.push_back(read_cut(levels[l], grid.item(l)));
-  fields("serial_parts", plan.serial_parts, kSides);
+  fields("serial_parts", plan.serial_parts, kSerialParts);
   const json::Place shapes_place = fields.place().member("shapes");
   const json::List& shapes = json::items_of(fields.at("shapes"), shapes_place);
   const json::Value& pod = fields.at("pod");
   const json::Value& cost = fields.at("cost");
   fields.finish();
   plan.pod = device::pod_from_json(pod.dump(), fmt::format("{}: pod", where));
-  check_as_input(where, [&] {
-    check_problem(plan.problem);
-    check_grid(plan.grid, plan.pod);
-  });
-  if (!internal::suits(plan.problem, plan.grid.parts()) ||
-      plan.serial_parts > internal::largest_share(plan.problem, plan.grid.parts(), 1).z)
-    throw Error(
-        ErrorCode::BadInput,
-        fmt::format("{}: the grid {} with {} serial parts leaves a share of {} empty", where,
-                    to_string(plan.grid), plan.serial_parts, to_string(plan.problem)));
+  json::check_as_input(where, [&] { internal::check_cut(plan); });
   read_shapes(shapes, where, plan);
   internal::LevelPrices prices(plan.pod);
   internal::add_costs(prices, plan);

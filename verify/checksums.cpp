@@ -32,13 +32,21 @@ void require_agreement(Pass pass, std::int64_t group, const Checksums& checksums
                           to_string(pass), group, to_string(checksums)));
 }
 
-void add_part(const Checksums& of_part, Checksums& all) {
+void add_part(const Checksums& of_part, Checksums& all, std::string_view name) {
+  const auto add_first = [name](const std::string& place, std::string& first) {
+    if (first.empty() && !place.empty())
+      first = name.empty() ? place : fmt::format("{}, {}", name, place);
+  };
   all.exact = of_part.exact && (all.compared == 0 || all.exact);
   all.compared += of_part.compared;
   all.recomputed += of_part.recomputed;
   all.damaged += of_part.damaged;
-  if (all.first_damage.empty()) all.first_damage = of_part.first_damage;
-  if (all.first_failure.empty()) all.first_failure = of_part.first_failure;
+  add_first(of_part.first_damage, all.first_damage);
+  add_first(of_part.first_failure, all.first_failure);
+  all.wrong_rows += of_part.wrong_rows;
+  all.wrong_cols += of_part.wrong_cols;
+  if (all.first_wrong_row < 0) all.first_wrong_row = of_part.first_wrong_row;
+  if (all.first_wrong_col < 0) all.first_wrong_col = of_part.first_wrong_col;
   all.worst = std::max(all.worst, of_part.worst);
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
@@ -96,9 +97,9 @@ std::string to_string(const Checksums& checksums);
 // Throws Error{CheckFailed}, which names the pass and the group, unless checksums.ok().
 void require_agreement(Pass pass, std::int64_t group, const Checksums& checksums);
 
-// Adds the checksums of one part of a batch to those of the parts before it, all of which ended
-// without an error. `all` has no sums at first.
-void add_part(const Checksums& of_part, Checksums& all);
+// Adds the checksums of one part of a pass to those of the parts before it. `all` has no sums at
+// first. Places are named with the name of the part, if it has one: "device 2, tile 3".
+void add_part(const Checksums& of_part, Checksums& all, std::string_view name = {});
 
 // Adds the checksums of one group of a pass to those of the groups before it; `all` is overwritten
 // for group 0. Error{CheckFailed} as require_agreement, and `all` then holds this group too.

@@ -14,6 +14,7 @@
 #include "tessera/bench/timing.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/lists.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
 

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "tessera/base/error.hpp"
-#include "tessera/sparse/convert.hpp"
 
 namespace tessera::distributed::internal {
 namespace {
@@ -27,12 +26,6 @@ RowCut among(const RowCut& cut, int first, int count) {
   for (int i = 0; i <= count; ++i)
     part.begin.push_back(cut.begin[std::size_t(first + i)] - cut.begin[std::size_t(first)]);
   return part;
-}
-
-std::vector<std::int64_t> row_counts(const sparse::Csr<float>& matrix) {
-  std::vector<std::int64_t> counts(matrix.row_begin.begin() + 1, matrix.row_begin.end());
-  std::adjacent_difference(counts.begin(), counts.end(), counts.begin());
-  return counts;
 }
 
 // Adds what follows from run and part.
@@ -67,12 +60,17 @@ std::vector<std::int64_t> column_counts(const sparse::Csr<float>& matrix) {
   return counts;
 }
 
+RowCut cut_columns(std::span<const std::int64_t> counts, const Problem& problem, int ranks) {
+  std::vector<std::int64_t> begin(counts.size() + 1);
+  std::partial_sum(counts.begin(), counts.end(), begin.begin() + 1);
+  return cut_evenly(begin, problem.size.y, problem.block.cols, ranks);
+}
+
 Grid grid_of(const Problem& problem, const Cut& cut, const sparse::Csr<float>& matrix, int ranks) {
-  const Dims size = problem.size;
-  const BlockShape block = problem.block;
   Grid grid{.rows = {}, .cols = {}, .replicas = cut.replicas};
-  grid.rows = cut.rows ? *cut.rows : cut_evenly(row_counts(matrix), size.x, block.rows, ranks);
-  grid.cols = cut.cols ? *cut.cols : cut_evenly(column_counts(matrix), size.y, block.cols, ranks);
+  grid.rows = cut.rows ? *cut.rows
+                       : cut_evenly(matrix.row_begin, problem.size.x, problem.block.rows, ranks);
+  grid.cols = cut.cols ? *cut.cols : cut_columns(column_counts(matrix), problem, ranks);
   for (int rank = 0; rank < ranks; ++rank)
     if (grid.forward(rank).columns.size() == 0 ||
         (problem.grad_a && grid.transposed(rank).columns.size() == 0))
@@ -81,12 +79,6 @@ Grid grid_of(const Problem& problem, const Cut& cut, const sparse::Csr<float>& m
                               "are too many for this matrix, use fewer",
                               cut.replicas));
   return grid;
-}
-
-sparse::Csr<float> part_of(const sparse::Csr<float>& matrix, const Grid& grid, const Place& place) {
-  sparse::Csr<float> rows = rows_of(matrix, place.rows);
-  if (grid.replicas == 1) return rows;
-  return sparse::transpose(rows_of(sparse::transpose(rows), place.columns));
 }
 
 }  // namespace tessera::distributed::internal

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tessera/base/dims.hpp"
@@ -40,11 +41,11 @@ struct Grid {
 // Returns the number of blocks of each block column.
 std::vector<std::int64_t> column_counts(const sparse::Csr<float>& matrix);
 
+// Returns the cut of the columns with about as many blocks for each rank, from these numbers.
+RowCut cut_columns(std::span<const std::int64_t> counts, const Problem& problem, int ranks);
+
 // Returns the cut of one group over its ranks, evenly where `cut` does not say how. Throws
 // Error{InvalidArgument} if a part is empty.
 Grid grid_of(const Problem& problem, const Cut& cut, const sparse::Csr<float>& matrix, int ranks);
-
-// Returns the values of a place from the whole matrix.
-sparse::Csr<float> part_of(const sparse::Csr<float>& matrix, const Grid& grid, const Place& place);
 
 }  // namespace tessera::distributed::internal

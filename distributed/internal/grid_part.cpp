@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "tessera/distributed/internal/pieces.hpp"
 #include "tessera/distributed/lists.hpp"
 
 namespace tessera::distributed::internal {
@@ -50,26 +49,19 @@ GridPart::GridPart(const RankSetting& setting, Communicator& all, const Problem&
 
 // Sends rows of dS from where GradA has left them to the ranks that have these rows of S.
 void GridPart::move_home(MatrixView<float> s_grad, bool is_checked) {
-  const int own = ranks_.rank();
   const Range from = transposed_->place().outputs, home = place().inputs;
-  std::vector<Matrix<float>> in;
-  std::vector<SendPiece> sends;
-  std::vector<ReceivePiece> receives;
-  for (int rank = 0; rank < ranks_.size(); ++rank) {
-    in.emplace_back(overlap(grid_.transposed(rank).outputs, home).size(), s_grad.cols);
+  const auto out = [&](int rank) {
     const Range rows = overlap(from, grid_.forward(rank).inputs);
-    const auto out =
-        std::span(moved_.elements())
-            .subspan(std::size_t((rows.size() > 0 ? rows.begin - from.begin : 0) * s_grad.cols),
-                     std::size_t(rows.size() * s_grad.cols));
-    if (rank == own) {
-      std::ranges::copy(out, in.back().elements().begin());
-      continue;
-    }
-    sends.push_back({rank, std::as_bytes(out)});
-    receives.push_back({rank, std::as_writable_bytes(std::span(in.back().elements()))});
-  }
-  exchange_pieces(ranks_, "GradA: rows of dS", std::move(sends), std::move(receives), is_checked);
+    return std::span(moved_.elements())
+        .subspan(std::size_t((rows.size() > 0 ? rows.begin - from.begin : 0) * s_grad.cols),
+                 std::size_t(rows.size() * s_grad.cols));
+  };
+  std::vector<Matrix<float>> in;
+  for (int rank = 0; rank < ranks_.size(); ++rank)
+    in.emplace_back(overlap(grid_.transposed(rank).outputs, home).size(), s_grad.cols);
+  const auto in_of = [&](int rank) { return std::span(in[std::size_t(rank)].elements()); };
+  std::ranges::copy(out(ranks_.rank()), in_of(ranks_.rank()).begin());
+  ranks_.exchange_all("GradA: rows of dS", out, in_of, is_checked);
   for (int rank = 0; rank < ranks_.size(); ++rank) {
     const Range rows = overlap(grid_.transposed(rank).outputs, home);
     for (std::int64_t r = 0; r < rows.size(); ++r)
@@ -83,7 +75,7 @@ GridPart::Prepared GridPart::prepare(const sparse::PatternChange& change) {
   if (transposed_) {
     const sparse::PatternChange of_transpose = route_->change_of(change);
     prepared.transposed = transposed_->prepare(of_transpose);
-    route_->reserve(transpose().blocks() + std::ssize(of_transpose.added) -
+    route_->reserve(transposed_->weights().blocks() + std::ssize(of_transpose.added) -
                     std::ssize(of_transpose.removed));
   }
   return prepared;

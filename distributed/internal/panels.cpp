@@ -11,7 +11,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/distributed/internal/pieces.hpp"
 
 namespace tessera::distributed::internal {
 

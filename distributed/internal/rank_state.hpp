@@ -34,7 +34,6 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   std::vector<GroupPart> parts;
   std::vector<Range> outputs, inputs, values;  // in the operands and gradients of the rank
   std::vector<float> sums, of_leaf;            // gradients to add to others
-  std::int64_t version = 0;                    // another one after each change
 
   layer::LayerFacts facts() const override;
   std::optional<partitioner::Misfit> set_weights(
@@ -44,9 +43,7 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   void commit(layer::PreparedUpdate::State& update) override;
   void set_values(std::span<const float> values_of_group, std::int64_t group) override;
   void change_values(const layer::ChangePart& change, std::int64_t group) override {
-    internal::GridPart& part = at("change_values", group);
-    version = layer::new_number();
-    part.change_values(change);
+    at("change_values", group).change_values(change);
   }
   const sparse::Csr<float>& weights_of(std::int64_t group) const override {
     return at("weights", group).weights();

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tessera/base/int_math.hpp"
 #include "tessera/distributed/lists.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::distributed::internal {
 namespace {
-
-Range in_blocks(Range elements, std::int64_t block) {
-  return {ceil_div(elements.begin, block), ceil_div(elements.end, block)};
-}
 
 std::vector<sparse::BlockAt> places_of(const sparse::Csr<float>& matrix) {
   std::vector<sparse::BlockAt> places;

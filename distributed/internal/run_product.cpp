@@ -9,7 +9,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/distributed/internal/pieces.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/host/cost.hpp"
 #include "tessera/host/pass_options.hpp"
@@ -180,18 +179,14 @@ void RunProduct::add_partial_sums(MatrixView<float> q, const layer::PassOptions&
   const int parts = of_run_.size(), own = of_run_.rank();
   const auto size = std::size_t(q.rows * q.cols);
   received_.resize(size * std::size_t(parts));
-  std::vector<SendPiece> sends;
-  std::vector<ReceivePiece> receives;
+  const auto from = [&](int part) {
+    return std::span(received_).subspan(std::size_t(part) * size, size);
+  };
+  of_run_.exchange_all(
+      "partial sums", [&](int part) { return piece(part); }, from, options.self_check != nullptr);
   std::vector<const float*> sums;  // of each part
-  for (int part = 0; part < parts; ++part) {
-    const auto from = std::span(received_).subspan(std::size_t(part) * size, size);
-    sums.push_back(part == own ? piece(own).data() : from.data());
-    if (part == own) continue;
-    sends.push_back({part, std::as_bytes(piece(part))});
-    receives.push_back({part, std::as_writable_bytes(from)});
-  }
-  exchange_pieces(of_run_, "partial sums", std::move(sends), std::move(receives),
-                  options.self_check != nullptr);
+  for (int part = 0; part < parts; ++part)
+    sums.push_back(part == own ? piece(own).data() : from(part).data());
   std::vector<float> row(std::size_t(q.cols));
   for (std::int64_t r = 0; r < q.rows; ++r) {
     for (std::int64_t c = 0; c < q.cols; ++c) {
@@ -211,14 +206,9 @@ MatrixView<const float> RunProduct::gather_run(MatrixView<const float> own, bool
   const std::int64_t first = place_.results.of(rank).begin;
   for (std::int64_t r = 0; r < own.rows; ++r)
     for (std::int64_t c = 0; c < own.cols; ++c) rows(first + r, c) = own(r, c);
-  std::vector<SendPiece> sends;
-  std::vector<ReceivePiece> receives;
-  for (int other = 0; other < of_run_.size(); ++other) {
-    if (other == rank) continue;
-    sends.push_back({other, std::as_bytes(piece(rank))});
-    receives.push_back({other, std::as_writable_bytes(piece(other))});
-  }
-  exchange_pieces(of_run_, "GradW: rows of dQ", std::move(sends), std::move(receives), is_checked);
+  of_run_.exchange_all(
+      "GradW: rows of dQ", [&](int) { return piece(rank); },
+      [&](int other) { return piece(other); }, is_checked);
   return rows;
 }
 

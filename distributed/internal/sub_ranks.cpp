@@ -7,16 +7,6 @@
 namespace tessera::distributed::internal {
 namespace {
 
-class SubTransfer : public Pending {
- public:
-  explicit SubTransfer(Transfer transfer) : transfer_(std::move(transfer)) {}
-  void wait_received() override { transfer_.wait_received(); }
-  void wait_sent() override { transfer_.wait(); }
-
- private:
-  Transfer transfer_;
-};
-
 // Returns the place of the caller among legal members.
 int place_in(const std::vector<int>& members, const Communicator& all) {
   const auto own = std::ranges::find(members, all.rank());
@@ -41,7 +31,7 @@ std::unique_ptr<Pending> SubRanks::begin(std::string_view what, std::span<const 
   for (SendPiece& piece : out) piece.to = members_[std::size_t(piece.to)];
   std::vector<ReceivePiece> in(receives.begin(), receives.end());
   for (ReceivePiece& piece : in) piece.from = members_[std::size_t(piece.from)];
-  return std::make_unique<SubTransfer>(all_.start(what, out, in));
+  return std::make_unique<Transfer>(all_.start(what, out, in));
 }
 
 }  // namespace tessera::distributed::internal

@@ -17,12 +17,8 @@ struct DeviceOutcome {
   bool stopped = false;
 };
 
-// Returns the outcome and the bytes of the results as one list, and takes them from one.
-std::vector<std::byte> pack(DeviceOutcome outcome, std::span<std::byte> results);
-DeviceOutcome unpack(std::span<const std::byte> list, std::span<std::byte> results);
-
-// Adds the figures of one device's check to those of all, with the device where they name a place.
-void add_checksums(const verify::Checksums& one, std::int64_t device, verify::Checksums& all,
-                   bool is_first);
+// Adds the outcome and the bytes of the results to a list, and takes them from its begin.
+void pack(DeviceOutcome outcome, std::span<const std::byte> results, std::vector<std::byte>& to);
+DeviceOutcome unpack(std::span<const std::byte>& from, std::span<std::byte> results);
 
 }  // namespace tessera::pod::internal

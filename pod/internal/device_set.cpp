@@ -10,24 +10,33 @@
 #include "tessera/pod/internal/pod_cost.hpp"
 
 namespace tessera::pod::internal {
-namespace {
 
-void check_plan(const PodPlan& plan) {
-  check_problem(plan.problem);
-  device::check_pod(plan.pod, plan.pod.name);
-  check_grid(plan.grid, plan.pod);
-  if (!suits(plan.problem, plan.grid.parts()) || plan.serial_parts < 1)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the grid {} does not suit {}: a share would be empty",
-                            to_string(plan.grid), to_string(plan.problem)));
+std::int64_t Cell::values() const {
+  std::int64_t sum = 0;
+  for (const sparse::CheckedCsr<float>& part : parts) sum += std::ssize(part->values);
+  return sum;
 }
 
-}  // namespace
-
+std::vector<Cell> cut_weights(const Problem& problem, const Dims& parts,
+                              std::span<const sparse::CheckedCsr<float>> weights) {
+  std::vector<Cell> cells;
+  for (std::int64_t g = 0; g < parts.g; ++g)
+    for (std::int64_t x = 0; x < parts.x; ++x)
+      for (std::int64_t y = 0; y < parts.y; ++y) {
+        const Shares shares = shares_at(problem, parts, {g, x, y, 0});
+        Cell& cell = cells.emplace_back();
+        for (std::int64_t group = shares.g.begin; group < shares.g.end; ++group) {
+          const sparse::Csr<float>& matrix = *weights[std::size_t(group)];
+          cell.runs.push_back(distributed::find_part(matrix, shares.x, shares.y));
+          cell.parts.push_back(sparse::checked(part_of(matrix, cell.runs.back())));
+        }
+      }
+  return cells;
+}
 DeviceSet::DeviceSet(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order,
                      Executor& executor)
     : plan_(plan), order_(order), executor_(executor) {
-  check_plan(plan_);
+  check_cut(plan_);
   places_ = places_of(plan_.grid, plan_.pod);
   for (const DevicePlace& place : places_)
     shape_of_.push_back(std::size_t(&shape_at(plan_, place.at) - plan_.shapes.data()));

@@ -8,11 +8,25 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/pod/internal/device_weights.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/pod/pod_layer.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/checked.hpp"
 
 namespace tessera::pod::internal {
+
+// The part of R that some devices have in common: those with the same g, x and y.
+struct Cell {
+  std::vector<distributed::Part> runs;           // [groups of the cell]
+  std::vector<sparse::CheckedCsr<float>> parts;  // [groups of the cell]
+
+  std::int64_t values() const;
+};
+
+// Cuts the matrices of all groups for a grid: [g][x][y] of its parts. O(values + block rows * parts
+// of y).
+std::vector<Cell> cut_weights(const Problem& problem, const Dims& parts,
+                              std::span<const sparse::CheckedCsr<float>> weights);
 
 // The weights of all groups, cut for the devices, and the number by which a device knows them.
 struct CutWeights {
@@ -39,9 +53,6 @@ class DeviceSet {
   std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
                                             CutWeights& next);
   void take(CutWeights&& next) { weights_ = std::move(next); }
-
-  // Returns the number of the weights, 0 before the first ones.
-  std::int64_t number() const { return weights_.number; }
 
   // Calls run(device, layer) for the given devices, with the weights of each in its layer.
   void for_each(std::span<const std::size_t> devices,

@@ -105,7 +105,6 @@ CheapestLayout cheapest_layout(LevelPrices& prices, const Problem& problem,
     for (const CollectiveNeed& need : collectives_of(problem, pass, family.parts, serial_parts,
                                                      share, expected_nonzeros(problem, share)))
       needs.push_back(need);
-  const double bytes = double(bytes_of(problem.data_type));
   CheapestLayout best{{}, std::numeric_limits<double>::infinity()};
   for (const PodGrid& layout : family.layouts) {
     PodGrid grid = layout;
@@ -117,14 +116,11 @@ CheapestLayout cheapest_layout(LevelPrices& prices, const Problem& problem,
       for (const auto& order : orders(pod.levels[l], grid.levels[l].parts)) {
         const LevelCut cut{grid.levels[l].parts, order};
         double sum = 0;
-        for (const CollectiveNeed& need : needs) {
-          double part = bytes * double(need.elements);
-          for (std::size_t inner = 0; inner <= l; ++inner)
-            part /= double(along(grid.levels[inner].parts, need.axis));
+        for (const auto& [need, runs, when] : needs) {
           if (along(cut.parts, need.axis) == 1) continue;
-          const double once = prices.cheapest(l, cut, need.axis, part).seconds(pod.levels[l], part);
-          const bool both = need.operation == collectives::Operation::AllReduce;
-          sum += once * double(need.runs) * (both ? 2 : 1);
+          const double part = part_bytes(grid, l, need, problem.data_type);
+          const collectives::LevelCost& cost = prices.cheapest(l, cut, need.axis, part);
+          sum += prices.seconds(l, cost, need.operation, part) * double(runs);
         }
         if (sum < least) {
           least = sum;

@@ -91,7 +91,7 @@ class PassRun {
   std::optional<std::vector<Matrix<T>>> gathered(MatrixView<const T> operand, Axis rows_axis,
                                                  Operand name, std::int64_t part) {
     std::vector<Matrix<T>> slices(state_.places().size());
-    for (const std::size_t d : state_.all) slices[d] = result_matrix(rows_axis, d);
+    for (std::size_t d = 0; d < slices.size(); ++d) slices[d] = result_matrix(rows_axis, d);
     PassSteps::Collective gather;
     if (!steps_.begin_collective(name, gather)) return {};
     for (const Members& members : gather.groups) {

@@ -1,14 +1,41 @@
 #include "tessera/pod/internal/pass_steps.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/pod/device_split.hpp"
+#include "tessera/distributed/lists.hpp"
+#include "tessera/distributed/row_cut.hpp"
 
 namespace tessera::pod::internal {
+
+std::vector<Members> groups_along(const PodGrid& grid, const std::vector<DevicePlace>& places,
+                                  Axis axis) {
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, Members> groups;
+  for (std::size_t d = 0; d < places.size(); ++d) {
+    Dims others = places[d].at;
+    const std::int64_t member = along(others, axis);
+    (axis == Axis::X ? others.x : axis == Axis::Y ? others.y : others.z) = 0;
+    Members& group = groups[{others.g, others.x, others.y, others.z}];
+    group.resize(std::size_t(along(grid.parts(), axis)));
+    group[std::size_t(member)] = d;
+  }
+  std::vector<Members> result;
+  for (auto& [ignored, group] : groups) result.push_back(std::move(group));
+  return result;
+}
+
+Range part_range(const collectives::Schedule& schedule, std::int64_t size, std::int32_t member) {
+  const std::int32_t first = member * schedule.pieces_per_member;
+  const std::int32_t last = first + schedule.pieces_per_member - 1;
+  return {share_of(size, 1, schedule.pieces(), first).begin,
+          share_of(size, 1, schedule.pieces(), last).end};
+}
 
 PassSteps::PassSteps(LayerState& state, Pass pass, const layer::PassOptions& options,
                      const DeviceOptions& target, PodLedger& ledger)
@@ -27,22 +54,23 @@ PassSteps::PassSteps(LayerState& state, Pass pass, const layer::PassOptions& opt
 }
 
 std::vector<std::size_t> PassSteps::chosen() const {
-  const std::int64_t all = std::ssize(state_.all), wanted = target_.devices_simulated;
+  const std::int64_t all = std::ssize(state_.places()), wanted = target_.devices_simulated;
   if (wanted < 0 || wanted > all)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("devices_simulated is {}; it must be in 0..{}, the devices in use, "
                             "and 0 means all of them",
                             wanted, all));
-  if (wanted == 0) return state_.all;
+  const std::int64_t count = wanted == 0 ? all : wanted;
   std::vector<std::size_t> some;
-  for (std::int64_t i = 0; i < wanted; ++i) some.push_back(std::size_t(i * all / wanted));
+  for (std::int64_t i = 0; i < count; ++i) some.push_back(std::size_t(i * all / count));
   return some;
 }
 
 // Reports the next step. Returns false if the caller wants to stop.
 bool PassSteps::begin(std::string_view name) {
   const bool stops = options_.stop.stop_requested();
-  if (target_.split != nullptr ? target_.split->any(stops) : stops) return false;
+  if (target_.ranks != nullptr ? any_rank(*target_.ranks, "wishes to stop", stops) : stops)
+    return false;
   if (options_.progress) options_.progress({name, std::ssize(ledger_.steps)});
   return true;
 }
@@ -63,46 +91,35 @@ Range PassSteps::Collective::part(std::int64_t size, std::size_t m) const {
 }
 
 bool PassSteps::begin_collective(Operand operand, Collective& made) {
-  const auto need = std::ranges::find(needs_, operand, &CollectiveNeed::operand);
+  const auto need = std::ranges::find_if(
+      needs_, [=](const CollectiveNeed& n) { return n.collective.operand == operand; });
   if (need == needs_.end()) {
     for (const std::size_t d : devices_) made.groups.push_back({d});
     return true;
   }
-  if (!begin(collectives::to_string(need->operation))) return false;
-  made.schedule = add_collective(*need);
-  made.groups = groups_along(plan().grid, state_.places(), need->axis);
+  PlannedCollective real = need->collective;  // with the sizes of the real parts
+  if (!begin(collectives::to_string(real.operation))) return false;
+  add_prices(state_.prices, plan().grid, plan().problem.data_type, real);
+  made.schedule = collectives::make_schedule(real.operation, real.levels);
+  made.groups = groups_along(plan().grid, state_.places(), real.axis);
+  ledger_.steps.push_back({real.seconds, {}, std::move(real)});
   return true;
-}
-
-// Returns the schedule of a collective and adds its step to the ledger, with the sizes of the real
-// parts.
-collectives::Schedule PassSteps::add_collective(const CollectiveNeed& need) {
-  PricedCollective cost =
-      priced(state_.prices, plan().grid, need, bytes_of(plan().problem.data_type));
-  collectives::Schedule schedule =
-      collectives::make_schedule(need.operation, cost.collective.levels);
-  const double seconds = cost.collective.seconds;
-  ledger_.steps.push_back({seconds, {}, std::move(cost.collective)});
-  return schedule;
 }
 
 bool PassSteps::run_devices(std::int64_t part, const Run& run, const Results& results_of) {
   if (!begin("devices")) return false;
   std::vector<DeviceOutcome> outcomes(state_.places().size());
-  const Range own = target_.split != nullptr ? target_.split->own(std::ssize(devices_))
-                                             : Range{0, std::ssize(devices_)};
-  const auto own_devices =
-      std::span(devices_).subspan(std::size_t(own.begin), std::size_t(own.size()));
-  state_.devices.for_each(own_devices, [&](std::size_t d, runtime::FullyConnected& layer) {
+  const int rank = target_.ranks != nullptr ? target_.ranks->rank() : 0;
+  state_.devices.for_each(devices_of(rank), [&](std::size_t d, runtime::FullyConnected& layer) {
     run_device(d, run, layer, device_options(d, part, outcomes[d].checks), outcomes[d]);
   });
-  if (target_.split != nullptr) take_others(own, outcomes, results_of);
+  if (target_.ranks != nullptr) take_others(outcomes, results_of);
   if (std::ranges::any_of(outcomes, &DeviceOutcome::stopped)) return false;
   add_device_step(part, outcomes);
   if (options_.self_check != nullptr)
-    for (std::size_t i = 0; i < devices_.size(); ++i)
-      add_checksums(outcomes[devices_[i]].checks, state_.places()[devices_[i]].device,
-                    *options_.self_check, part == 0 && i == 0);
+    for (const std::size_t d : devices_)
+      verify::add_part(outcomes[d].checks, *options_.self_check,
+                       fmt::format("device {}", state_.places()[d].device));
   return true;
 }
 
@@ -119,18 +136,29 @@ void PassSteps::run_device(std::size_t device, const Run& run, runtime::FullyCon
   outcome.figures = {place.device, cost.total(), cost.moved()};
 }
 
-// Exchanges the outcomes and the results of devices with the other processes.
-void PassSteps::take_others(Range own, std::vector<DeviceOutcome>& outcomes,
-                            const Results& results_of) {
-  std::vector<std::vector<std::byte>> lists(devices_.size());
-  const auto is_own = [&](std::size_t i) {
-    return own.begin <= std::int64_t(i) && std::int64_t(i) < own.end;
-  };
-  for (std::size_t i = 0; i < devices_.size(); ++i)
-    if (is_own(i)) lists[i] = pack(outcomes[devices_[i]], results_of(devices_[i]));
-  target_.split->complete(lists);
-  for (std::size_t i = 0; i < devices_.size(); ++i)
-    if (!is_own(i)) outcomes[devices_[i]] = unpack(lists[i], results_of(devices_[i]));
+// Returns the devices that a rank runs.
+std::span<const std::size_t> PassSteps::devices_of(int rank) const {
+  const int ranks = target_.ranks != nullptr ? target_.ranks->size() : 1;
+  const Range own = distributed::even_part(std::ssize(devices_), ranks, rank);
+  return std::span(devices_).subspan(std::size_t(own.begin), std::size_t(own.size()));
+}
+
+// Exchanges the outcomes and the results of devices with the other ranks.
+void PassSteps::take_others(std::vector<DeviceOutcome>& outcomes, const Results& results_of) {
+  distributed::Communicator& ranks = *target_.ranks;
+  std::vector<std::byte> own;
+  for (const std::size_t d : devices_of(ranks.rank())) pack(outcomes[d], results_of(d), own);
+  const auto counts = gather(ranks, "numbers of devices", std::ssize(devices_));
+  if (std::ranges::count(counts, counts[0]) != std::ssize(counts))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("ranks run {} devices of a pod; give all ranks the same layer",
+                            fmt::join(counts, ", ")));
+  const auto lists = gather_lists(ranks, "results of devices", own);
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    std::span<const std::byte> list = lists[std::size_t(rank)];
+    if (rank == ranks.rank()) continue;
+    for (const std::size_t d : devices_of(rank)) outcomes[d] = unpack(list, results_of(d));
+  }
 }
 
 runtime::TilePass PassSteps::device_options(std::size_t d, std::int64_t part,

@@ -8,22 +8,64 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/dims.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/collectives/make_schedule.hpp"
+#include "tessera/collectives/schedule.hpp"
 #include "tessera/pod/internal/device_outcome.hpp"
 #include "tessera/pod/internal/device_set.hpp"
-#include "tessera/pod/internal/move_data.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
-#include "tessera/pod/internal/slice.hpp"
 #include "tessera/pod/pod_layer.hpp"
 
 namespace tessera::pod::internal {
 
+// The roles of the axes in a product: rows of the operand are cut along one, rows of the result
+// along the other.
+struct ProductAxes {
+  Axis in = Axis::Y, out = Axis::X;
+};
+
+inline ProductAxes axes_of(Pass pass) {
+  return pass == Pass::GradA ? ProductAxes{Axis::X, Axis::Y} : ProductAxes{};
+}
+
+// One device's rectangle of an operand, for each of its groups.
+struct Slice {
+  Range groups, rows, cols;
+  std::int64_t rows_of_group = 0;  // of the whole operand
+
+  std::int64_t all_rows() const { return groups.size() * rows.size(); }
+  std::int64_t elements() const { return all_rows() * cols.size(); }
+
+  // Returns the row of the operand that is row r of the slice.
+  std::int64_t row(std::int64_t r) const {
+    return (groups.begin + r / rows.size()) * rows_of_group + rows.begin + r % rows.size();
+  }
+};
+
+// Calls visit(row, column, position) for the positions of a range in a slice.
+template <class Visit>
+void for_each_element(const Slice& slice, Range positions, Visit&& visit) {
+  const std::int64_t cols = slice.cols.size();
+  for (std::int64_t p = positions.begin; p < positions.end; ++p)
+    visit(slice.row(p / cols), slice.cols.begin + p % cols, p);
+}
+
+// The devices that run a collective with each other, by their index in the order of places_of().
+using Members = std::vector<std::size_t>;
+
+// Returns the groups of devices whose coordinates differ along an axis alone. Member m of a group
+// has the coordinate m.
+std::vector<Members> groups_along(const PodGrid& grid, const std::vector<DevicePlace>& places,
+                                  Axis axis);
+
+// Returns the values of member m's part of `size` values by a schedule.
+Range part_range(const collectives::Schedule& schedule, std::int64_t size, std::int32_t member);
+
 // The state of a layer that it keeps from pass to pass.
 struct LayerState {
   LayerState(const PodPlan& given, device::ExchangeMode mode, DeviceOrder order, Executor& executor)
-      : devices(given, mode, order, executor), prices(devices.plan().pod) {
-    for (std::size_t d = 0; d < places().size(); ++d) all.push_back(d);
-  }
+      : devices(given, mode, order, executor), prices(devices.plan().pod) {}
 
   const PodPlan& plan() const { return devices.plan(); }
   const std::vector<DevicePlace>& places() const { return devices.places(); }
@@ -32,7 +74,7 @@ struct LayerState {
   // The largest number of non-zeros of a device, which a sum of gradients moves.
   std::int64_t most_values() const {
     std::int64_t most = 0;
-    for (const std::size_t d : all)
+    for (std::size_t d = 0; d < places().size(); ++d)
       most = std::max(most, devices.cell(devices.cell_of(d)).values());
     return most;
   }
@@ -45,7 +87,6 @@ struct LayerState {
 
   DeviceSet devices;
   LevelPrices prices;
-  std::vector<std::size_t> all;                    // devices
   std::vector<sparse::CheckedCsr<float>> weights;  // [groups]; empty before the first
 };
 
@@ -57,7 +98,7 @@ class PassSteps {
 
   // The devices that run: all, or some of them, evenly spread.
   const std::vector<std::size_t>& devices() const { return devices_; }
-  bool is_sample() const { return devices_.size() < state_.all.size(); }
+  bool is_sample() const { return devices_.size() < state_.places().size(); }
 
   // Returns the slice of an operand whose rows are cut along `axis`, in one serial part.
   Slice slice_of(Axis axis, std::size_t device, std::int64_t part) const;
@@ -88,10 +129,10 @@ class PassSteps {
   const PodPlan& plan() const { return state_.plan(); }
   std::vector<std::size_t> chosen() const;
   bool begin(std::string_view name);
-  collectives::Schedule add_collective(const CollectiveNeed& need);
   void run_device(std::size_t device, const Run& run, runtime::FullyConnected& layer,
                   const runtime::TilePass& with, DeviceOutcome& outcome) const;
-  void take_others(Range own, std::vector<DeviceOutcome>& outcomes, const Results& results_of);
+  std::span<const std::size_t> devices_of(int rank) const;
+  void take_others(std::vector<DeviceOutcome>& outcomes, const Results& results_of);
   runtime::TilePass device_options(std::size_t d, std::int64_t part,
                                    verify::Checksums& check) const;
   void add_device_step(std::int64_t part, const std::vector<DeviceOutcome>& outcomes);

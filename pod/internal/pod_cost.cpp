@@ -1,5 +1,7 @@
 #include "tessera/pod/internal/pod_cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -22,16 +24,7 @@ bool has_least_count(std::int64_t size, std::int64_t grain, std::int64_t parts) 
 }
 
 // Devices on a ring share links with those between them; on other levels each has its own.
-bool shares_links(device::LevelKind kind) {
-  switch (kind) {
-    case device::LevelKind::Ring:
-      return true;
-    case device::LevelKind::Full:
-    case device::LevelKind::Switch:
-      break;
-  }
-  return false;
-}
+bool shares_links(device::LevelKind kind) { return kind == device::LevelKind::Ring; }
 
 // The distance of neighbours along an axis on a level.
 std::int64_t stride_of(const LevelCut& cut, Axis axis) {
@@ -45,16 +38,6 @@ std::int64_t stride_of(const LevelCut& cut, Axis axis) {
 
 // An all-reduce is a sum and a gather.
 double runs_of_a_gather(Operation operation) { return operation == Operation::AllReduce ? 2 : 1; }
-
-// Calls visit(level, bytes of a member's part on it) from the inside out.
-template <class Visit>
-void for_each_level(const PodGrid& grid, Axis axis, double bytes, Visit&& visit) {
-  double part = bytes;
-  for (std::size_t l = 0; l < grid.levels.size(); ++l) {
-    part /= double(along(grid.levels[l].parts, axis));
-    visit(l, part);
-  }
-}
 
 bool has_buffer(Operation operation) {
   return operation == Operation::ReduceScatter || operation == Operation::AllReduce;
@@ -94,6 +77,17 @@ Dims largest_share(const Problem& problem, const Dims& parts, std::int64_t seria
   return size;
 }
 
+void check_cut(const PodPlan& plan) {
+  check_problem(plan.problem);
+  device::check_pod(plan.pod, plan.pod.name);
+  check_grid(plan.grid, plan.pod);
+  if (plan.serial_parts < 1 || !suits(plan.problem, plan.grid.parts()) ||
+      plan.serial_parts > largest_share(plan.problem, plan.grid.parts(), 1).z)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the grid {} with {} serial parts leaves a share of {} empty",
+                            to_string(plan.grid), plan.serial_parts, to_string(plan.problem)));
+}
+
 std::int64_t expected_nonzeros(const Problem& problem, const Dims& share) {
   const Dims whole = device_problem(problem, share).size_in_blocks();
   return std::llround(problem.density * double(whole.g) * double(whole.x) * double(whole.y));
@@ -108,7 +102,7 @@ std::vector<CollectiveNeed> collectives_of(const Problem& problem, Pass pass, co
                        When when) {
     if (along(parts, axis) == 1) return;
     const std::int64_t runs = when == When::Once ? 1 : serial_parts;
-    all.push_back({operation, operand, axis, elements, runs, when});
+    all.push_back({{operation, operand, axis, {}, elements, 0, {}}, runs, when});
   };
   const bool keeps_slices = serial_parts == 1;
   switch (pass) {
@@ -151,30 +145,40 @@ const LevelCost& LevelPrices::cheapest(std::size_t level, const LevelCut& cut, A
   });
 }
 
-PricedCollective priced(LevelPrices& prices, const PodGrid& grid, const CollectiveNeed& need,
-                        std::int64_t element_bytes) {
-  PlannedCollective result{need.operation, need.operand, need.axis, {}, need.elements, 0, {}};
-  const double bytes = double(need.elements * element_bytes);
-  const double devices = double(grid.devices()), runs = runs_of_a_gather(need.operation);
+double LevelPrices::seconds(std::size_t level, const LevelCost& cost, Operation operation,
+                            double part_bytes) const {
+  return cost.seconds(pod_.levels[level], part_bytes) * runs_of_a_gather(operation);
+}
+
+double part_bytes(const PodGrid& grid, std::size_t level, const PlannedCollective& collective,
+                  DataType type) {
+  auto part = double(collective.elements * bytes_of(type));
+  for (std::size_t l = 0; l <= level; ++l)
+    part /= double(along(grid.levels[l].parts, collective.axis));
+  return part;
+}
+
+double add_prices(LevelPrices& prices, const PodGrid& grid, DataType type, PlannedCollective& c) {
+  const double devices = double(grid.devices()), runs = runs_of_a_gather(c.operation);
   double buffer = 0;
-  for_each_level(grid, need.axis, bytes, [&](std::size_t l, double part) {
+  for (std::size_t l = 0; l < grid.levels.size(); ++l) {
     const LevelCut& cut = grid.levels[l];
-    const device::PodLevel& links = prices.pod().levels[l];
-    const std::int64_t members = along(cut.parts, need.axis);
+    const std::int64_t members = along(cut.parts, c.axis);
     if (members == 1) {
-      result.levels.push_back({1, collectives::Algorithm::OneWayRing});
-      result.level_bytes.push_back(0);
-      return;
+      c.levels.push_back({1, collectives::Algorithm::OneWayRing});
+      c.level_bytes.push_back(0);
+      continue;
     }
-    const LevelCost& cost = prices.cheapest(l, cut, need.axis, part);
-    const double priced_devices =
-        shares_links(links.kind) ? double(cut.parts.product()) : double(members);
-    result.levels.push_back({std::int32_t(members), cost.algorithm});
-    result.level_bytes.push_back(cost.sent * part * devices / priced_devices * runs);
-    result.seconds += cost.seconds(links, part) * runs;
-    if (has_buffer(need.operation)) buffer = std::max(buffer, cost.held * part);
-  });
-  return {std::move(result), buffer};
+    const double part = part_bytes(grid, l, c, type);
+    const LevelCost& cost = prices.cheapest(l, cut, c.axis, part);
+    const std::int64_t priced_devices =
+        shares_links(prices.pod().levels[l].kind) ? cut.parts.product() : members;
+    c.levels.push_back({std::int32_t(members), cost.algorithm});
+    c.level_bytes.push_back(cost.sent * part * devices / double(priced_devices) * runs);
+    c.seconds += prices.seconds(l, cost, c.operation, part);
+    if (has_buffer(c.operation)) buffer = std::max(buffer, cost.held * part);
+  }
+  return buffer;
 }
 
 double barrier_seconds(const device::Pod& pod, const PodGrid& grid) {
@@ -233,15 +237,14 @@ void add_costs(LevelPrices& prices, PodPlan& plan) {
       if (pass == Pass::GradW && plan.serial_parts > 1)
         row.add_cycles = std::max(row.add_cycles, add_cycles(plan, shape.plan, shape.size));
     }
-    for (const CollectiveNeed& need :
+    for (CollectiveNeed& need :
          collectives_of(problem, pass, parts, plan.serial_parts, share, nonzeros)) {
-      PricedCollective cost = priced(prices, plan.grid, need, bytes_of(problem.data_type));
-      row.collective_seconds += cost.collective.seconds * double(need.runs);
-      buffer = std::max(buffer, cost.buffer_bytes);
+      buffer = std::max(buffer, add_prices(prices, plan.grid, problem.data_type, need.collective));
+      row.collective_seconds += need.collective.seconds * double(need.runs);
       auto& list = need.when == When::Before  ? row.before
                    : need.when == When::After ? row.after
                                               : row.once;
-      list.push_back(std::move(cost.collective));
+      list.push_back(std::move(need.collective));
     }
     const double runs = double(plan.serial_parts);
     row.device_seconds =

@@ -10,12 +10,10 @@
 
 namespace tessera::pod::internal {
 
-// A collective of a pass before its grid is laid out on the levels of a pod.
+// A collective of a pass and how often it runs. `collective` has levels and prices once its grid is
+// laid out on the levels of a pod.
 struct CollectiveNeed {
-  collectives::Operation operation = collectives::Operation::AllGather;
-  Operand operand = Operand::S;
-  Axis axis = Axis::X;
-  std::int64_t elements = 0;
+  PlannedCollective collective;
   std::int64_t runs = 1;  // serial parts, or 1 if it is run after the last one
   enum class When { Before, After, Once } when = When::Before;
 };
@@ -33,6 +31,10 @@ Shares shares_at(const Problem& problem, const Dims& parts, const Dims& at);
 
 // Returns true if no share is empty and no count has a smaller one with as large shares.
 bool suits(const Problem& problem, const Dims& parts);
+
+// Throws Error{InvalidArgument} for a plan whose grid does not suit its problem and pod, or with
+// serial parts that leave a share empty.
+void check_cut(const PodPlan& plan);
 
 // Returns the collectives of a pass on devices whose largest share is `share`, for R with
 // `nonzeros` elements there. Slices stay gathered for GradW if the batch is in one part.
@@ -56,6 +58,10 @@ class LevelPrices {
   const collectives::LevelCost& cheapest(std::size_t level, const LevelCut& cut, Axis axis,
                                          double part_bytes);
 
+  // Returns the time of an operation on one level by an algorithm.
+  double seconds(std::size_t level, const collectives::LevelCost& cost,
+                 collectives::Operation operation, double part_bytes) const;
+
   const device::Pod& pod() const { return pod_; }
 
  private:
@@ -64,14 +70,14 @@ class LevelPrices {
   std::map<Key, std::vector<collectives::LevelCost>> known_;
 };
 
-// Returns the collective with its algorithms, time and bytes, and the bytes that a device needs to
-// receive contributions to sums.
-struct PricedCollective {
-  PlannedCollective collective;
-  double buffer_bytes = 0;
-};
-PricedCollective priced(LevelPrices& prices, const PodGrid& grid, const CollectiveNeed& need,
-                        std::int64_t element_bytes);
+// Returns the bytes of a member's part of a collective on a level.
+double part_bytes(const PodGrid& grid, std::size_t level, const PlannedCollective& collective,
+                  DataType type);
+
+// Adds algorithms, time and bytes to a collective. Returns the bytes that a device needs to receive
+// contributions to sums.
+double add_prices(LevelPrices& prices, const PodGrid& grid, DataType type,
+                  PlannedCollective& collective);
 
 // Returns one barrier over the devices in use.
 double barrier_seconds(const device::Pod& pod, const PodGrid& grid);

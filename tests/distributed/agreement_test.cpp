@@ -14,7 +14,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/distributed/files.hpp"
 #include "tessera/distributed/layer.hpp"
-#include "tessera/distributed/pod_ranks.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/sparse/random.hpp"
@@ -169,15 +169,6 @@ TEST(RanksThatDiffer, AreRefusedByALayerOverTheBatch) {
                 layer.set_weights(weights_of(ranks.rank() == 1 ? 5 : 1));
               }),
               Each(HasSubstr("rank 1 was given another matrix of weights")));
-}
-
-TEST(RanksThatDiffer, AreRefusedByAPodOfOtherDevices) {
-  const auto messages = refusals([](Communicator& ranks, Executor&) {
-    PodRanks split(ranks);
-    std::vector<std::vector<std::byte>> lists(ranks.rank() == 0 ? 9 : 6);
-    split.complete(lists);
-  });
-  EXPECT_THAT(messages, Each(HasSubstr("give all ranks the same layer")));
 }
 
 TEST(RanksThatDiffer, AreRefusedWhenTheirFilesDiffer) {

@@ -22,6 +22,7 @@
 #include "tessera/base/file.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/distributed/layer.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"

@@ -123,7 +123,7 @@ TEST(Communicator, APieceOfAnotherSizeIsAnError) {
           const SendPiece send{1 - ranks.rank(), bytes};
           std::vector<std::byte> in(3);
           const ReceivePiece receive{1 - ranks.rank(), in};
-          ranks.exchange("rows of S", {&send, 1}, {&receive, 1});
+          ranks.exchange("rows of S", {send}, {receive});
         });
       },
       ErrorCode::Internal);
@@ -138,7 +138,7 @@ TEST(Communicator, RanksThatDoNotExistAreRefused) {
                   if (ranks.rank() == 1) return;
                   std::byte byte{};
                   const SendPiece send{other, {&byte, 1}};
-                  ranks.exchange("a byte", {&send, 1}, {});
+                  ranks.exchange("a byte", {send}, {});
                 });
               }).find("has no messages with rank"),
               std::string::npos);

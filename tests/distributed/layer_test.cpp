@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/convert.hpp"

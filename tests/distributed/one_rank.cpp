@@ -78,7 +78,7 @@ int exchange_less(Communicator& ranks, int shorter) {
   std::vector<std::byte> received(8);
   const distributed::SendPiece send{1 - ranks.rank(), sent};
   const distributed::ReceivePiece receive{1 - ranks.rank(), received};
-  ranks.exchange("Fwd: rows of S", {&send, 1}, {&receive, 1});
+  ranks.exchange("Fwd: rows of S", {send}, {receive});
   ranks.barrier("end");
   return 0;
 }

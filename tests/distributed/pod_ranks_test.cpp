@@ -1,7 +1,5 @@
 // Modelled devices over ranks: the results and ledgers of one process.
 
-#include "tessera/distributed/pod_ranks.hpp"
-
 #include <gtest/gtest.h>
 
 #include <stop_token>
@@ -37,8 +35,8 @@ class PodOnRanks : public testing::Test {
         s_(random_matrix<float>(20, 18, 2)),
         q_grad_(random_matrix<float>(24, 18, 3)) {}
 
-  // Runs all passes. `split` is null for one process.
-  Results run(pod::DeviceSplit* split, pod::DeviceOrder order) {
+  // Runs all passes. `ranks` is null for one process.
+  Results run(Communicator* ranks, pod::DeviceOrder order) {
     const auto executor = make_executor(1);
     pod::PodLayer layer(plan_, device::ExchangeMode::Share, order, *executor);
     EXPECT_FALSE(layer.set_weights(weights_).has_value());
@@ -46,7 +44,7 @@ class PodOnRanks : public testing::Test {
                 std::vector<float>(std::size_t(layer.values())), std::vector<pod::PodLedger>(3),
                 std::vector<verify::Checksums>(3)};
     pod::DeviceOptions target;
-    target.split = split;
+    target.ranks = ranks;
     const auto options = [&](std::size_t pass) {
       layer::PassOptions with;
       with.self_check = &out.checks[pass];
@@ -71,8 +69,7 @@ TEST_F(PodOnRanks, EveryRankHasTheResultsLedgersAndChecksOfOneProcess) {
   const Results expected = run(nullptr, pod::DeviceOrder::OneAfterAnother);
   for (const int count : {1, 2, 3, 8, 11})
     run_ranks(count, [&](Communicator& ranks) {
-      PodRanks split(ranks);
-      EXPECT_EQ(run(&split, ranks.rank() % 2 == 0 ? pod::DeviceOrder::OneAfterAnother
+      EXPECT_EQ(run(&ranks, ranks.rank() % 2 == 0 ? pod::DeviceOrder::OneAfterAnother
                                                   : pod::DeviceOrder::SideBySide),
                 expected)
           << "rank " << ranks.rank() << " of " << count;
@@ -85,13 +82,12 @@ TEST_F(PodOnRanks, AStopOfOneRankEndsThePassOnAll) {
     pod::PodLayer layer(plan_, device::ExchangeMode::Share, pod::DeviceOrder::OneAfterAnother,
                         *executor);
     EXPECT_FALSE(layer.set_weights(weights_).has_value());
-    PodRanks split(ranks);
     std::stop_source stop;
     if (ranks.rank() == 1) stop.request_stop();
     layer::PassOptions options;
     options.stop = stop.get_token();
     pod::DeviceOptions target;
-    target.split = &split;
+    target.ranks = &ranks;
     options.target = &target;
     Matrix<float> q(24, 18);
     pod::PodLedger ledger;
@@ -102,6 +98,27 @@ TEST_F(PodOnRanks, AStopOfOneRankEndsThePassOnAll) {
           layer.forward<float>(std::as_const(s_).view(), q.view(), options, ledger);
     });
   });
+}
+
+TEST_F(PodOnRanks, RanksThatRunOtherDevicesAreRefused) {
+  const std::string message = test::refusal([&] {
+    run_ranks(3, [&](Communicator& ranks) {
+      const auto executor = make_executor(1);
+      pod::PodLayer layer(plan_, device::ExchangeMode::Share, pod::DeviceOrder::OneAfterAnother,
+                          *executor);
+      EXPECT_FALSE(layer.set_weights(weights_).has_value());
+      pod::DeviceOptions target;
+      target.ranks = &ranks;
+      target.devices_simulated = ranks.rank() == 0 ? 5 : 4;
+      layer::PassOptions options;
+      options.target = &target;
+      Matrix<float> q(24, 18);
+      layer.forward<float>(std::as_const(s_).view(), q.view(), options);
+    });
+  });
+  EXPECT_NE(message.find("5, 4, 4 devices of a pod; give all ranks the same layer"),
+            std::string::npos)
+      << message;
 }
 
 }  // namespace

@@ -203,7 +203,7 @@ TEST(SubRanks, TalkAmongThemselves) {
     int other = 0;
     const SendPiece send{1 - half.rank(), std::as_bytes(std::span(&own, 1))};
     const ReceivePiece receive{1 - half.rank(), std::as_writable_bytes(std::span(&other, 1))};
-    half.exchange("a number", {&send, 1}, {&receive, 1});
+    half.exchange("a number", {send}, {receive});
     EXPECT_EQ(other, 10 + (ranks.rank() + 2) % 4);
     half.barrier("end");
   });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/distributed/layer.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/row_cut.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/tests/layers/any_layer.hpp"

@@ -10,7 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/planner/plan_bounds.hpp"
-#include "tessera/pod/internal/move_data.hpp"
+#include "tessera/pod/internal/pass_steps.hpp"
 #include "tessera/tests/pod/all_grids.hpp"
 #include "tessera/tests/pod/pod_case.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/pod/plan_pod.hpp"
-#include "tessera/pod/with_pattern.hpp"
 #include "tessera/tests/pod/pod_case.hpp"
 
 namespace tessera::pod {

@@ -107,7 +107,7 @@ TEST(ExplainPod, ShowsEveryKindOfGridAndTheCheapestAlgorithmAsChosen) {
   EXPECT_EQ(explanation.grids.size(), 7U);
   for (const GridAlternative& alternative : explanation.grids)
     if (alternative.plan) {
-      EXPECT_GE(alternative.plan->seconds(), plan.seconds()) << to_string(alternative.kind);
+      EXPECT_GE(alternative.plan->seconds(), plan.seconds()) << alternative.kind;
     }
   for (const AlgorithmPrice& price : explanation.algorithms)
     for (const AlgorithmPrice& other : explanation.algorithms)

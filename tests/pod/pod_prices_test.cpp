@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "tessera/pod/internal/device_weights.hpp"
+#include "tessera/pod/internal/device_set.hpp"
 #include "tessera/tests/pod/pod_case.hpp"
 #include "tessera/tests/runtime/planned_phases.hpp"
 

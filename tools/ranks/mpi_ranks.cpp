@@ -14,7 +14,6 @@
 #include "tessera/distributed/agreement.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/mpi_ranks.hpp"
-#include "tessera/distributed/pod_ranks.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/ranks/rank_run.hpp"
 #include "tessera/tools/ranks/train_share.hpp"
@@ -27,7 +26,7 @@ using distributed::Communicator, distributed::Digest, distributed::Given;
 
 class MpiRanks final : public Ranks {
  public:
-  explicit MpiRanks(Communicator& all) : all_(all), split_(all) {}
+  explicit MpiRanks(Communicator& all) : all_(all) {}
 
   int rank() const override { return all_.rank(); }
   int size() const override { return all_.size(); }
@@ -69,7 +68,7 @@ class MpiRanks final : public Ranks {
     return distributed::list_of_first(all_, "the seed", std::vector<std::uint64_t>{own})[0];
   }
 
-  pod::DeviceSplit& device_split() override { return split_; }
+  void share(pod::DeviceOptions& devices) override { devices.ranks = &all_; }
 
   HostRun run(const Arguments& arguments, const char* program) override {
     return run_on_ranks(arguments, program, *this, all_);
@@ -87,7 +86,6 @@ class MpiRanks final : public Ranks {
   void require_same(const Given& given) { distributed::require_same(all_, "run", {given}); }
 
   Communicator& all_;
-  distributed::PodRanks split_;
 };
 
 int launch(const char* program, double timeout_seconds, const std::function<int()>& body) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
 

@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/distributed/files.hpp"
 #include "tessera/distributed/lists.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/io/row_file.hpp"
 #include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/fit_range.hpp"
@@ -51,7 +52,7 @@ sparse::Csr<float> fit_rows(Communicator& ranks, sparse::Csr<double> rows, const
 }
 
 RankWeights read_rows(const Arguments& a, Communicator& ranks) {
-  auto file = distributed::read_own_elements<double>(ranks, a.matrix, a.block.rows);
+  auto file = distributed::read_own_rows<double>(ranks, a.matrix, a.block.rows);
   if (file.outputs.rows() < 1 || file.cols < 1)
     throw Error(ErrorCode::BadInput, a.matrix + ": a layer needs at least one row and one column");
   RankWeights weights{.layer = {{}, file.outputs.rows(), file.cols, a.matrix},
@@ -72,12 +73,9 @@ RankWeights read_rows(const Arguments& a, Communicator& ranks) {
 RankWeights keep_rows(const Arguments& a, Communicator& ranks) {
   const Weights all = make_weights(a);
   const sparse::Csr<float>& matrix = *all.matrix;
-  std::vector<std::int64_t> counts;
-  for (std::size_t row = 1; row < matrix.row_begin.size(); ++row)
-    counts.push_back(matrix.row_begin[row] - matrix.row_begin[row - 1]);
   RankWeights weights{
       .layer = {{}, all.rows, all.cols, all.source, all.scale_exponent},
-      .cut = distributed::cut_evenly(counts, all.rows, matrix.block.rows, ranks.size()),
+      .cut = distributed::cut_evenly(matrix.row_begin, all.rows, matrix.block.rows, ranks.size()),
       .block = matrix.block};
   weights.rows = distributed::rows_of(matrix, weights.cut.of(ranks.rank()));
   return weights;

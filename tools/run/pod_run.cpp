@@ -7,8 +7,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/pod/plan_pod.hpp"
 #include "tessera/pod/pod_layer.hpp"
-#include "tessera/pod/with_pattern.hpp"
 #include "tessera/study/pod_run.hpp"
 #include "tessera/tools/options/exit_code.hpp"
 #include "tessera/tools/options/inputs.hpp"
@@ -41,7 +41,7 @@ class PodTarget final : public PassTarget {
            const FaultOfRun& fault) override {
     pod::DeviceOptions devices;
     devices.devices_simulated = arguments_.devices_simulated;
-    if (ranks() != nullptr) devices.split = &ranks()->device_split();
+    if (ranks() != nullptr) ranks()->share(devices);
     if (fault.request != nullptr)
       devices.fault = pod::DeviceFault{fault.request->device.value_or(0), fault.request->fault};
     devices.struck = fault.struck;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tessera/base/problem.hpp"
-#include "tessera/pod/device_split.hpp"
+#include "tessera/pod/pod_layer.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/tools/run/arguments.hpp"
 #include "tessera/tools/run/host_run.hpp"
@@ -42,8 +42,8 @@ class Ranks {
   // Returns the seed of the first rank, which may have taken it from its clock. Collective.
   virtual std::uint64_t seed_of_all(std::uint64_t own) = 0;
 
-  // The devices of a pod over the ranks.
-  virtual pod::DeviceSplit& device_split() = 0;
+  // Spreads the devices of a pass on a pod over the ranks.
+  virtual void share(pod::DeviceOptions& devices) = 0;
 
   // Runs a layer on this computer that is spread over the ranks. Collective.
   virtual HostRun run(const Arguments& arguments, const char* program) = 0;
