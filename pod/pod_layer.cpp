@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tessera/base/data_type.hpp"
@@ -15,7 +16,6 @@ struct PodLayer::State : internal::LayerState, layer::BackendOf<PodLedger> {
   using LayerState::LayerState;
 
   layer::LayerFacts facts() const override;
-  std::int64_t values() const { return first_value(std::ssize(weights)); }
 
   std::optional<partitioner::Misfit> set_weights(
       std::vector<sparse::CheckedCsr<float>> next) override;
@@ -124,7 +124,7 @@ layer::LayerFacts PodLayer::State::facts() const {
   return {.problem = of,
           .passes = {true, of.grad_a, of.grad_w},
           .has_weights = !weights.empty(),
-          .values = values(),
+          .values = first_value(std::ssize(weights)),
           .output_rows = of.size.g * of.size.x,
           .input_rows = of.size.g * of.size.y};
 }
@@ -142,18 +142,9 @@ Bytes PodLayer::high_water() const {
 // sums in that type if devices add to each other's sums.
 verify::Rounding PodLayer::State::rounding(Pass pass) const {
   const Dims parts = plan().grid.parts();
-  std::int64_t adding = 1;  // devices that add to each other's sums
-  switch (pass) {
-    case Pass::Fwd:
-      adding = parts.y;
-      break;
-    case Pass::GradA:
-      adding = parts.x;
-      break;
-    case Pass::GradW:
-      adding = parts.z * plan().serial_parts;
-      break;
-  }
+  // Devices that add to each other's sums, by pass.
+  const std::int64_t adding =
+      std::array{parts.y, parts.x, parts.z * plan().serial_parts}[std::size_t(pass)];
   std::int64_t partials = 1;
   for (const DeviceShape& shape : plan().shapes) {
     const auto& dense = shape.plan.dense;

@@ -26,12 +26,10 @@ class PassRun {
   bool product(MatrixView<const T> in, MatrixView<T> out) {
     const bool is_forward = pass_ == Pass::Fwd;
     for (std::int64_t part = 0; part < plan().serial_parts; ++part) {
-      const auto operands =
-          gathered(in, axes_of(pass_).in, is_forward ? Operand::S : Operand::QGrad, part);
+      const auto operands = gathered(in, is_forward ? Operand::S : Operand::QGrad, part);
       if (!operands) return false;
       std::vector<Matrix<T>> results(state_.places().size());
-      for (const std::size_t d : steps_.devices())
-        results[d] = result_matrix(axes_of(pass_).out, d);
+      for (const std::size_t d : steps_.devices()) results[d] = slice_matrix(result(), d);
       const bool finished = steps_.run_devices(
           part,
           [&](std::size_t d, runtime::FullyConnected& layer, const auto& with,
@@ -50,9 +48,9 @@ class PassRun {
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients) {
     std::vector<std::vector<float>> sums(state_.places().size());
     for (std::int64_t part = 0; part < plan().serial_parts; ++part) {
-      const auto s_parts = gathered(s, Axis::Y, Operand::S, part);
+      const auto s_parts = gathered(s, Operand::S, part);
       if (!s_parts) return false;
-      const auto q_parts = gathered(q_grad, Axis::X, Operand::QGrad, part);
+      const auto q_parts = gathered(q_grad, Operand::QGrad, part);
       if (!q_parts) return false;
       const bool finished = steps_.run_devices(
           part,
@@ -79,23 +77,24 @@ class PassRun {
 
  private:
   const PodPlan& plan() const { return state_.plan(); }
+  Operand result() const { return pass_ == Pass::Fwd ? Operand::Q : Operand::SGrad; }
 
   // The last serial part may have fewer columns than the devices' programs; the others are zero.
-  Matrix<T> result_matrix(Axis axis, std::size_t d) const {
-    const Slice slice = steps_.slice_of(axis, d, 0);
+  Matrix<T> slice_matrix(Operand operand, std::size_t d) const {
+    const Slice slice = steps_.slice_of(operand, d, 0);
     return Matrix<T>(slice.all_rows(), size_at(plan(), state_.places()[d].at).z);
   }
 
   // Returns each device's slice of an operand: its home part from the caller, all others by the
   // schedule of the gather. Returns nothing if the caller wants to stop.
-  std::optional<std::vector<Matrix<T>>> gathered(MatrixView<const T> operand, Axis rows_axis,
-                                                 Operand name, std::int64_t part) {
+  std::optional<std::vector<Matrix<T>>> gathered(MatrixView<const T> operand, Operand name,
+                                                 std::int64_t part) {
     std::vector<Matrix<T>> slices(state_.places().size());
-    for (std::size_t d = 0; d < slices.size(); ++d) slices[d] = result_matrix(rows_axis, d);
+    for (std::size_t d = 0; d < slices.size(); ++d) slices[d] = slice_matrix(name, d);
     PassSteps::Collective gather;
     if (!steps_.begin_collective(name, gather)) return {};
     for (const Members& members : gather.groups) {
-      const Slice slice = steps_.slice_of(rows_axis, members.front(), part);  // the same for all
+      const Slice slice = steps_.slice_of(name, members.front(), part);  // the same for all
       const std::vector<float> missing(std::size_t(slice.elements()),
                                        std::numeric_limits<float>::quiet_NaN());
       std::vector<std::vector<float>> data(members.size(), missing);
@@ -122,11 +121,10 @@ class PassRun {
   // Adds the partial results of all devices of a group, and writes each member's part to `out`.
   bool sum_results(const std::vector<Matrix<T>>& results, MatrixView<T> out, std::int64_t part) {
     PassSteps::Collective sum;
-    if (!steps_.begin_collective(pass_ == Pass::Fwd ? Operand::Q : Operand::SGrad, sum))
-      return false;
+    if (!steps_.begin_collective(result(), sum)) return false;
     if (steps_.is_sample()) return true;
     for (const Members& members : sum.groups) {
-      const Slice slice = steps_.slice_of(axes_of(pass_).out, members.front(), part);
+      const Slice slice = steps_.slice_of(result(), members.front(), part);
       std::vector<std::vector<float>> data(members.size());
       for (std::size_t m = 0; m < members.size(); ++m)
         for (std::int64_t p = 0; p < slice.elements(); ++p)

@@ -75,11 +75,11 @@ bool PassSteps::begin(std::string_view name) {
   return true;
 }
 
-Slice PassSteps::slice_of(Axis axis, std::size_t device, std::int64_t part) const {
+Slice PassSteps::slice_of(Operand operand, std::size_t device, std::int64_t part) const {
   const Problem& problem = plan().problem;
   const Shares shares = shares_at(problem, plan().grid.parts(), state_.places()[device].at);
   const Range cols = share_of(shares.z.size(), 1, plan().serial_parts, part);
-  const bool is_x = axis == Axis::X;
+  const bool is_x = rows_axis(operand) == Axis::X;
   return {shares.g,
           is_x ? shares.x : shares.y,
           {shares.z.begin + cols.begin, shares.z.begin + cols.end},

@@ -19,14 +19,9 @@
 
 namespace tessera::pod::internal {
 
-// The roles of the axes in a product: rows of the operand are cut along one, rows of the result
-// along the other.
-struct ProductAxes {
-  Axis in = Axis::Y, out = Axis::X;
-};
-
-inline ProductAxes axes_of(Pass pass) {
-  return pass == Pass::GradA ? ProductAxes{Axis::X, Axis::Y} : ProductAxes{};
+// Returns the axis along which the rows of an operand or a result are cut.
+constexpr Axis rows_axis(Operand operand) {
+  return operand == Operand::S || operand == Operand::SGrad ? Axis::Y : Axis::X;
 }
 
 // One device's rectangle of an operand, for each of its groups.
@@ -100,8 +95,8 @@ class PassSteps {
   const std::vector<std::size_t>& devices() const { return devices_; }
   bool is_sample() const { return devices_.size() < state_.places().size(); }
 
-  // Returns the slice of an operand whose rows are cut along `axis`, in one serial part.
-  Slice slice_of(Axis axis, std::size_t device, std::int64_t part) const;
+  // Returns a device's slice of an operand or a result, in one serial part.
+  Slice slice_of(Operand operand, std::size_t device, std::int64_t part) const;
 
   // Reports the collective of an operand, if it has one, adds its step to the ledger, and returns
   // its schedule and groups in `made`, for the caller to move the data. Returns false if the caller
