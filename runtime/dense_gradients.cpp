@@ -8,8 +8,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/overlap.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
-#include "tessera/runtime/internal/layer_calls.hpp"
-#include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
@@ -60,7 +58,7 @@ std::int64_t FullyConnected::dense_grad_w_splits() {
 }
 
 internal::DenseGradient& FullyConnected::State::planned_dense_gradient() {
-  if (!dense_gradient) dense_gradient.emplace(problem, beside_buckets(), mode, *executor);
+  if (!dense_gradient) dense_gradient.emplace(problem, beside_buckets(), mode, executor);
   return *dense_gradient;
 }
 
@@ -71,7 +69,7 @@ DenseGradW& FullyConnected::State::search_for_places(std::int64_t k) {
   one.grad_w = true;
   one.partials_type = DataType::Float;
   search.reset();  // its memory is free before that of the next one is allocated
-  search.emplace(search_for(one, k, beside_buckets(), mode, *executor));
+  search.emplace(search_for(one, k, beside_buckets(), mode, executor));
   searched = k;
   return *search;
 }

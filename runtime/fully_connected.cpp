@@ -2,22 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
+#include <memory>
 #include <optional>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/layer/check_weights.hpp"
 #include "tessera/planner/layouts.hpp"
-#include "tessera/runtime/internal/fully_connected_state.hpp"
-#include "tessera/runtime/internal/layer_calls.hpp"
+#include "tessera/runtime/internal/dense_layer.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
-#include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/runtime/internal/sparse_layer.hpp"
 
 namespace tessera::runtime {
 
@@ -44,25 +40,25 @@ partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& pla
 
 namespace {
 
-internal::AnyLayer make_layer(const Problem& problem, const planner::Plan& plan,
-                              const device::Machine& machine, device::ExchangeMode mode,
-                              Executor& executor) {
+std::unique_ptr<FullyConnected::State> make_layer(const Problem& problem, const planner::Plan& plan,
+                                                  const device::Machine& machine,
+                                                  device::ExchangeMode mode, Executor& executor) {
   check_problem(problem);
-  if (plan.dense) return internal::DenseLayer(problem, *plan.dense, machine, mode, executor);
-  return internal::SparseLayer(problem, plan, machine, mode, executor);
-}
-
-std::array<std::int64_t, 3> partial_sums_of(const Problem& problem, const planner::Plan& plan) {
-  std::array<std::int64_t, 3> sums{};
-  for (const Pass pass : passes_of(problem))
-    sums[std::size_t(pass)] = planner::partial_sums(plan, pass);
-  return sums;
+  if (plan.dense)
+    return std::make_unique<internal::DenseLayer>(problem, plan, machine, mode, executor);
+  return std::make_unique<internal::SparseLayer>(problem, plan, machine, mode, executor);
 }
 
 }  // namespace
 
+FullyConnected::State::State(const Problem& of, const planner::Plan& plan,
+                             const device::Machine& on, device::ExchangeMode how, Executor& threads)
+    : LayerOnTiles(of, on, threads),
+      mode(how),
+      buckets(internal::resident_bytes(plan, of.data_type, on)) {}
+
 internal::SparseLayer& FullyConnected::State::buckets_layer(const char* call) {
-  if (auto* const sparse = std::get_if<internal::SparseLayer>(&layer)) return *sparse;
+  if (auto* const sparse = dynamic_cast<internal::SparseLayer*>(this)) return *sparse;
   throw Error(ErrorCode::InvalidArgument,
               fmt::format("{}: the plan of this layer is dense and has no buckets; plan with "
                           "useDense false",
@@ -72,10 +68,7 @@ internal::SparseLayer& FullyConnected::State::buckets_layer(const char* call) {
 FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan,
                                const device::Machine& machine, device::ExchangeMode mode,
                                Executor& executor)
-    : LayerOf(std::make_unique<State>(problem, make_layer(problem, plan, machine, mode, executor),
-                                      machine, mode,
-                                      internal::resident_bytes(plan, problem.data_type, machine),
-                                      executor, partial_sums_of(problem, plan))) {}
+    : LayerOf(make_layer(problem, plan, machine, mode, executor)) {}
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
@@ -104,12 +97,18 @@ struct PreparedBuckets : layer::PreparedUpdate::State {
 
 std::optional<partitioner::Misfit> FullyConnected::State::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  version = layer::new_number();
-  return with_layer([&](auto& any) { return any.set_weights(weights, options); });
+  change();
+  return encode(weights, options);
 }
 
 void FullyConnected::State::set_values(std::span<const float> values, std::int64_t group) {
-  with_layer([&](auto& any) { any.set_values(values, group); });
+  change();
+  put_values(values, group);
+}
+
+void FullyConnected::State::restore_weights(const partitioner::SavedWeights& saved) {
+  change();
+  buckets_layer("restore_weights").restore(saved);
 }
 
 std::unique_ptr<layer::PreparedUpdate::State> FullyConnected::State::prepare(
@@ -117,52 +116,27 @@ std::unique_ptr<layer::PreparedUpdate::State> FullyConnected::State::prepare(
   auto made = std::make_unique<PreparedBuckets>();
   made->change = sparse::place_change(*given(group), change);
   version = layer::new_number();  // a change that was prepared before is lost
-  made->misfit = with_layer([&](auto& any) { return any.encode_update(change, group); });
+  made->misfit = encode_update(change, group);
   made->group = group;
   return made;
 }
 
 void FullyConnected::State::commit(layer::PreparedUpdate::State& update) {
   const std::int64_t group = static_cast<const PreparedBuckets&>(update).group;
-  with_layer([&](auto& any) { any.take_update(group); });
+  change();
+  take_update(group);
 }
 
 std::optional<partitioner::Misfit> FullyConnected::State::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
-  return with_layer([&](auto& any) {
-    std::optional<partitioner::Misfit> misfit = any.encode_update(change, group);
-    if (!misfit) any.take_update(group);
-    return misfit;
-  });
+  this->change();
+  std::optional<partitioner::Misfit> misfit = encode_update(change, group);
+  if (!misfit) take_update(group);
+  return misfit;
 }
 
-verify::Rounding FullyConnected::State::rounding(Pass pass) const {
-  return {problem.data_type, problem.partials_type, partial_sums[std::size_t(pass)]};
-}
-
-bool FullyConnected::State::compute(Pass pass, const layer::Operands& operands,
-                                    const PassOptions& options, device::Ledger& ledger) {
-  return internal::run_on_tiles(*this, pass, operands, options, ledger);
-}
-
-layer::LayerFacts FullyConnected::State::facts() const {
-  const Dims& size = problem.size;
-  return {.problem = problem,
-          .passes = {true, has(Pass::GradA), has(Pass::GradW)},
-          .has_weights = !empty(),
-          .values = values(),
-          .output_rows = size.g * size.x,
-          .input_rows = size.g * size.y};
-}
-
-const Program& FullyConnected::program(Pass pass) const {
-  return state().with_layer(
-      [pass](const auto& any) -> const Program& { return any.program(pass); });
-}
-
-device::MemoryUse FullyConnected::memory(Pass pass) const {
-  return state().with_layer([pass](const auto& any) { return any.memory(pass); });
-}
+const Program& FullyConnected::program(Pass pass) const { return state().program(pass); }
+device::MemoryUse FullyConnected::memory(Pass pass) const { return state().memory(pass); }
 
 device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
                              const device::Machine& machine, Pass pass) {
@@ -174,12 +148,6 @@ device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
       planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
   return internal::memory_of_one(transposed_layout, plan.backward.front(), machine,
                                  pass == Pass::GradA ? Pass::Fwd : pass);
-}
-
-std::int64_t FullyConnected::State::values() const {
-  std::int64_t sum = 0;
-  for (std::int64_t g = 0; !empty() && g < problem.size.g; ++g) sum += std::ssize(given(g)->values);
-  return sum;
 }
 
 template <class T>
@@ -207,30 +175,18 @@ const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
 }
 
 const partitioner::Buckets& FullyConnected::buckets_of(Pass pass, std::int64_t group) const {
-  return state().buckets_layer("buckets_of").weights_of(pass).buckets(group);
+  return state().buckets_layer("buckets_of").weights_for(pass).buckets(group);
 }
 
 Bytes FullyConnected::pattern_bytes() const {
-  if (state().empty()) return {};
-  return state().with_layer([](const auto& any) { return any.pattern_bytes(); });
+  return state().empty() ? Bytes() : state().pattern_bytes();
 }
-
 Bytes FullyConnected::pattern_change_bytes() const {
-  if (state().empty()) return {};
-  return state().with_layer([](const auto& any) { return any.pattern_change_bytes(); });
+  return state().empty() ? Bytes() : state().pattern_change_bytes();
 }
-
-partitioner::SpillStats FullyConnected::spill() const {
-  return state().with_layer([](const auto& any) { return any.spill(); });
-}
-
-partitioner::Travel FullyConnected::travel() const {
-  return state().with_layer([](const auto& any) { return any.travel(); });
-}
-
-Bytes FullyConnected::high_water() const {
-  return state().with_layer([](const auto& any) { return any.high_water(); });
-}
+partitioner::SpillStats FullyConnected::spill() const { return state().spill(); }
+partitioner::Travel FullyConnected::travel() const { return state().travel(); }
+Bytes FullyConnected::high_water() const { return state().high_water(); }
 
 template std::span<const float> FullyConnected::encoded_values(std::int64_t) const;
 template std::span<const Half> FullyConnected::encoded_values(std::int64_t) const;

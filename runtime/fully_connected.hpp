@@ -175,8 +175,9 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   // Returns the most memory that any tile needs in any pass.
   Bytes high_water() const;
 
+  struct State;  // the layer behind the handle (internal/fully_connected_state.hpp)
+
  private:
-  struct State;
   State& state() const;
 };
 

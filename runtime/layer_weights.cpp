@@ -11,6 +11,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/partitioner/update.hpp"
+#include "tessera/runtime/internal/layer_on_tiles.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/sparse/value_range.hpp"
@@ -121,16 +122,12 @@ void LayerWeights::reserve_values(std::int64_t group) {
 void LayerWeights::set_values(std::span<const float> values, std::int64_t group) {
   reserve_values(group);
   Matrix& matrix = kept_[std::size_t(group)];
-  if (values.size() != matrix.given->values.size())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} values were given; the pattern has {}", values.size(),
-                            matrix.given->values.size()));
   put_values(values, matrix);
   refill(group);
 }
 
 void LayerWeights::put_values(std::span<const float> values, Matrix& matrix) {
-  std::copy(values.begin(), values.end(), matrix.given.mutable_values().begin());
+  internal::put_values(values, matrix.given);
   if (!matrix.in_grid) return;
   const std::span<float> in_grid = matrix.in_grid->mutable_values();
   const float* from = values.data();
@@ -214,12 +211,6 @@ const sparse::CheckedCsr<float>& LayerWeights::given(std::int64_t group) const {
   return kept_[std::size_t(group)].given;
 }
 
-CheckedWeights LayerWeights::to_check() {
-  CheckedWeights all{{}, sums_, executor_};
-  for (const Matrix& matrix : kept_) all.groups.push_back(&matrix.given);
-  return all;
-}
-
 std::vector<std::int64_t> LayerWeights::bucket_positions(std::int64_t group) const {
   const Matrix& matrix = kept_[std::size_t(group)];
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
@@ -290,7 +281,6 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
 }
 
 void LayerWeights::refill(std::int64_t group) {
-  sums_.forget();
   const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   with_type(problem_.data_type, [&](auto zero) {
@@ -300,7 +290,6 @@ void LayerWeights::refill(std::int64_t group) {
 }
 
 void LayerWeights::refill_changed(std::int64_t group, std::span<const std::int64_t> changed) {
-  sums_.forget();
   const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   with_type(problem_.data_type, [&](auto zero) {

@@ -7,7 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/runtime/internal/layer_on_tiles.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
 namespace tessera::runtime::internal {
@@ -34,12 +34,6 @@ partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& 
   const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
   partitioner::check(grid);
   return grid;
-}
-
-void throw_no_pass(Pass pass) {
-  throw Error(
-      ErrorCode::InvalidArgument,
-      fmt::format("{}: the plan of this layer does not include this pass", to_string(pass)));
 }
 
 LayoutPasses::LayoutPasses(const Problem& problem, const planner::Plan& plan,
@@ -70,57 +64,30 @@ verify::Rounding LayoutPasses::rounding(Pass pass) const {
   return {problem_.data_type, problem_.partials_type, partials};
 }
 
-template <class T>
-Padded<T> LayoutPasses::operand(MatrixView<T> view, std::int64_t Dims::* side) {
-  return {view, problem_.size.g, grid_.size.*side, grid_.size.z, copies_[side == &Dims::x ? 0 : 1]};
-}
-
-template <class T>
-bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                           const PassOptions& options, device::Ledger& ledger,
-                           const MovedValues* moved) {
-  const bool forward = pass == Pass::Fwd;
-  auto from = operand(in, forward ? &Dims::y : &Dims::x);
-  auto to = operand(out, forward ? &Dims::x : &Dims::y);
-  from.read();
-  SpmmPass& program = forward ? *fwd_ : *grad_a_;
+bool LayoutPasses::product(Pass pass, const std::byte* values, device::ByteRows in,
+                           device::ByteRows out, const PassOptions& options,
+                           device::Ledger& ledger) {
   BucketImage image = weights_.image();
-  if (moved != nullptr) image.values = moved->values;
-  if (!program.run(image, from.bytes(), to.bytes(), options, ledger)) return false;
-  to.write_back();
-  const auto damage =
-      memory_damage({moved != nullptr ? moved->damage : device::Damage(), program.damage()});
-  if (options.self_check != nullptr)
-    check_layer_product<T>(pass, weights_.to_check(), in, out, {rounding(pass), damage},
-                           *options.self_check);
-  return true;
+  image.values = values;
+  return (pass == Pass::Fwd ? *fwd_ : *grad_a_).run(image, in, out, options, ledger);
 }
 
-template <class T>
-bool LayoutPasses::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, const PassOptions& options,
-                            device::Ledger& ledger) {
+bool LayoutPasses::gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> gradients,
+                            const PassOptions& options, device::Ledger& ledger) {
   const std::int64_t groups = problem_.size.g;
-  auto q_in = operand(q_grad, &Dims::x), s_in = operand(s, &Dims::y);
-  q_in.read();
-  s_in.read();
   const BucketImage image = weights_.image();
   const std::size_t values =
       std::size_t(groups * grid_.buckets()) * std::size_t(image.groups[0].values_per_bucket());
-  in_order_.resize(values * sizeof(T));
-  if (!grad_w_->run(image, {q_in.bytes(), s_in.bytes(), in_order_.data()}, options, ledger))
-    return false;
-  const std::span<const T> in_bucket_order(reinterpret_cast<const T*>(in_order_.data()), values);
-  std::span<float> rest = gradients;
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const std::size_t count = weights_.given(g)->values.size();
-    weights_.to_given<T>(in_bucket_order, g, rest.first(count));
-    rest = rest.subspan(count);
-  }
-  if (options.self_check != nullptr)
-    check_layer_gradient<T>(weights_.to_check(), gradients, q_grad, s,
-                            {rounding(Pass::GradW), memory_damage({grad_w_->damage()})},
-                            *options.self_check);
+  in_order_.resize(values * std::size_t(bytes_of(problem_.data_type)));
+  if (!grad_w_->run(image, {q_grad, s, in_order_.data()}, options, ledger)) return false;
+  with_type(problem_.data_type, [&]<class T>(T) {
+    const std::span<const T> in_bucket_order(reinterpret_cast<const T*>(in_order_.data()), values);
+    for (std::int64_t g = 0; g < groups; ++g) {
+      const std::size_t count = weights_.given(g)->values.size();
+      weights_.to_given<T>(in_bucket_order, g, gradients.first(count));
+      gradients = gradients.subspan(count);
+    }
+  });
   return true;
 }
 
@@ -137,6 +104,10 @@ const Program& LayoutPasses::program(Pass pass) const {
 
 device::MemoryUse LayoutPasses::memory(Pass pass) const {
   return of(pass, [](const auto& p) { return p.memory(); });
+}
+
+const device::Damage& LayoutPasses::damage(Pass pass) const {
+  return *of(pass, [](const auto& p) { return &p.damage(); });
 }
 
 Bytes LayoutPasses::high_water() const {
@@ -163,15 +134,5 @@ device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& pla
   return pass == Pass::GradW ? GradWPass::memory_of(spec, grad_w_exchange(plan), machine)
                              : SpmmPass::memory_of(spec, machine);
 }
-
-#define TESSERA_ONE_LAYOUT(T)                                                                      \
-  template bool LayoutPasses::product(Pass, MatrixView<const T>, MatrixView<T>,                    \
-                                      const PassOptions&, device::Ledger&, const MovedValues*);    \
-  template bool LayoutPasses::gradient(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
-                                       const PassOptions&, device::Ledger&);
-TESSERA_ONE_LAYOUT(float)
-TESSERA_ONE_LAYOUT(Half)
-TESSERA_ONE_LAYOUT(BFloat16)
-#undef TESSERA_ONE_LAYOUT
 
 }  // namespace tessera::runtime::internal

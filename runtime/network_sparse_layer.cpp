@@ -11,7 +11,6 @@
 #include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
 #include "tessera/runtime/internal/visit.hpp"
-#include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -32,6 +31,7 @@ NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
       fwd_(forward_.spec(Pass::Fwd), machine.program, &fwd_homes_) {
   if (!plan.backward.empty())
     transposed_.emplace(problems_of_layouts(p, plan).transposed, plan.backward.front(), machine);
+  weights_.emplace(forward_.weights, transposed_ ? &transposed_->weights : nullptr);
   make_passes();
   const planner::Homes of_grad_a_homes = of_grad_a().homes();
   const TensorHome in_gradient =
@@ -176,37 +176,13 @@ void NetworkSparseLayer::declare_collect() {
 std::optional<partitioner::Misfit> NetworkSparseLayer::set_weights(
     const sparse::CheckedCsr<float>& given) {
   layer::check_weights(problem, {&given, 1});  // so that messages name rows and columns of R
-  std::vector<std::int64_t> places;
-  if (transposed_) {
-    const sparse::CheckedCsr<float> transposed = sparse::transpose(given);
-    places = sparse::transpose_order(transposed);
-    if (auto misfit = transposed_->weights.encode({&transposed, 1}, {})) return misfit;
-  }
-  if (auto misfit = forward_.weights.encode({&given, 1}, {})) return misfit;
-  forward_.weights.take();
-  if (transposed_) transposed_->weights.take();
-  places_ = std::move(places);
-  set_parameters();
-  return std::nullopt;
-}
-
-partitioner::SavedWeights NetworkSparseLayer::saved_weights() const {
-  return internal::saved_weights(forward_.weights, transposed_ ? &transposed_->weights : nullptr,
-                                 problem.size.g);
+  auto misfit = weights_->set({&given, 1});
+  if (!misfit) set_parameters();
+  return misfit;
 }
 
 void NetworkSparseLayer::restore_weights(const partitioner::SavedWeights& saved) {
-  check_saved(saved, transposed_ ? 2 : 1, problem.size.g);
-  const sparse::CheckedCsr<float> given = forward_.weights.restore(saved).front();
-  std::vector<std::int64_t> places;
-  if (transposed_) {
-    const sparse::CheckedCsr<float> transposed = sparse::transpose(given);
-    places = sparse::transpose_order(transposed);
-    transposed_->weights.restore({&transposed, 1}, saved.layouts.back());
-    transposed_->weights.take();
-  }
-  forward_.weights.take();
-  places_ = std::move(places);
+  weights_->restore(saved);
   set_parameters();
 }
 
@@ -226,12 +202,9 @@ void NetworkSparseLayer::set_parameters() {
   parameters.copy = transposed_ ? values_of(other()) : std::vector<std::byte>();
   reset_states(updated().grid.buckets() * updated().values_per_bucket());
   if (!transposed_) return;
-  std::vector<std::int64_t> forward = forward_.weights.bucket_positions(0);
-  const std::vector<std::int64_t> in_transposed = transposed_->weights.bucket_positions(0);
-  std::vector<std::int64_t> moved(forward.size());
-  for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = in_transposed[std::size_t(places_[i])];
-  if (updates_transposed()) forward.swap(moved);
-  rehome_->tables.set_pattern(0, forward, moved);
+  EncodedWeights::Positions positions = weights_->positions(0);
+  if (updates_transposed()) positions.first.swap(positions.second);
+  rehome_->tables.set_pattern(0, positions.first, positions.second);
 }
 
 sparse::Csr<float> NetworkSparseLayer::current_weights() {

@@ -13,10 +13,8 @@
 #include "tessera/base/printable.hpp"
 #include "tessera/layer/check_weights.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
-#include "tessera/runtime/internal/fully_connected_state.hpp"
-#include "tessera/runtime/internal/layer_weights.hpp"
+#include "tessera/runtime/internal/encoded_weights.hpp"
 #include "tessera/runtime/internal/sparse_layer.hpp"
-#include "tessera/runtime/internal/transposed_layout.hpp"
 
 // Weights that were encoded before: FullyConnected::saved_weights and restore_weights.
 namespace tessera::runtime {
@@ -100,46 +98,30 @@ void LayerWeights::restore(std::span<const sparse::CheckedCsr<float>> weights,
   prepare_take();
 }
 
-void TransposedLayout::restore(std::span<const sparse::CheckedCsr<float>> weights,
-                               const partitioner::SavedLayout& layout) {
-  layout_.weights().restore(turned(weights), layout);
-}
-
-void check_saved(const partitioner::SavedWeights& saved, std::size_t layouts, std::int64_t groups) {
-  check_same("layouts are", std::to_string(saved.layouts.size()), std::to_string(layouts));
-  for (const std::size_t own :
-       {saved.patterns.size(), saved.values.size(), saved.layouts.front().groups.size(),
-        saved.layouts.back().groups.size()})
-    check_same("groups are", std::to_string(own), std::to_string(groups));
-}
-
-partitioner::SavedWeights saved_weights(const LayerWeights& first, const LayerWeights* second,
-                                        std::int64_t groups) {
+partitioner::SavedWeights EncodedWeights::saved() const {
   partitioner::SavedWeights saved;
-  saved.type = first.buckets(0).grid.data_type;
-  for (std::int64_t g = 0; g < groups; ++g) {
-    sparse::Csr<float> pattern = *first.given(g);
+  saved.type = first_.buckets(0).grid.data_type;
+  for (std::int64_t g = 0; g < first_.groups(); ++g) {
+    sparse::Csr<float> pattern = *first_.given(g);
     pattern.values.clear();
     saved.patterns.push_back(std::move(pattern));
-    saved.values.push_back(first.saved_values(g));
+    saved.values.push_back(first_.saved_values(g));
   }
-  saved.layouts.push_back(first.saved_layout());
-  if (second != nullptr) saved.layouts.push_back(second->saved_layout());
+  saved.layouts.push_back(first_.saved_layout());
+  if (second_ != nullptr) saved.layouts.push_back(second_->saved_layout());
   return saved;
 }
 
-partitioner::SavedWeights SparseLayer::saved_weights() const {
-  return internal::saved_weights(forward_.weights(),
-                                 transposed_ ? &transposed_->layout().weights() : nullptr,
-                                 problem_.size.g);
-}
-
-void SparseLayer::restore_weights(const partitioner::SavedWeights& saved) {
-  check_saved(saved, transposed_ ? 2 : 1, problem_.size.g);
-  const auto weights = forward_.weights().restore(saved);
-  if (transposed_) transposed_->restore(weights, saved.layouts.back());
-  if (transposed_) transposed_->take();
-  forward_.weights().take();
+void EncodedWeights::restore(const partitioner::SavedWeights& saved) {
+  check_same("layouts are", std::to_string(saved.layouts.size()),
+             std::to_string(second_ == nullptr ? 1 : 2));
+  for (const std::size_t own :
+       {saved.patterns.size(), saved.values.size(), saved.layouts.front().groups.size(),
+        saved.layouts.back().groups.size()})
+    check_same("groups are", std::to_string(own), std::to_string(first_.groups()));
+  const auto weights = first_.restore(saved);
+  if (second_ != nullptr) second_->restore(turned(weights), saved.layouts.back());
+  take();
 }
 
 }  // namespace internal
@@ -160,13 +142,12 @@ std::vector<sparse::CheckedCsr<float>> weights_of(const partitioner::SavedWeight
 }
 
 partitioner::SavedWeights FullyConnected::saved_weights() const {
-  return state().buckets_layer("saved_weights").saved_weights();
+  return state().buckets_layer("saved_weights").weights().saved();
 }
 
 void FullyConnected::restore_weights(const partitioner::SavedWeights& saved) {
   const auto call = state().caller.enter("restore_weights");
-  state().version = layer::new_number();
-  state().buckets_layer("restore_weights").restore_weights(saved);
+  state().restore_weights(saved);
 }
 
 }  // namespace tessera::runtime

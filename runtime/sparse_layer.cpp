@@ -7,8 +7,26 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
+#include "tessera/runtime/internal/joined_runs.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 
 namespace tessera::runtime::internal {
+namespace {
+
+using device::ByteRows;
+
+// Returns the layout of transpose(R) if the plan has one.
+std::optional<LayoutPasses> second_layout(const Problem& problem, const planner::Plan& plan,
+                                          const device::Machine& machine, device::ExchangeMode mode,
+                                          Executor& executor) {
+  std::optional<LayoutPasses> layout;
+  if (!plan.backward.empty())
+    layout.emplace(planner::two_problems(problem, plan.runs_transposed(Pass::GradW)).transposed,
+                   plan.backward.front(), machine, mode, executor);
+  return layout;
+}
+
+}  // namespace
 
 Problem forward_problem(const Problem& problem, const planner::Plan& plan) {
   return plan.backward.empty()
@@ -16,26 +34,25 @@ Problem forward_problem(const Problem& problem, const planner::Plan& plan) {
              : planner::two_problems(problem, plan.runs_transposed(Pass::GradW)).forward;
 }
 
-SparseLayer::SparseLayer(const Problem& problem, const planner::Plan& plan,
-                         const device::Machine& machine, device::ExchangeMode mode,
-                         Executor& executor)
-    : problem_(problem), forward_(forward_problem(problem, plan), plan, machine, mode, executor) {
-  if (plan.backward.empty()) return;
-  LayoutPasses own(planner::two_problems(problem, plan.runs_transposed(Pass::GradW)).transposed,
-                   plan.backward.front(), machine, mode, executor);
-  RehomePass rehome({forward_.grid(), own.grid(), problem.size.g}, machine, mode, executor);
-  transposed_.emplace(std::move(own), std::move(rehome));
-  if (const Bytes most = high_water(); most > machine.tile_memory)
+SparseLayer::SparseLayer(const Problem& of, const planner::Plan& plan, const device::Machine& on,
+                         device::ExchangeMode how, Executor& threads)
+    : State(of, plan, on, how, threads),
+      forward_(forward_problem(of, plan), plan, on, how, threads),
+      transposed_(second_layout(of, plan, on, how, threads)),
+      weights_(forward_.weights(), transposed_ ? &transposed_->weights() : nullptr,
+               transposed_ ? transposed_->load_cost() : partitioner::LoadCost()) {
+  if (!transposed_) return;
+  rehome_.emplace(RehomeSpec{forward_.grid(), transposed_->grid(), of.size.g}, on, how, threads);
+  if (const Bytes most = high_water(); most > on.tile_memory)
     throw Error(ErrorCode::LimitExceeded,
                 fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "
                             "per tile; plan with perPassPlans false",
-                            most.value, machine.name, machine.tile_memory.value));
+                            most.value, on.name, on.tile_memory.value));
 }
 
 std::pair<const LayoutPasses*, Pass> SparseLayer::runs(Pass pass) const {
-  if (transposed_ && pass == Pass::GradA) return {&transposed_->layout(), Pass::Fwd};
-  if (transposed_ && pass == Pass::GradW && transposed_->runs_grad_w())
-    return {&transposed_->layout(), pass};
+  if (transposed_ && pass == Pass::GradA) return {&*transposed_, Pass::Fwd};
+  if (transposed_ && pass == Pass::GradW && transposed_->has(pass)) return {&*transposed_, pass};
   return {&forward_, pass};
 }
 
@@ -44,52 +61,9 @@ bool SparseLayer::has(Pass pass) const {
   return layout->has(own_pass);
 }
 
-std::optional<partitioner::Misfit> SparseLayer::set_weights(
-    std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  if (transposed_)
-    if (auto misfit = transposed_->encode(weights, options)) return misfit;
-  if (auto misfit = forward_.weights().encode(weights, options)) return misfit;
-  if (transposed_) transposed_->take();
-  forward_.weights().take();
-  return std::nullopt;
-}
-
-std::optional<partitioner::Misfit> SparseLayer::encode_update(const sparse::PatternChange& change,
-                                                              std::int64_t group) {
-  if (auto misfit = forward_.weights().encode_update(change, group)) return misfit;
-  if (transposed_)
-    if (auto misfit = transposed_->encode_update(change, group)) return misfit;
-  return std::nullopt;
-}
-
-void SparseLayer::take_update(std::int64_t group) {
-  forward_.weights().take_update(group);
-  if (transposed_) transposed_->take_update(group);
-}
-
-void SparseLayer::set_values(std::span<const float> values, std::int64_t group) {
-  if (transposed_) {
-    forward_.weights().given(group);  // throws for a group that the layer does not have
-    transposed_->reserve_values(group);
-  }
-  forward_.weights().set_values(values, group);
-  if (transposed_) transposed_->set_values(values, group);
-}
-
-template <class T>
-bool SparseLayer::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                          const PassOptions& options, device::Ledger& ledger) {
-  if (pass == Pass::Fwd || !transposed_) return forward_.product<T>(pass, in, out, options, ledger);
-  return transposed_->grad_a<T>(forward_.weights(), in, out, options, ledger);
-}
-
-template <class T>
-bool SparseLayer::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                           std::span<float> gradients, const PassOptions& options,
-                           device::Ledger& ledger) {
-  if (runs(Pass::GradW).first == &forward_)
-    return forward_.gradient<T>(q_grad, s, gradients, options, ledger);
-  return transposed_->grad_w<T>(q_grad, s, gradients, options, ledger);
+verify::Rounding SparseLayer::rounding(Pass pass) const {
+  const auto [layout, own_pass] = runs(pass);
+  return layout->rounding(own_pass);
 }
 
 const Program& SparseLayer::program(Pass pass) const {
@@ -102,41 +76,111 @@ device::MemoryUse SparseLayer::memory(Pass pass) const {
   return layout->memory(own_pass);
 }
 
+std::optional<partitioner::Misfit> SparseLayer::encode(
+    std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
+  auto misfit = weights_.set(weights, options);
+  if (!misfit) has_tables_ = false;
+  return misfit;
+}
+
+void SparseLayer::restore(const partitioner::SavedWeights& saved) {
+  weights_.restore(saved);
+  has_tables_ = false;
+}
+
+std::optional<partitioner::Misfit> SparseLayer::encode_update(const sparse::PatternChange& change,
+                                                              std::int64_t group) {
+  return weights_.encode_update(change, group);
+}
+
+void SparseLayer::take_update(std::int64_t group) {
+  weights_.take_update(group);
+  has_tables_ = false;
+}
+
+void SparseLayer::put_values(std::span<const float> values, std::int64_t group) {
+  weights_.set_values(values, group);
+}
+
+Dims SparseLayer::padded(Pass pass) const {
+  const Dims& size = runs(pass).first->grid().size;
+  return runs_transposed(pass) ? Dims{size.g, size.y, size.x, size.z} : size;
+}
+
+verify::MemoryDamage SparseLayer::damage(Pass pass) const {
+  const auto [layout, own_pass] = runs(pass);
+  const bool moved = runs_transposed(pass) && pass == Pass::GradA;
+  return memory_damage({moved ? rehome_->damage() : device::Damage(), layout->damage(own_pass)});
+}
+
+void SparseLayer::make_tables() {
+  if (has_tables_) return;
+  for (std::int64_t g = 0; g < problem.size.g; ++g) {
+    const EncodedWeights::Positions positions = weights_.positions(g);
+    rehome_->set_pattern(g, positions.first, positions.second);
+  }
+  has_tables_ = true;
+}
+
+bool SparseLayer::transposed_product(ByteRows in, ByteRows out, const PassOptions& options,
+                                     device::Ledger& ledger) {
+  own_.steps.clear();
+  empty_tiles(options);
+  make_tables();
+  bool finished = rehome_->run(forward_.weights().image().values,
+                               options_before(options, rehome_->steps(), begun_, way_tiles_), way_);
+  const TilePass rest = options_after(options, rehome_->steps(), begun_);
+  finished = finished && transposed_->product(Pass::Fwd, rehome_->values(), in, out, rest, own_);
+  join_steps(way_, own_, ledger);
+  join_tiles(way_tiles_, options);
+  return finished;
+}
+
+bool SparseLayer::product(Pass pass, ByteRows in, ByteRows out, const PassOptions& options,
+                          device::Ledger& ledger) {
+  if (runs_transposed(pass)) return transposed_product(in, out, options, ledger);
+  return forward_.product(pass, forward_.weights().image().values, in, out, options, ledger);
+}
+
+bool SparseLayer::gradient(ByteRows q_grad, ByteRows s, std::span<float> gradients,
+                           const PassOptions& options, device::Ledger& ledger) {
+  if (!runs_transposed(Pass::GradW))
+    return forward_.gradient(q_grad, s, gradients, options, ledger);
+  // transpose(dR) = S * transpose(dQ), so this layout computes its gradient with operands swapped.
+  turned_.resize(gradients.size());
+  if (!transposed_->gradient(s, q_grad, turned_, options, ledger)) return false;
+  weights_.turn_back(turned_, gradients);
+  return true;
+}
+
 // The buckets of both layouts, and the table by which values move between them, are on a tile all
 // the time.
 Bytes SparseLayer::high_water() const {
   if (!transposed_) return forward_.high_water();
-  const LayoutPasses& other = transposed_->layout();
-  const Bytes table = transposed_->rehome().table_bytes();
-  return std::max(
-      {forward_.high_water() + other.bucket_bytes() + table,
-       other.high_water() + forward_.bucket_bytes() + table,
-       transposed_->rehome().high_water() + forward_.word_bytes() + other.word_bytes()});
+  const Bytes table = rehome_->table_bytes();
+  return std::max({forward_.high_water() + transposed_->bucket_bytes() + table,
+                   transposed_->high_water() + forward_.bucket_bytes() + table,
+                   rehome_->high_water() + forward_.word_bytes() + transposed_->word_bytes()});
+}
+
+Bytes SparseLayer::sent(const PatternBytes& layout) const {
+  const std::int64_t tiles = transposed_->grid().buckets() * problem.size.g;
+  return layout.words + layout.travel + Bytes(tiles * rehome_->table_bytes().value);
 }
 
 Bytes SparseLayer::pattern_bytes() const {
   const Bytes first = forward_.weights().pattern_bytes().all();
-  return transposed_ ? first + transposed_->pattern_bytes() : first;
+  return transposed_ ? first + sent(transposed_->weights().pattern_bytes()) : first;
 }
 
 Bytes SparseLayer::pattern_change_bytes() const {
   const Bytes first = forward_.weights().pattern_change_bytes().all();
-  return transposed_ ? first + transposed_->pattern_change_bytes() : first;
+  return transposed_ ? first + sent(transposed_->weights().pattern_change_bytes()) : first;
 }
 
 partitioner::Travel SparseLayer::travel() const {
   forward_.weights().buckets(0);  // throws if there are no weights
   return forward_.weights().image().travel();
 }
-
-#define TESSERA_SPARSE_LAYER(T)                                                                    \
-  template bool SparseLayer::product(Pass, MatrixView<const T>, MatrixView<T>, const PassOptions&, \
-                                     device::Ledger&);                                             \
-  template bool SparseLayer::gradient(MatrixView<const T>, MatrixView<const T>, std::span<float>,  \
-                                      const PassOptions&, device::Ledger&);
-TESSERA_SPARSE_LAYER(float)
-TESSERA_SPARSE_LAYER(Half)
-TESSERA_SPARSE_LAYER(BFloat16)
-#undef TESSERA_SPARSE_LAYER
 
 }  // namespace tessera::runtime::internal

@@ -12,10 +12,8 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
-#include "tessera/runtime/internal/layer_calls.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
-#include "tessera/runtime/internal/layout_passes.hpp"
-#include "tessera/runtime/internal/padded.hpp"
+#include "tessera/runtime/internal/layer_on_tiles.hpp"
 #include "tessera/runtime/internal/static_pass.hpp"
 #include "tessera/sparse/value_range.hpp"
 
@@ -78,89 +76,63 @@ std::optional<internal::StaticCut> cut_of_grad_a(const Problem& problem,
 
 }  // namespace
 
-struct StaticLayer::State : layer::BackendOf<device::Ledger> {
+struct StaticLayer::State : internal::LayerOnTiles {
   State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,
-        std::span<const planner::StaticPlan> plans, const device::Machine& machine,
+        std::span<const planner::StaticPlan> plans, const device::Machine& on,
         device::ExchangeMode mode, Executor& threads);
 
-  // Throws Error{InvalidArgument} unless the layer has the group.
-  void check_group(std::int64_t group) const;
-  StaticPass& pass(Pass pass) const;
-  std::int64_t values() const { return cut.first_value.back(); }
-
-  // Writes the values of a group to the tiles that store them.
-  void store(std::int64_t group);
-  template <class T>
-  internal::Padded<T> operand(MatrixView<T> view, std::int64_t Dims::* side);
-  verify::Rounding rounding(Pass pass) const override;
-  internal::CheckFacts check_facts(Pass pass) const;
-  internal::CheckedWeights to_check();
-
-  template <class T>
-  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
-               device::Ledger& ledger);
-  template <class T>
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
-                const PassOptions& options, device::Ledger& ledger);
-
-  Problem problem;
-  Executor& executor;
-  std::vector<sparse::CheckedCsr<float>> weights;
-  verify::KeptSums sums;  // of `weights`
-  internal::StaticCut cut;
-  std::optional<internal::StaticCut> grad_a_cut;
-  std::array<std::unique_ptr<StaticPass>, 3> passes;  // by Pass
-  std::vector<std::byte> stored;     // values in the layer's type, in the order of cut.homes
-  std::vector<std::byte> gradients;  // in the layer's type, in the order of the patterns
-  std::array<std::vector<std::byte>, 2> copies;  // padded operands, by side
-  double clock_hz;
-
+  bool empty() const override { return false; }
+  bool has(Pass of) const override { return passes[std::size_t(of)] != nullptr; }
+  const sparse::CheckedCsr<float>& given(std::int64_t group) const override {
+    check_group(group);
+    return weights[std::size_t(group)];
+  }
+  const Program& program(Pass of) const override { return pass(of).program(); }
+  device::MemoryUse memory(Pass of) const override { return pass(of).memory(); }
+  verify::Rounding rounding(Pass of) const override;
   layer::LayerFacts facts() const override;
   void set_values(std::span<const float> values, std::int64_t group) override;
-  const sparse::Csr<float>& weights_of(std::int64_t group) const override {
-    check_group(group);
-    return *weights[std::size_t(group)];
-  }
 
   // Nothing calls this: facts() say that the pattern stays.
   std::optional<partitioner::Misfit> set_weights(std::vector<sparse::CheckedCsr<float>>) override {
     return std::nullopt;
   }
 
+  StaticPass& pass(Pass of) const;
+
+  std::vector<sparse::CheckedCsr<float>> weights;
+  internal::StaticCut cut;
+  std::optional<internal::StaticCut> grad_a_cut;
+  std::array<std::unique_ptr<StaticPass>, 3> passes;  // by Pass
+  std::vector<std::byte> stored;     // values in the layer's type, in the order of cut.homes
+  std::vector<std::byte> gradients;  // in the layer's type, in the order of the patterns
+
  private:
-  bool takes(const layer::TargetOptions& options) const override {
-    return dynamic_cast<const TileOptions*>(&options) != nullptr;
-  }
-  bool compute(Pass pass, const layer::Operands& operands, const PassOptions& options,
-               device::Ledger& ledger) override {
-    return internal::run_on_tiles(*this, pass, operands, options, ledger);
-  }
-  double seconds(const device::Ledger& ledger) const override {
-    return double(ledger.total().value) / clock_hz;
+  // Writes the values of a group to the tiles that store them.
+  void store(std::int64_t group);
+  Dims padded(Pass) const override { return cut.sizes.size; }
+  bool product(Pass of, device::ByteRows in, device::ByteRows out, const PassOptions& options,
+               device::Ledger& ledger) override;
+  bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> results,
+                const PassOptions& options, device::Ledger& ledger) override;
+  verify::MemoryDamage damage(Pass of) const override {
+    return internal::memory_damage({pass(of).damage()});
   }
 };
 
 layer::LayerFacts StaticLayer::State::facts() const {
-  const Dims& size = problem.size;
-  return {.problem = problem,
-          .passes = {true, problem.grad_a, problem.grad_w},
-          .has_weights = true,
-          .values = values(),
-          .output_rows = size.g * size.x,
-          .input_rows = size.g * size.y,
-          .changes_pattern = false};
+  layer::LayerFacts facts = LayerOnTiles::facts();
+  facts.changes_pattern = false;
+  return facts;
 }
 
 StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,
-                          std::span<const planner::StaticPlan> plans,
-                          const device::Machine& machine, device::ExchangeMode mode,
-                          Executor& threads)
-    : problem(p),
-      executor(threads),
+                          std::span<const planner::StaticPlan> plans, const device::Machine& on,
+                          device::ExchangeMode mode, Executor& threads)
+    : LayerOnTiles(p, on, threads),
       weights(w.begin(), w.end()),
-      cut(cut_layer(p, w, plans, machine)),
-      grad_a_cut(cut_of_grad_a(p, w, plans, machine)),
-      clock_hz(machine.clock_hz) {
+      cut(cut_layer(p, w, plans, on)),
+      grad_a_cut(cut_of_grad_a(p, w, plans, on)) {
   for (const sparse::CheckedCsr<float>& matrix : weights)
     sparse::check_range(matrix->values, problem.data_type);
   for (const Pass pass : passes_of(problem)) {
@@ -172,19 +144,13 @@ StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<f
   for (std::int64_t g = 0; g < problem.size.g; ++g) store(g);
 }
 
-void StaticLayer::State::check_group(std::int64_t group) const {
-  if (group < 0 || group >= problem.size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("group is {}; it must be in 0..{}", group, problem.size.g - 1));
-}
-
-StaticPass& StaticLayer::State::pass(Pass pass) const {
-  if (passes[std::size_t(pass)] == nullptr) internal::throw_no_pass(pass);
-  return *passes[std::size_t(pass)];
+StaticPass& StaticLayer::State::pass(Pass of) const {
+  if (!has(of)) internal::throw_no_pass(of);
+  return *passes[std::size_t(of)];
 }
 
 void StaticLayer::State::store(std::int64_t group) {
-  sums.forget();
+  forget_sums();
   const std::vector<float>& values = weights[std::size_t(group)]->values;
   const std::int64_t begin = cut.first_value[std::size_t(group)];
   with_type(problem.data_type, [&]<class T>(T) {
@@ -201,12 +167,6 @@ void StaticLayer::State::store(std::int64_t group) {
   });
 }
 
-template <class T>
-internal::Padded<T> StaticLayer::State::operand(MatrixView<T> view, std::int64_t Dims::* side) {
-  return {view, problem.size.g, cut.sizes.size.*side, cut.sizes.size.z,
-          copies[side == &Dims::x ? 0 : 1]};
-}
-
 // Blocks of half are summed in half, and so are the partial sums of several tiles.
 verify::Rounding StaticLayer::State::rounding(Pass of) const {
   const std::int64_t depth = pass(of).depth();
@@ -216,53 +176,29 @@ verify::Rounding StaticLayer::State::rounding(Pass of) const {
   return {type, narrow ? type : DataType::Float, depth};
 }
 
-internal::CheckFacts StaticLayer::State::check_facts(Pass of) const {
-  return {rounding(of), internal::memory_damage({pass(of).damage()})};
-}
-
-internal::CheckedWeights StaticLayer::State::to_check() {
-  internal::CheckedWeights all{{}, sums, executor};
-  for (const sparse::CheckedCsr<float>& matrix : weights) all.groups.push_back(&matrix);
-  return all;
-}
-
-template <class T>
-bool StaticLayer::State::product(Pass of, MatrixView<const T> in, MatrixView<T> out,
+bool StaticLayer::State::product(Pass of, device::ByteRows in, device::ByteRows out,
                                  const PassOptions& options, device::Ledger& ledger) {
-  const bool forward = of == Pass::Fwd;
-  auto from = operand(in, forward ? &Dims::y : &Dims::x);
-  auto to = operand(out, forward ? &Dims::x : &Dims::y);
-  from.read();
   internal::StaticArrays arrays;
-  arrays.in = from.bytes();
-  arrays.out = to.bytes();
+  arrays.in = in;
+  arrays.out = out;
   arrays.values = stored.data();
-  if (!pass(of).run(arrays, options, ledger)) return false;
-  to.write_back();
-  if (options.self_check == nullptr) return true;
-  internal::check_layer_product<T>(of, to_check(), in, out, check_facts(of), *options.self_check);
-  return true;
+  return pass(of).run(arrays, options, ledger);
 }
 
-template <class T>
-bool StaticLayer::State::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+bool StaticLayer::State::gradient(device::ByteRows q_grad, device::ByteRows s,
                                   std::span<float> results, const PassOptions& options,
                                   device::Ledger& ledger) {
-  auto q_in = operand(q_grad, &Dims::x), s_in = operand(s, &Dims::y);
-  q_in.read();
-  s_in.read();
   gradients.resize(std::size_t(cut.first_value.back() * cut.sizes.bytes()));
   internal::StaticArrays arrays;
-  arrays.in = q_in.bytes();
-  arrays.in_s = s_in.bytes();
+  arrays.in = q_grad;
+  arrays.in_s = s;
   arrays.gradients = gradients.data();
   if (!pass(Pass::GradW).run(arrays, options, ledger)) return false;
-  std::transform(reinterpret_cast<const T*>(gradients.data()),
-                 reinterpret_cast<const T*>(gradients.data()) + results.size(), results.begin(),
-                 [](T value) { return float(value); });
-  if (options.self_check != nullptr)
-    internal::check_layer_gradient<T>(to_check(), results, q_grad, s, check_facts(Pass::GradW),
-                                      *options.self_check);
+  with_type(problem.data_type, [&]<class T>(T) {
+    const T* const from = reinterpret_cast<const T*>(gradients.data());
+    std::transform(from, from + results.size(), results.begin(),
+                   [](T value) { return float(value); });
+  });
   return true;
 }
 
@@ -279,20 +215,13 @@ StaticLayer::StaticLayer(const Problem& problem, const sparse::CheckedCsr<float>
 StaticLayer::State& StaticLayer::state() const { return static_cast<State&>(backend()); }
 
 void StaticLayer::State::set_values(std::span<const float> values, std::int64_t group) {
-  sparse::CheckedCsr<float>& matrix = weights[std::size_t(group)];
-  std::copy(values.begin(), values.end(), matrix.mutable_values().begin());
+  internal::put_values(values, weights[std::size_t(group)]);
   store(group);
 }
 
-const Program& StaticLayer::program(Pass pass) const { return state().pass(pass).program(); }
-device::MemoryUse StaticLayer::memory(Pass pass) const { return state().pass(pass).memory(); }
+const Program& StaticLayer::program(Pass pass) const { return state().program(pass); }
+device::MemoryUse StaticLayer::memory(Pass pass) const { return state().memory(pass); }
 std::int64_t StaticLayer::depth(Pass pass) const { return state().pass(pass).depth(); }
-
-Bytes StaticLayer::high_water() const {
-  Bytes most;
-  for (const std::unique_ptr<StaticPass>& pass : state().passes)
-    if (pass != nullptr) most = std::max(most, pass->memory().high_water());
-  return most;
-}
+Bytes StaticLayer::high_water() const { return state().high_water(); }
 
 }  // namespace tessera::runtime

@@ -2,46 +2,39 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/matmul.hpp"
-#include "tessera/base/one_caller.hpp"
-#include "tessera/base/pass.hpp"
+#include "tessera/planner/plan.hpp"
 #include "tessera/runtime/dense_grad_w.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/dense_gradient.hpp"
-#include "tessera/runtime/internal/dense_layer.hpp"
-#include "tessera/runtime/internal/sparse_layer.hpp"
+#include "tessera/runtime/internal/layer_on_tiles.hpp"
 
 namespace tessera::runtime {
 
 namespace internal {
 
-using AnyLayer = std::variant<SparseLayer, DenseLayer>;
+class SparseLayer;
 
 }  // namespace internal
 
-// The state of a layer: fully_connected.cpp has its weights and passes, dense_gradients.cpp what
-// looks at the gradient outside the pattern.
-struct FullyConnected::State : layer::BackendOf<device::Ledger> {
-  State(const Problem& of, internal::AnyLayer&& passes, const device::Machine& on,
-        device::ExchangeMode how, Bytes of_buckets, Executor& threads,
-        const std::array<std::int64_t, 3>& sums)
-      : problem(of),
-        layer(std::move(passes)),
-        machine(on),
-        mode(how),
-        buckets(of_buckets),
-        executor(&threads),
-        partial_sums(sums) {}
+// The state of a layer, which is a SparseLayer or a DenseLayer: fully_connected.cpp has the checks
+// of its changes, dense_gradients.cpp what looks at the gradient outside the pattern.
+struct FullyConnected::State : internal::LayerOnTiles {
+  State(const Problem& of, const planner::Plan& plan, const device::Machine& on,
+        device::ExchangeMode how, Executor& threads);
+
+  // Return the figures of FullyConnected with these names; there are weights.
+  virtual Bytes pattern_bytes() const = 0;
+  virtual Bytes pattern_change_bytes() const = 0;
+  virtual partitioner::SpillStats spill() const = 0;
+  virtual partitioner::Travel travel() const = 0;
 
   std::optional<partitioner::Misfit> set_weights(
       std::vector<sparse::CheckedCsr<float>> weights) override {
@@ -54,16 +47,11 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
   void commit(layer::PreparedUpdate::State& update) override;
   std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
                                                     std::int64_t group) override;
-  const sparse::Csr<float>& weights_of(std::int64_t group) const override { return *given(group); }
-  verify::Rounding rounding(Pass pass) const override;
+  void set_values(std::span<const float> values, std::int64_t group) override;
+  void restore_weights(const partitioner::SavedWeights& saved);
 
-  Problem problem;
-  internal::AnyLayer layer;
-  device::Machine machine;
-  device::ExchangeMode mode;
-  Bytes buckets;  // of each tile: what a search leaves free
-  Executor* executor;
-  std::array<std::int64_t, 3> partial_sums;  // of a result, by Pass
+  const device::ExchangeMode mode;
+  const Bytes buckets;  // of each tile: what a search leaves free
 
   // The last search for large gradients, and the number of places that it was planned for.
   std::optional<DenseGradW> search = {};
@@ -86,45 +74,8 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
   // Returns the search for k places of one group.
   DenseGradW& search_for_places(std::int64_t k);
 
-  // Calls `run` with the sparse or the dense layer.
-  template <class Run>
-  decltype(auto) with_layer(Run&& run) {
-    return std::visit(std::forward<Run>(run), layer);
-  }
-  template <class Run>
-  decltype(auto) with_layer(Run&& run) const {
-    return std::visit(std::forward<Run>(run), layer);
-  }
-
-  // Returns the layer with buckets. Throws Error{InvalidArgument} if the plan is dense.
+  // Returns this layer, which has buckets. Throws Error{InvalidArgument} if the plan is dense.
   internal::SparseLayer& buckets_layer(const char* call);
-
-  bool has(Pass pass) const {
-    return with_layer([pass](const auto& any) { return any.has(pass); });
-  }
-  bool empty() const {
-    return with_layer([](const auto& any) { return any.empty(); });
-  }
-  const sparse::CheckedCsr<float>& given(std::int64_t group) const {
-    return with_layer(
-        [group](const auto& any) -> const sparse::CheckedCsr<float>& { return any.given(group); });
-  }
-
-  void set_values(std::span<const float> values, std::int64_t group) override;
-  std::int64_t values() const;
-
-  template <class T>
-  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
-               device::Ledger& ledger) {
-    return with_layer(
-        [&](auto& any) { return any.template product<T>(pass, in, out, options, ledger); });
-  }
-  template <class T>
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
-                const PassOptions& options, device::Ledger& ledger) {
-    return with_layer(
-        [&](auto& any) { return any.template gradient<T>(q_grad, s, gradients, options, ledger); });
-  }
 
   template <class T>
   void check_type(const char* name) const {
@@ -142,16 +93,24 @@ struct FullyConnected::State : layer::BackendOf<device::Ledger> {
       throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", name));
   }
 
-  layer::LayerFacts facts() const override;
+ protected:
+  // Encode the weights and make them the layer's. A misfit leaves the layer as it was.
+  virtual std::optional<partitioner::Misfit> encode(
+      std::span<const sparse::CheckedCsr<float>> weights,
+      const partitioner::EncodeOptions& options) = 0;
+
+  // FullyConnected::update_weights in two halves: without take_update() the layer is unchanged.
+  // take_update() is called with the group of encode_update(), and cannot fail.
+  virtual std::optional<partitioner::Misfit> encode_update(const sparse::PatternChange& change,
+                                                           std::int64_t group) = 0;
+  virtual void take_update(std::int64_t group) = 0;
+  virtual void put_values(std::span<const float> values, std::int64_t group) = 0;
 
  private:
-  bool takes(const layer::TargetOptions& options) const override {
-    return dynamic_cast<const TileOptions*>(&options) != nullptr;
-  }
-  bool compute(Pass pass, const layer::Operands& operands, const PassOptions& options,
-               device::Ledger& ledger) override;
-  double seconds(const device::Ledger& ledger) const override {
-    return double(ledger.total().value) / machine.clock_hz;
+  // Drops the change that was prepared, and what follows from the values.
+  void change() {
+    version = layer::new_number();
+    forget_sums();
   }
 };
 

@@ -9,7 +9,6 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
-#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
@@ -22,10 +21,6 @@ namespace tessera::runtime::internal {
 // block divides the other, the weights are cut into single elements first.
 sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
                                   const partitioner::TileGrid& grid);
-
-// Throws Error{InvalidArgument}, which names what differs, unless saved weights are of so many
-// layouts and groups.
-void check_saved(const partitioner::SavedWeights& saved, std::size_t layouts, std::int64_t groups);
 
 // The bytes of a layout that follow from its patterns, over all tiles.
 struct PatternBytes {
@@ -83,15 +78,13 @@ class LayerWeights {
   // The function of FullyConnected with this name.
   void set_values(std::span<const float> values, std::int64_t group);
 
+  std::int64_t groups() const { return problem_.size.g; }
   bool empty() const { return buckets_.empty(); }
   BucketImage image() const { return {buckets_, values_.data(), travel_words_}; }
 
   // Throw Error{InvalidArgument} before take(), and for a group that the layer does not have.
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::CheckedCsr<float>& given(std::int64_t group) const;
-
-  // Returns the given matrices of all groups, for a self-check.
-  CheckedWeights to_check();
 
   // Returns the bytes that this layout keeps on the machine for its patterns, and those that the
   // last change of a pattern rewrote there. A bucket's words are rewritten if one of them differs,
@@ -147,8 +140,7 @@ class LayerWeights {
   Problem problem_;
   partitioner::TileGrid grid_;
   Executor& executor_;
-  Kept kept_, next_;       // the current weights, and those given to encode() last
-  verify::KeptSums sums_;  // of kept_
+  Kept kept_, next_;  // the current weights, and those given to encode() last
   std::vector<partitioner::Buckets> buckets_, spare_;
   // The buckets that encode_update() changed; empty if all of them are to be filled.
   std::optional<std::vector<std::int64_t>> changed_;
@@ -158,10 +150,5 @@ class LayerWeights {
   std::vector<std::uint32_t> travel_words_, next_travel_words_;
   PatternBytes change_bytes_, next_change_bytes_;  // of the last change, and of encode_update()
 };
-
-// Returns the weights of all groups for a file; `second` has the layout of transpose(R), or is
-// null.
-partitioner::SavedWeights saved_weights(const LayerWeights& first, const LayerWeights* second,
-                                        std::int64_t groups);
 
 }  // namespace tessera::runtime::internal

@@ -6,6 +6,7 @@
 
 #include "tessera/base/aligned_vector.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
+#include "tessera/runtime/internal/encoded_weights.hpp"
 #include "tessera/runtime/internal/grad_w_base.hpp"
 #include "tessera/runtime/internal/network_layer.hpp"
 #include "tessera/runtime/internal/network_layout.hpp"
@@ -42,7 +43,7 @@ class NetworkSparseLayer final : public NetworkLayerState {
   void declare_collect() override;
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
-  partitioner::SavedWeights saved_weights() const override;
+  partitioner::SavedWeights saved_weights() const override { return weights_->saved(); }
   void restore_weights(const partitioner::SavedWeights& saved) override;
   bool has_weights() const override { return !forward_.weights.empty(); }
   sparse::Csr<float> current_weights() override;
@@ -72,6 +73,7 @@ class NetworkSparseLayer final : public NetworkLayerState {
 
   NetworkLayout forward_;
   std::optional<NetworkLayout> transposed_;  // of transpose(R)
+  std::optional<EncodedWeights> weights_;    // of both
   PassHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
   SpmmPass::State fwd_;
   std::optional<SpmmPass::State> again_;  // of a layer that recomputes
@@ -79,7 +81,6 @@ class NetworkSparseLayer final : public NetworkLayerState {
   std::unique_ptr<GradWPass::Base> grad_w_;
   RehomeHomes rehome_homes_;
   std::optional<RehomePass::State> rehome_;  // with two layouts
-  std::vector<std::int64_t> places_;         // with two: position of each value in transpose(R)
 };
 
 }  // namespace tessera::runtime::internal
