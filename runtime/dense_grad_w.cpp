@@ -8,15 +8,17 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
 
 using codelets::is_better;
 using codelets::ScoredPlace;
+using internal::DensePass;
 using internal::RunSeries;
 using internal::SelectionHeader;
 using internal::SelectionRequest;
@@ -52,14 +54,13 @@ struct DenseGradW::State {
   State(const planner::DenseGradWPlan& made, const device::Machine& machine,
         device::ExchangeMode mode, Executor& executor)
       : plan(made),
-        own(plan.dense, plan.pass(), machine, mode, executor,
-            DensePass::State::Selection{
-                .block = plan.block, .keep = plan.keep, .round_grain = plan.round_grain}) {
-    own.program.seal();
+        own(machine, mode, executor, plan.dense, Pass::GradW,
+            std::optional(DensePass::Selection{
+                .block = plan.block, .keep = plan.keep, .round_grain = plan.round_grain})) {
     find_homes();
   }
 
-  DensePass::State::Selection& selection() { return *pass.selection; }
+  DensePass::Selection& selection() { return *pass.selection; }
   std::int64_t block_rows() const { return std::ssize(row_homes); }
   std::int64_t block_columns() const { return std::ssize(column_homes); }
 
@@ -77,10 +78,11 @@ struct DenseGradW::State {
               LargestGradients& found);
 
   planner::DenseGradWPlan plan;
-  DensePass::Own own;
-  DensePass::State& pass = own.state;
+  internal::OwnPass<DensePass> own;
+  DensePass& pass = *own.operator->();
   std::vector<BlockHome> row_homes, column_homes;  // [block rows], [block columns]
   std::vector<std::byte> left, right;              // operands of the current run
+  internal::DenseArrays arrays;
   std::vector<ScoredPlace> candidates;
 };
 
@@ -93,7 +95,7 @@ void DenseGradW::State::find_homes() {
     for (std::int64_t b = range.begin; b < range.end; b += side)
       homes[std::size_t(b / side)] = {round, part, (b - range.begin) / side};
   };
-  for (const DensePass::State::Round& round : pass.rounds)
+  for (const DensePass::Round& round : pass.rounds)
     for (const TileId tile : pass.all) {
       const Cell c = pass.map.cell(tile);
       if (c.z == 0) fill(row_homes, pass.rows_of(round, c), plan.block.rows, round.rows, c.x);
@@ -135,7 +137,7 @@ void DenseGradW::State::check_operands(MatrixView<const T> q_grad, MatrixView<co
 }
 
 void DenseGradW::State::set_taken(const Csr<float>& taken) {
-  DensePass::State::Selection& s = selection();
+  DensePass::Selection& s = selection();
   s.taken_words.resize(pass.all.size());
   for (std::size_t t = 0; t < s.taken_words.size(); ++t)
     s.taken_words[t].assign(std::size_t(std::ssize(pass.rounds) * s.words_per_round[t]), 0);
@@ -156,8 +158,8 @@ void DenseGradW::State::set_taken(const Csr<float>& taken) {
 
 // Throws Error{CheckFailed} if the memory of a tile changed between two steps of the last run.
 void DenseGradW::State::check_memory(const PassOptions& options) const {
-  if (options.self_check == nullptr || own.program.damage().slots == 0) return;
-  const verify::MemoryDamage damage = internal::memory_damage({own.program.damage()});
+  if (options.self_check == nullptr || own.damage().slots == 0) return;
+  const verify::MemoryDamage damage = internal::memory_damage({own.damage()});
   options.self_check->damaged = damage.slots;
   options.self_check->first_damage = damage.first;
   throw Error(ErrorCode::CheckFailed,
@@ -169,7 +171,7 @@ void DenseGradW::State::check_memory(const PassOptions& options) const {
 bool DenseGradW::State::run(RunSeries& series, const PassOptions& options,
                             LargestGradients& found) {
   const bool finished = series.run([&](const PassOptions& own_options, device::Ledger& ledger) {
-    return own.program.run(own_options, ledger);
+    return own.run(own_options, ledger, arrays);
   });
   if (!finished) return false;
   check_memory(options);
@@ -186,7 +188,7 @@ bool DenseGradW::State::run(RunSeries& series, const PassOptions& options,
 bool DenseGradW::State::read_lists(RunSeries& series, const PassOptions& options,
                                    LargestGradients& found) {
   if (!run(series, options, found)) return false;
-  DensePass::State::Selection& s = selection();
+  DensePass::Selection& s = selection();
   for (std::size_t t = 0; t < pass.all.size(); ++t) {
     if (s.requests[t].searches == 0) continue;
     const std::byte* const memory = pass.engine.view(s.best[t]).data;
@@ -248,8 +250,8 @@ DenseGradW::DenseGradW(const planner::DenseGradWPlan& plan, const device::Machin
 DenseGradW::~DenseGradW() = default;
 DenseGradW::DenseGradW(DenseGradW&&) noexcept = default;
 
-device::MemoryUse DenseGradW::memory() const { return state_->own.program.memory(); }
-const Program& DenseGradW::program() const { return state_->own.program.program(); }
+device::MemoryUse DenseGradW::memory() const { return state_->own.memory(); }
+const Program& DenseGradW::program() const { return state_->own.program(); }
 
 template <class T>
 bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::BlockScore score,
@@ -266,7 +268,7 @@ bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::Bloc
   found = {};
   if (k == 0) return true;
   state.selection().score = score;
-  state.pass.arrays = {copied<T>(q_grad.transposed(), state.left), copied<T>(s, state.right), {}};
+  state.arrays = {copied<T>(q_grad.transposed(), state.left), copied<T>(s, state.right), {}};
   state.set_taken(taken);
   for (const auto& words : state.selection().taken_words)
     found.upload += Bytes(std::ssize(std::as_bytes(std::span(words))));

@@ -26,11 +26,11 @@ DenseGradient::DenseGradient(const Problem& problem, const device::Machine& mach
     planner::DensePlanResult made =
         planner::plan_dense(part, machine, {.partials_type = DataType::Float});
     const bool fits =
-        made.plan &&
-        DensePass::memory_of(*made.plan, Pass::GradW, machine).high_water() <= machine.tile_memory;
+        made.plan && OwnPass<DensePass>::memory_of(machine, *made.plan, Pass::GradW).high_water() <=
+                         machine.tile_memory;
     if (fits) {
       plan_ = std::move(made.plan);
-      pass_.emplace(*plan_, Pass::GradW, machine, mode, executor);
+      pass_.emplace(machine, mode, executor, *plan_, Pass::GradW);
     } else if (rows_ == 1) {
       throw Error(ErrorCode::NoSolution,
                   "dense_grad_w: not even one row of a group fits beside the buckets: " +
@@ -73,7 +73,7 @@ bool DenseGradient::run(MatrixView<const T> q_grad, MatrixView<const T> s, Matri
     const Range rows{first, std::min(first + rows_, size.x)};
     const device::ByteRows left = left_of(q_grad, rows);
     if (!series.run([&](const PassOptions& own, device::Ledger& of_run) {
-          return pass_->run({left, right, out}, own, of_run);
+          return pass_->run(own, of_run, DenseArrays{left, right, out});
         }))
       return false;
     if (damage.slots == 0) damage = pass_->damage();

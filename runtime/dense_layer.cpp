@@ -35,10 +35,10 @@ DenseLayer::DenseLayer(const Problem& of, const planner::Plan& plan, const devic
           ErrorCode::InvalidArgument,
           fmt::format("the dense plan is for another layer than {}; plan it again", to_string(of)));
   for (const Pass pass : passes_of(of))
-    passes_[std::size_t(pass)].emplace(plan_, pass, on, how, threads);
+    passes_[std::size_t(pass)].emplace(on, how, threads, plan_, pass);
 }
 
-const DensePass& DenseLayer::dense_pass(Pass pass) const {
+const OwnPass<DensePass>& DenseLayer::dense_pass(Pass pass) const {
   if (!has(pass)) throw_no_pass(pass);
   return *passes_[std::size_t(pass)];
 }
@@ -108,7 +108,7 @@ verify::MemoryDamage DenseLayer::damage(Pass pass) const {
 
 bool DenseLayer::product(Pass pass, device::ByteRows in, device::ByteRows out,
                          const PassOptions& options, device::Ledger& ledger) {
-  return passes_[std::size_t(pass)]->run({r_rows(r_), in, out}, options, ledger);
+  return passes_[std::size_t(pass)]->run(options, ledger, DenseArrays{r_rows(r_), in, out});
 }
 
 device::ByteRows DenseLayer::transposed(device::ByteRows q_grad) {
@@ -132,8 +132,8 @@ bool DenseLayer::gradient(device::ByteRows q_grad, device::ByteRows s, std::span
                           const PassOptions& options, device::Ledger& ledger) {
   const Dims& size = problem.size;
   r_grad_.resize(r_.size());
-  DensePass& program = *passes_[std::size_t(Pass::GradW)];
-  if (!program.run({transposed(q_grad), s, r_rows(r_grad_)}, options, ledger)) return false;
+  const DenseArrays arrays{transposed(q_grad), s, r_rows(r_grad_)};
+  if (!passes_[std::size_t(Pass::GradW)]->run(options, ledger, arrays)) return false;
   with_type(problem.data_type, [&]<class T>(T) {
     float* to = gradients.data();
     for (std::int64_t g = 0; g < size.g; ++g) {

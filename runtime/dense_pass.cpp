@@ -1,4 +1,4 @@
-#include "tessera/runtime/dense_pass.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,11 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/dense.hpp"
 #include "tessera/planner/dense_operand.hpp"
-#include "tessera/runtime/internal/dense_state.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
 using device::ByteRows;
-using internal::DenseSlice;
 using planner::ProductDim;
 using planner::Side;
 
@@ -64,23 +62,23 @@ void check_size(const char* name, const ByteRows& array, std::int64_t rows,
 
 }  // namespace
 
-DensePass::State::State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-                        internal::TileProgram& of_state, std::optional<Selection> search,
-                        const internal::DenseHomes* homes)
-    : plan(pass),
-      selection(std::move(search)),
+DensePass::DensePass(const planner::DensePlan& layer, Pass pass,
+                     const std::optional<Selection>& search, TileProgram& of_state,
+                     const DenseHomes* homes)
+    : form(planner::dense_form(plan_of(layer, pass), layer, of_state.engine().machine())),
+      plan(plan_of(layer, pass)),
+      selection(search),
       kernel(
           planner::dense_kernel(of_state.engine().machine(), layer.data_type, layer.partials_type)),
       program(of_state),
       engine(of_state.engine()),
       shared(homes),
-      map({layer.groups, pass.parts.rows, pass.parts.inner, pass.parts.columns},
-          pass.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz),
+      map({layer.groups, plan.parts.rows, plan.parts.inner, plan.parts.columns},
+          plan.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz),
       all(map.all()) {
   for (std::int64_t rows = 0; rows < plan.rounds.rows; ++rows)
     for (std::int64_t columns = 0; columns < plan.rounds.columns; ++columns)
-      rounds.emplace_back(rows, columns,
-                          internal::Reduction(plan.parts.inner, kernel.partials_type, type()));
+      rounds.emplace_back(rows, columns, Reduction(plan.parts.inner, kernel.partials_type, type()));
   TESSERA_ASSERT(shared == nullptr || rounds.size() == 1);
 }
 
@@ -96,23 +94,23 @@ Range part_of_round(std::int64_t size, std::int64_t round_grain, std::int64_t ro
 
 }  // namespace
 
-Range DensePass::State::rows_of(const Round& round, Cell c) const {
+Range DensePass::rows_of(const Round& round, Cell c) const {
   const std::int64_t whole = selection ? selection->round_grain.rows : 1;
   return part_of_round(plan.product.size.rows, whole, plan.rounds.rows, round.rows, plan.grain.rows,
                        plan.parts.rows, c.x);
 }
 
-Range DensePass::State::inner_of(Cell c) const {
+Range DensePass::inner_of(Cell c) const {
   return share_of(plan.product.size.inner, plan.grain.inner, plan.parts.inner, c.y);
 }
 
-Range DensePass::State::columns_of(const Round& round, Cell c) const {
+Range DensePass::columns_of(const Round& round, Cell c) const {
   const std::int64_t whole = selection ? selection->round_grain.columns : 1;
   return part_of_round(plan.product.size.columns, whole, plan.rounds.columns, round.columns,
                        plan.grain.columns, plan.parts.columns, c.z);
 }
 
-Range DensePass::State::range_of(ProductDim dim, const Round& round, Cell c) const {
+Range DensePass::range_of(ProductDim dim, const Round& round, Cell c) const {
   switch (dim) {
     case ProductDim::Rows:
       return rows_of(round, c);
@@ -124,7 +122,7 @@ Range DensePass::State::range_of(ProductDim dim, const Round& round, Cell c) con
   return {};
 }
 
-DenseSlice DensePass::State::slice_of(Side side, const Round& round, Cell c) const {
+DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
   planner::DenseOperand operand = planner::dense_operand(plan.product, plan.weights, side);
   const bool is_charged = operand.transposed;
   if (shared != nullptr && plan.product.pass == Pass::GradW && side == Side::Left) {
@@ -141,7 +139,7 @@ DenseSlice DensePass::State::slice_of(Side side, const Round& round, Cell c) con
           .charged_as_transposed = is_charged};
 }
 
-void DensePass::State::load() {
+void DensePass::load() {
   if (selection) load_selection();
   const auto load_share = [this](device::SlotId slot, const DenseSlice& slice, const ByteRows& from,
                                  std::int64_t group) {
@@ -163,7 +161,7 @@ void DensePass::State::load() {
   }
 }
 
-Cycles DensePass::State::rearrange(const Round& round, const device::Tile& tile) const {
+Cycles DensePass::rearrange(const Round& round, const device::Tile& tile) const {
   const Cell c = map.cell(tile.id());
   Cycles cycles;
   const auto reorder = [&](const OperandSlots& slots, const DenseSlice& slice) {
@@ -178,18 +176,17 @@ Cycles DensePass::State::rearrange(const Round& round, const device::Tile& tile)
   return cycles;
 }
 
-Cycles DensePass::State::multiply(const Round& round, const device::Tile& tile) const {
+Cycles DensePass::multiply(const Round& round, const device::Tile& tile) const {
   const Cell c = map.cell(tile.id());
   const auto t = std::size_t(tile.id().value);
   const DenseSlice left = slice_of(Side::Left, round, c), right = slice_of(Side::Right, round, c);
   if (left.empty() || right.empty()) return {};
-  const auto operand = [&](const OperandSlots& slots, const DenseSlice& slice) {
-    return internal::operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived[t]),
-                             bytes());
+  const auto in_order = [&](const OperandSlots& slots, const DenseSlice& slice) {
+    return operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived[t]), bytes());
   };
   const std::int64_t columns = columns_of(round, c).size(), rows = rows_of(round, c).size();
-  codelets::multiply_dense({operand(round.left, left),
-                            operand(round.right, right),
+  codelets::multiply_dense({in_order(round.left, left),
+                            in_order(round.right, right),
                             {tile.view(round.partial[t]).data, rows, columns, columns}},
                            type(), kernel.partials_type);
   const bool is_field = plan.weights == Side::Right;
@@ -197,12 +194,12 @@ Cycles DensePass::State::multiply(const Round& round, const device::Tile& tile) 
       kernel, {is_field ? rows : columns, inner_of(c).size(), is_field ? columns : rows});
 }
 
-void DensePass::State::collect() const {
+void DensePass::collect() const {
   for (const Round& round : rounds) collect_round(round);
 }
 
-void DensePass::State::collect_round(const Round& round) const {
-  for (const internal::ReducedShare& share : round.reduction.shares()) {
+void DensePass::collect_round(const Round& round) const {
+  for (const ReducedShare& share : round.reduction.shares()) {
     const Cell c = map.cell(share.tile);
     const Range columns = columns_of(round, c);
     const std::int64_t first = c.g * plan.product.size.rows + rows_of(round, c).begin;
@@ -219,50 +216,23 @@ void DensePass::State::collect_round(const Round& round) const {
   }
 }
 
-DensePass::Own::Own(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-                    const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
-                    std::optional<State::Selection> search)
-    : program("dense " + to_string(pass.product.pass), machine, mode, executor),
-      state(layer, pass, program, std::move(search)) {
-  state.declare();
-  PassForm form = planner::dense_form(pass, layer, machine);
-  form.casts = form.casts || state.selection;  // the search takes the place of the cast
+void DensePass::declare_alone(Executor&) {
+  declare();
+  form.casts = form.casts || selection;  // the search takes the place of the cast
   program.check_steps(form);
 }
 
-DensePass::DensePass(const planner::DensePlan& plan, Pass pass, const device::Machine& machine,
-                     device::ExchangeMode mode, Executor& executor)
-    : own_(std::make_unique<Own>(plan, plan_of(plan, pass), machine, mode, executor)) {
-  own_->program.seal();
-}
-DensePass::~DensePass() = default;
-DensePass::DensePass(DensePass&&) noexcept = default;
-
-device::MemoryUse DensePass::memory() const { return own_->program.memory(); }
-const Program& DensePass::program() const { return own_->program.program(); }
-const device::Damage& DensePass::damage() const { return own_->program.damage(); }
-
-device::MemoryUse DensePass::memory_of(const planner::DensePlan& plan, Pass pass,
-                                       const device::Machine& machine) {
-  const auto executor = make_executor(ExecutorKind::Threads, 1);
-  Own own(plan, plan_of(plan, pass), machine, device::ExchangeMode::Share, *executor);
-  own.program.close();
-  return own.program.memory();
-}
-
-bool DensePass::run(const DenseArrays& arrays, const PassOptions& options, device::Ledger& ledger) {
-  State& state = own_->state;
-  const planner::PassProduct& product = state.plan.product;
+void DensePass::start(const DenseArrays& of_run) {
+  const planner::PassProduct& product = plan.product;
   const auto [rows, inner, columns] = product.size;
-  const std::int64_t groups = state.map.splits().g, bytes = state.bytes();
-  check_size("the left operand", arrays.left, groups * (product.left_transposed ? inner : rows),
-             bytes * (product.left_transposed ? rows : inner));
-  check_size("the right operand", arrays.right,
+  const std::int64_t groups = map.splits().g;
+  check_size("the left operand", of_run.left, groups * (product.left_transposed ? inner : rows),
+             bytes() * (product.left_transposed ? rows : inner));
+  check_size("the right operand", of_run.right,
              groups * (product.right_transposed ? columns : inner),
-             bytes * (product.right_transposed ? inner : columns));
-  check_size("the result", arrays.out, groups * rows, bytes * columns);
-  state.arrays = arrays;
-  return own_->program.run(options, ledger);
+             bytes() * (product.right_transposed ? inner : columns));
+  if (!selection) check_size("the result", of_run.out, groups * rows, bytes() * columns);
+  arrays = of_run;
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

@@ -1,16 +1,15 @@
 #include <algorithm>
 
-#include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
 using device::Gather;
 using device::SlotId;
 using device::SlotKind;
-using internal::DenseSlice;
 using planner::Side;
 
-void DensePass::State::declare() {
+void DensePass::declare() {
   if (shared != nullptr) return declare_round(rounds.front(), nullptr);
   declare_homes();
   const Round* before = nullptr;
@@ -20,13 +19,13 @@ void DensePass::State::declare() {
   }
   if (selection)
     return void(program.step(NodeKind::Collect, {}, {{selection->best_buffer}, {}}, [] {}));
-  internal::Uses results;
+  Uses results;
   for (const Round& round : rounds) results.reads.push_back(round.reduction.result());
   program.step(NodeKind::Collect, {}, results, [this] { collect(); });
 }
 
 // Adds the shares of both operands, what a search needs besides, and the step that loads them.
-void DensePass::State::declare_homes() {
+void DensePass::declare_homes() {
   left_home = program.add_buffer("left share", /*resident=*/true);
   right_home = program.add_buffer("right share", /*resident=*/true);
   const auto add_homes = [this](BufferId buffer, auto& homes, std::int64_t ranges, auto slice_of) {
@@ -40,12 +39,12 @@ void DensePass::State::declare_homes() {
       }
     }
   };
-  const internal::Reduction none(1, type(), type());
+  const Reduction none(1, type(), type());
   add_homes(left_home, left_homes, plan.rounds.rows,
             [&](std::int64_t i, Cell c) { return slice_of(Side::Left, Round(i, 0, none), c); });
   add_homes(right_home, right_homes, plan.rounds.columns,
             [&](std::int64_t i, Cell c) { return slice_of(Side::Right, Round(0, i, none), c); });
-  internal::Uses loaded{{}, {left_home, right_home}};
+  Uses loaded{{}, {left_home, right_home}};
   if (selection) {
     add_selection();
     loaded.writes.insert(loaded.writes.end(), {selection->taken_buffer, selection->request_buffer});
@@ -54,27 +53,25 @@ void DensePass::State::declare_homes() {
 }
 
 // In a network the operands come from the tiles that hold them, wherever they are.
-void DensePass::State::declare_fetches(const Round& round) {
+void DensePass::declare_fetches(const Round& round) {
   const auto slices = [&](Side side, const OperandSlots& to) {
-    internal::TensorHome home =
-        internal::tensor_home(planner::DenseHomes(plan).slices(side), internal::Shares::OfAllTiles);
+    TensorHome home = tensor_home(planner::DenseHomes(plan).slices(side), Shares::OfAllTiles);
     home.buffer = to.arrived_buffer;
-    for (internal::HomeShare& share : home.shares)
-      share.slot = to.arrived[std::size_t(share.tile.value)];
+    for (HomeShare& share : home.shares) share.slot = to.arrived[std::size_t(share.tile.value)];
     return home;
   };
   left_slices = slices(Side::Left, round.left);
   right_slices = slices(Side::Right, round.right);
   fetched.emplace(program, type());
-  fetched->add(*shared->left, left_slices, internal::Cleared::Rows);
-  fetched->add(*shared->right, right_slices, internal::Cleared::Rows);
+  fetched->add(*shared->left, left_slices, Cleared::Rows);
+  fetched->add(*shared->right, right_slices, Cleared::Rows);
   if (shared->also_from != nullptr)
-    fetched->add(*shared->also_from, *shared->also_to, internal::Cleared::All);
+    fetched->add(*shared->also_from, *shared->also_to, Cleared::All);
   fetched->declare_clear();
 }
 
-void DensePass::State::declare_round(Round& round, const Round* before) {
-  internal::Uses arrived, reordered, multiplied;
+void DensePass::declare_round(Round& round, const Round* before) {
+  Uses arrived, reordered, multiplied;
   if (shared == nullptr) arrived.reads = {left_home, right_home};
   const auto use = [&](Side side, OperandSlots& slots, const OperandSlots* kept, const char* name) {
     const bool is_reordered = slice_of(side, round, {}).reordered;
@@ -112,7 +109,7 @@ void DensePass::State::declare_round(Round& round, const Round* before) {
     round.reduction.declare(program, round.partial_buffer, columns(round));
 }
 
-void DensePass::State::add_round_slots(Round& round, const Round* before) {
+void DensePass::add_round_slots(Round& round, const Round* before) {
   const bool left = fetches(Side::Left, round), right = fetches(Side::Right, round);
   if (!left) round.left = before->left;
   if (!right) round.right = before->right;
@@ -127,8 +124,7 @@ void DensePass::State::add_round_slots(Round& round, const Round* before) {
   }
 }
 
-void DensePass::State::add_operand_slots(OperandSlots& slots, const DenseSlice& slice,
-                                         TileId tile) {
+void DensePass::add_operand_slots(OperandSlots& slots, const DenseSlice& slice, TileId tile) {
   const std::int64_t lines = slice.lines.size(), across = slice.across.size();
   slots.arrived.push_back(
       program.add_slot(slots.arrived_buffer, tile, lines, across * bytes(),
@@ -141,12 +137,12 @@ void DensePass::State::add_operand_slots(OperandSlots& slots, const DenseSlice& 
 }
 
 // A column has the tiles that share a part of the result.
-std::vector<internal::ReductionColumn> DensePass::State::columns(const Round& round) const {
-  std::vector<internal::ReductionColumn> result;
+std::vector<ReductionColumn> DensePass::columns(const Round& round) const {
+  std::vector<ReductionColumn> result;
   for (const TileId first : all) {
     const Cell c = map.cell(first);
     if (c.y != 0) continue;
-    internal::ReductionColumn column;
+    ReductionColumn column;
     for (std::int64_t y = 0; y < plan.parts.inner; ++y) {
       const TileId tile = map.tile({c.x, y, c.z, c.g});
       column.tiles.push_back(tile);
@@ -160,7 +156,7 @@ std::vector<internal::ReductionColumn> DensePass::State::columns(const Round& ro
 
 // The tiles that need a slice hold equal shares of it, but are charged as if the operand were
 // spread evenly over the machine, in an order of its own.
-std::vector<Gather> DensePass::State::gathers(const Round& round) const {
+std::vector<Gather> DensePass::gathers(const Round& round) const {
   std::vector<Gather> result;
   const auto add = [&](const DenseSlice& slice, std::int64_t all_bytes, const auto& homes,
                        const auto& arrived, auto tile_of) {
@@ -192,4 +188,4 @@ std::vector<Gather> DensePass::State::gathers(const Round& round) const {
   return result;
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

@@ -3,30 +3,27 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/selection_cycles.hpp"
-#include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
 using codelets::ScoredPlace;
 using device::SlotKind;
-using internal::SelectionHeader;
-using internal::SelectionRequest;
 
-std::pair<std::int64_t, std::int64_t> DensePass::State::blocks_of(const Round& round,
-                                                                  Cell c) const {
+std::pair<std::int64_t, std::int64_t> DensePass::blocks_of(const Round& round, Cell c) const {
   return {ceil_div(rows_of(round, c).size(), selection->block.rows),
           ceil_div(columns_of(round, c).size(), selection->block.cols)};
 }
 
-void DensePass::State::declare_selection(Round& round) {
+void DensePass::declare_selection(Round& round) {
   Selection& s = *selection;
-  internal::Uses uses{{round.partial_buffer, s.taken_buffer, s.request_buffer}, {s.best_buffer}};
+  Uses uses{{round.partial_buffer, s.taken_buffer, s.request_buffer}, {s.best_buffer}};
   if (&round != &rounds.front()) uses.reads.push_back(s.best_buffer);
   program.compute(Phase::Reduce, uses, all,
                   [this, &round](const device::Tile& tile) { return select(round, tile); });
 }
 
-void DensePass::State::add_selection() {
+void DensePass::add_selection() {
   constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
   Selection& s = *selection;
   s.taken_buffer = program.add_buffer("stored blocks", /*resident=*/true);
@@ -48,7 +45,7 @@ void DensePass::State::add_selection() {
   }
 }
 
-void DensePass::State::load_selection() {
+void DensePass::load_selection() {
   Selection& s = *selection;
   const auto rows_of_bytes = [](const void* data, std::int64_t rows, std::int64_t row_bytes) {
     return device::ByteRows{static_cast<std::byte*>(const_cast<void*>(data)), rows, row_bytes,
@@ -61,7 +58,7 @@ void DensePass::State::load_selection() {
   }
 }
 
-Cycles DensePass::State::select(const Round& round, const device::Tile& tile) {
+Cycles DensePass::select(const Round& round, const device::Tile& tile) {
   Selection& s = *selection;
   const auto t = std::size_t(tile.id().value);
   const Cell c = map.cell(tile.id());
@@ -100,4 +97,4 @@ Cycles DensePass::State::select(const Round& round, const device::Tile& tile) {
       {rows.size() * columns.size(), block_rows * block_columns, s.keep}, work, kernel.workers);
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

@@ -141,7 +141,8 @@ device::MemoryUse FullyConnected::memory(Pass pass) const { return state().memor
 device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
                              const device::Machine& machine, Pass pass) {
   check_problem(problem);
-  if (plan.dense) return DensePass::memory_of(*plan.dense, pass, machine);
+  if (plan.dense)
+    return internal::OwnPass<internal::DensePass>::memory_of(machine, *plan.dense, pass);
   if (plan.backward.empty() || (pass != Pass::GradA && !plan.runs_transposed(pass)))
     return internal::memory_of_one(problem, plan, machine, pass);
   const auto [forward_layout, transposed_layout] =

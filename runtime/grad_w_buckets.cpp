@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "tessera/runtime/internal/grad_w_base.hpp"
+#include "tessera/runtime/internal/grad_w_pass.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 
 namespace tessera::runtime::internal {
@@ -8,10 +8,10 @@ namespace {
 
 // GradW with travelling buckets: operands stay, and each tile adds the products of its own operands
 // to the sums of the bucket that it holds at the time.
-class GradWBuckets final : public GradWPass::Base {
+class GradWBuckets final : public GradWPass {
  public:
   GradWBuckets(const PassSpec& pass, TileProgram& of_pass, const PassHomes* homes_of_network)
-      : Base(pass, GradWExchange::Buckets, of_pass, homes_of_network),
+      : GradWPass(pass, GradWExchange::Buckets, of_pass, homes_of_network),
         travelling_(map, shape, loop) {}
 
   void declare_buffers() override {
@@ -65,8 +65,8 @@ class GradWBuckets final : public GradWPass::Base {
 
 }  // namespace
 
-std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec, TileProgram& program,
-                                                     const PassHomes* shared) {
+std::unique_ptr<GradWPass> make_grad_w_buckets(const PassSpec& spec, TileProgram& program,
+                                               const PassHomes* shared) {
   return std::make_unique<GradWBuckets>(spec, program, shared);
 }
 

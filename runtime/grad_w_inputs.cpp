@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/runtime/internal/grad_w_base.hpp"
+#include "tessera/runtime/internal/grad_w_pass.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -28,10 +28,10 @@ struct TravellingOperand {
 // cells whose non-zeros it holds, one part of z at a time. Slices at the edge are smaller, so the
 // bytes of a move or a round depend on the displacement of the operands: its exchange is made when
 // it runs, in storage that is reused.
-class GradWInputs final : public GradWPass::Base {
+class GradWInputs final : public GradWPass {
  public:
   GradWInputs(const PassSpec& pass, TileProgram& of_pass, const PassHomes* homes_of_network)
-      : Base(pass, GradWExchange::Inputs, of_pass, homes_of_network) {}
+      : GradWPass(pass, GradWExchange::Inputs, of_pass, homes_of_network) {}
 
   void declare_buffers() override {
     const Dims& splits = spec.grid.splits;
@@ -45,7 +45,7 @@ class GradWInputs final : public GradWPass::Base {
     }
     add_second(q_, spec.grid.x_range(0).size());
     add_second(s_, spec.grid.y_range(0).size());
-    start();
+    begin();
     list_usual_exchanges();
   }
 
@@ -61,7 +61,7 @@ class GradWInputs final : public GradWPass::Base {
     });
   }
 
-  void start() override {
+  void begin() override {
     q_.at = s_.at = 0;
     at_ = {};
     round_z_ = 0;  // a run that ended early may have left its rounds in the middle
@@ -227,8 +227,8 @@ class GradWInputs final : public GradWPass::Base {
 
 }  // namespace
 
-std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec, TileProgram& program,
-                                                    const PassHomes* shared) {
+std::unique_ptr<GradWPass> make_grad_w_inputs(const PassSpec& spec, TileProgram& program,
+                                              const PassHomes* shared) {
   return std::make_unique<GradWInputs>(spec, program, shared);
 }
 

@@ -1,4 +1,4 @@
-#include "tessera/runtime/grad_w_pass.hpp"
+#include "tessera/runtime/internal/grad_w_pass.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,17 +7,16 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
-#include "tessera/runtime/internal/grad_w_base.hpp"
 #include "tessera/runtime/internal/spread.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
 using device::Gather;
 using device::SlotKind;
 
-GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, internal::TileProgram& of_pass,
-                      const internal::PassHomes* homes_of_network)
+GradWPass::GradWPass(const PassSpec& s, GradWExchange exchange, TileProgram& of_pass,
+                     const PassHomes* homes_of_network)
     : spec(s),
       program(of_pass),
       engine(of_pass.engine()),
@@ -27,10 +26,10 @@ GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, internal::TileP
       shape{false, s.grid.meta_words * s.word_bytes(), values() * bytes_of(s.partials_type)},
       all(map.all()),
       loop(s, exchange == GradWExchange::Inputs ? Served::NoZ : Served::OwnZ),
-      kernel(codelets::find_kernel(internal::kernel_key(s)).run),
+      kernel(codelets::find_kernel(kernel_key(s)).run),
       exchange_(exchange) {}
 
-PassForm GradWPass::Base::form() const {
+PassForm GradWPass::form() const {
   const Dims& splits = spec.grid.splits;
   return {.pass = Pass::GradW,
           .parts = spec.parts(),
@@ -41,12 +40,12 @@ PassForm GradWPass::Base::form() const {
           .arranges_operands = spread()};
 }
 
-bool GradWPass::Base::cells_move() const {
+bool GradWPass::cells_move() const {
   return std::any_of(all.begin(), all.end(),
                      [&](TileId tile) { return home_map.cell(tile) != map.cell(tile); });
 }
 
-void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
+void GradWPass::add_operand_slots(TileId tile, TileSlots& slots) {
   // Slots have the capacity of the largest slice, because travelling operands change tiles.
   const std::int64_t q_rows = spec.grid.x_range(0).size(), s_rows = spec.grid.y_range(0).size();
   const auto add = [&](BufferId buffer, std::int64_t rows) {
@@ -60,7 +59,7 @@ void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
   add(use.s_blocks, s_rows);
 }
 
-void GradWPass::Base::add_operand_homes(TileId tile, TileSlots& slots) {
+void GradWPass::add_operand_homes(TileId tile, TileSlots& slots) {
   const Dims& splits = spec.grid.splits;
   const Cell home = home_map.cell(tile);
   const auto add = [&](BufferId buffer, std::int64_t rows) {
@@ -77,7 +76,7 @@ void GradWPass::Base::add_operand_homes(TileId tile, TileSlots& slots) {
           : add(use.s_home, share_of(spec.grid.y_range(home.y).size(), 1, splits.x, home.x).size());
 }
 
-void GradWPass::Base::add_tiles() {
+void GradWPass::add_tiles() {
   tiles.resize(all.size());
   for (const TileId tile : all) {
     TileSlots& slots = slots_of(tile);
@@ -97,9 +96,9 @@ void GradWPass::Base::add_tiles() {
 }
 
 // Returns the number of tiles that hold a part of a cell's slice of a spread operand.
-std::int64_t GradWPass::Base::senders_of(Cell c, bool q_side) const {
+std::int64_t GradWPass::senders_of(Cell c, bool q_side) const {
   const Dims& size = spec.grid.size;
-  return internal::spread_senders(
+  return spread_senders(
       {spec.groups, size.z, q_side ? size.x : size.y, spec.data_type()},
       {c.g, {c.z * z(), (c.z + 1) * z()}, q_side ? spec.grid.x_range(c.x) : spec.grid.y_range(c.y)},
       engine.machine().tiles);
@@ -107,7 +106,7 @@ std::int64_t GradWPass::Base::senders_of(Cell c, bool q_side) const {
 
 // Adds the gathers that bring a slice of an operand to all tiles that need it: dQ to the tiles of
 // one (x, z), S to those of one (y, z). Each of these tiles holds a share of the slice at home.
-void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_side) const {
+void GradWPass::add_operand_gathers(std::vector<Gather>& gathers, bool q_side) const {
   const std::int64_t others = q_side ? spec.grid.splits.y : spec.grid.splits.x;
   for (const TileId first : all) {
     Cell c = home_map.cell(first);
@@ -128,7 +127,7 @@ void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_s
   }
 }
 
-std::vector<Gather> GradWPass::Base::prearrange_gathers() const {
+std::vector<Gather> GradWPass::prearrange_gathers() const {
   std::vector<Gather> gathers;
   if (shared == nullptr) {
     add_operand_gathers(gathers, true);
@@ -142,7 +141,7 @@ std::vector<Gather> GradWPass::Base::prearrange_gathers() const {
   return gathers;
 }
 
-void GradWPass::Base::load() {
+void GradWPass::load() {
   const Dims &splits = spec.grid.splits, &size = spec.grid.size;
   // Returns the part `k` of z of the rows of a share; the rows of its slice begin at `begin`.
   const auto slice = [&](device::ByteRows rows, std::int64_t begin, Range share, std::int64_t k) {
@@ -160,15 +159,14 @@ void GradWPass::Base::load() {
     engine.load(slots_of(tile).s_home, slice(operands.s, c.g * size.y + y.begin,
                                              share_of(y.size(), 1, splits.x, c.x), c.z));
     const std::int64_t bucket = spec.grid.bucket_index(c.x, c.y, c.z);
-    engine.load(
-        meta_homes[std::size_t(tile.value)],
-        internal::one_row(image.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
+    engine.load(meta_homes[std::size_t(tile.value)],
+                one_row(image.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
   }
 }
 
 // Charges the cycles in which the machine brings both operands into block order. No data move,
 // because our kernels read the operands in place.
-Cycles GradWPass::Base::rearrange(const device::Tile& tile) const {
+Cycles GradWPass::rearrange(const device::Tile& tile) const {
   const BlockShape block = spec.grid.block;
   const Cell c = map.cell(tile.id());
   const auto side = [&](Range rows, std::int64_t length) {
@@ -178,27 +176,27 @@ Cycles GradWPass::Base::rearrange(const device::Tile& tile) const {
   return side(spec.grid.x_range(c.x), block.rows) + side(spec.grid.y_range(c.y), block.cols);
 }
 
-Cycles GradWPass::Base::clear_sums(const device::Tile& tile) const {
+Cycles GradWPass::clear_sums(const device::Tile& tile) const {
   const device::ByteRows sums = tile.view(slots_of(tile.id()).sums);
   std::memset(sums.data, 0, std::size_t(sums.bytes()));
   return codelets::zero_cycles(sums.bytes(), engine.machine().workers);
 }
 
-Cycles GradWPass::Base::visit(const device::Tile& tile, const Visit& v) const {
+Cycles GradWPass::visit(const device::Tile& tile, const Visit& v) const {
   const std::int64_t element = bytes_of(spec.data_type());
   codelets::KernelArgs args;
   args.sub_group = codelets::sub_group_id(v.of.x, v.of.y, spec.grid.splits.y);
   args.block = spec.grid.block;
   args.meta = tile.view(v.meta).data;
   args.gradients = tile.view(v.sums).data;
-  args.in = internal::operand(tile.view(v.q), element);
-  args.in_s = internal::operand(tile.view(v.s), element);
-  internal::CheckedKernel{engine, spec, kernel}(tile.id(), args,
-                                                {shape.meta_bytes / spec.word_bytes(), values()});
-  return internal::visit_cycles(spec, engine.machine(), {&args.meta, 1}, args.sub_group);
+  args.in = operand(tile.view(v.q), element);
+  args.in_s = operand(tile.view(v.s), element);
+  CheckedKernel{engine, spec, kernel}(tile.id(), args,
+                                      {shape.meta_bytes / spec.word_bytes(), values()});
+  return visit_cycles(spec, engine.machine(), {&args.meta, 1}, args.sub_group);
 }
 
-Cycles GradWPass::Base::cast(const device::Tile& tile) const {
+Cycles GradWPass::cast(const device::Tile& tile) const {
   TESSERA_ASSERT(spec.partials_type == DataType::Float);
   const TileSlots& slots = slots_of(tile.id());
   const auto* from = reinterpret_cast<const float*>(tile.view(slots.sums).data);
@@ -211,7 +209,7 @@ Cycles GradWPass::Base::cast(const device::Tile& tile) const {
                                engine.machine().workers);
 }
 
-void GradWPass::Base::collect() const {
+void GradWPass::collect() const {
   const std::int64_t bytes = values() * bytes_of(spec.data_type());
   if (bytes == 0) return;
   for (const TileId tile : all) {
@@ -222,58 +220,22 @@ void GradWPass::Base::collect() const {
   }
 }
 
-std::unique_ptr<GradWPass::Base> internal::make_grad_w(const PassSpec& spec, GradWExchange exchange,
-                                                       TileProgram& program,
-                                                       const PassHomes* shared) {
+std::unique_ptr<GradWPass> GradWPass::make(const PassSpec& spec, GradWExchange exchange,
+                                           TileProgram& program, const PassHomes* shared) {
   return exchange == GradWExchange::Inputs ? make_grad_w_inputs(spec, program, shared)
                                            : make_grad_w_buckets(spec, program, shared);
 }
 
-// A pass with a program of its own, which is declared and not sealed.
-struct GradWPass::Own {
-  Own(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
-      device::ExchangeMode mode, Executor& executor)
-      : program(
-            exchange == GradWExchange::Inputs ? "GradW, operands travel" : "GradW, buckets travel",
-            machine, mode, executor),
-        pass(internal::make_grad_w(spec, exchange, program)) {
-    pass->declare();
-    program.check_steps(pass->form());
-  }
-
-  internal::TileProgram program;
-  std::unique_ptr<Base> pass;
-};
-
-GradWPass::GradWPass(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
-                     device::ExchangeMode mode, Executor& executor)
-    : own_(std::make_unique<Own>(spec, exchange, machine, mode, executor)) {
-  own_->program.seal();
-}
-GradWPass::~GradWPass() = default;
-GradWPass::GradWPass(GradWPass&&) noexcept = default;
-
-const device::Damage& GradWPass::damage() const { return own_->program.damage(); }
-Bytes GradWPass::high_water() const { return own_->program.engine().high_water(); }
-device::MemoryUse GradWPass::memory() const { return own_->program.memory(); }
-const Program& GradWPass::program() const { return own_->program.program(); }
-
-device::MemoryUse GradWPass::memory_of(const PassSpec& spec, GradWExchange exchange,
-                                       const device::Machine& machine) {
-  const auto executor = make_executor(ExecutorKind::Threads, 1);
-  Own own(spec, exchange, machine, device::ExchangeMode::Share, *executor);
-  own.program.close();
-  return own.program.memory();
+void GradWPass::declare_alone(Executor&) {
+  declare();
+  program.check_steps(form());
 }
 
-bool GradWPass::run(const BucketImage& image, const Operands& operands, const PassOptions& options,
-                    device::Ledger& ledger) {
-  Base& pass = *own_->pass;
-  TESSERA_ASSERT(image.fits(pass.spec));
-  pass.image = image;
-  pass.operands = operands;
-  pass.start();
-  return own_->program.run(options, ledger);
+void GradWPass::start(const BucketImage& of_run, const Operands& of_pass) {
+  TESSERA_ASSERT(of_run.fits(spec));
+  image = of_run;
+  operands = of_pass;
+  begin();
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

@@ -1,10 +1,10 @@
-#include "tessera/runtime/internal/grad_w_base.hpp"
+#include "tessera/runtime/internal/grad_w_pass.hpp"
 #include "tessera/runtime/internal/spread.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
-void GradWPass::Base::declare_common_buffers() {
-  if (shared == nullptr) internal::add_other_words(program, spec, all);
+void GradWPass::declare_common_buffers() {
+  if (shared == nullptr) add_other_words(program, spec, all);
   const bool moves = cells_move();
   use.q = program.add_buffer("output gradient");
   use.s = program.add_buffer("input");
@@ -22,9 +22,9 @@ void GradWPass::Base::declare_common_buffers() {
 
 // If tiles work on their own cells and an operand's slices are not shared, it is loaded into its
 // final slots at once.
-void GradWPass::Base::declare_load() {
+void GradWPass::declare_load() {
   const Dims& splits = spec.grid.splits;
-  internal::Uses loaded{{}, {use.words}};
+  Uses loaded{{}, {use.words}};
   if (splits.y == 1 && !spread()) loaded.writes.push_back(use.q);
   if (q_is_fetched()) loaded.writes.push_back(use.q_home);
   if (splits.x == 1 && !spread()) loaded.writes.push_back(use.s);
@@ -34,14 +34,12 @@ void GradWPass::Base::declare_load() {
 }
 
 // In a network the operands come from the tiles that hold them, wherever they are.
-void GradWPass::Base::declare_fetches() {
-  const auto homes = [this](const internal::TensorHome& from) {
-    return internal::homes_of(spec.grid, from.rows, from.cols);
+void GradWPass::declare_fetches() {
+  const auto homes = [this](const TensorHome& from) {
+    return homes_of(spec.grid, from.rows, from.cols);
   };
-  q_slices =
-      internal::tensor_home(homes(*shared->q).slices_dq(map.order()), internal::Shares::OfAllTiles);
-  s_slices =
-      internal::tensor_home(homes(*shared->s).slices_s(map.order()), internal::Shares::OfAllTiles);
+  q_slices = tensor_home(homes(*shared->q).slices_dq(map.order()), Shares::OfAllTiles);
+  s_slices = tensor_home(homes(*shared->s).slices_s(map.order()), Shares::OfAllTiles);
   q_slices.buffer = use.q;
   s_slices.buffer = use.s;
   for (const TileId tile : all) {
@@ -49,14 +47,14 @@ void GradWPass::Base::declare_fetches() {
     s_slices.shares[std::size_t(tile.value)].slot = slots_of(tile).s;
   }
   fetches.emplace(program, spec.data_type());
-  fetches->add(*shared->q, q_slices, internal::Cleared::All);
-  fetches->add(*shared->s, s_slices, internal::Cleared::All);
+  fetches->add(*shared->q, q_slices, Cleared::All);
+  fetches->add(*shared->s, s_slices, Cleared::All);
   fetches->declare_clear();
 }
 
-void GradWPass::Base::declare_prearrange() {
+void GradWPass::declare_prearrange() {
   const bool moves = cells_move();
-  internal::Uses moved;
+  Uses moved;
   if (shared != nullptr) declare_fetches();
   if (fetches) fetches->add_uses(moved);
   const auto add = [&](BufferId from, BufferId to) {
@@ -75,14 +73,14 @@ void GradWPass::Base::declare_prearrange() {
 }
 
 // Every tile arranges its runs of both operands, which are read in place: this is charged alone.
-void GradWPass::Base::declare_arranging() {
-  const Cycles cycles = internal::arrange_cycles(spec, spec.grid.size.x, engine.machine()) +
-                        internal::arrange_cycles(spec, spec.grid.size.y, engine.machine());
+void GradWPass::declare_arranging() {
+  const Cycles cycles = arrange_cycles(spec, spec.grid.size.x, engine.machine()) +
+                        arrange_cycles(spec, spec.grid.size.y, engine.machine());
   program.compute(Phase::Arrange, {{use.q_home, use.s_home}, {}}, all,
                   [cycles](const device::Tile&) { return cycles; });
 }
 
-void GradWPass::Base::declare() {
+void GradWPass::declare() {
   declare_common_buffers();
   add_tiles();
   loop.declare(program);
@@ -98,4 +96,4 @@ void GradWPass::Base::declare() {
     program.step(NodeKind::Collect, {}, {{use.result}, {}}, [this] { collect(); });
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

@@ -1,7 +1,7 @@
 #include "tessera/runtime/internal/joined_runs.hpp"
 
-#include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace tessera::runtime::internal {
 namespace {
@@ -17,56 +17,11 @@ void pass_steps(TileOptions& options, std::int64_t steps) {
 
 }  // namespace
 
-TilePass options_before(const PassOptions& options, std::int64_t steps, std::int64_t& begun,
-                        device::TileLedger& tiles) {
-  const TileOptions given = tile_options(options);
-  TilePass own;
-  own.pass.stop = options.stop;
-  own.pass.self_check = options.self_check;
-  begun = 0;
-  if (options.progress)
-    own.pass.progress = [&begun, &options](const Progress& at) {
-      begun = at.begun + 1;
-      options.progress(at);
-    };
-  if (given.tiles != nullptr) own.tiles.tiles = &tiles;
-  if (given.fault && given.fault->step < steps) {
-    own.tiles.fault = given.fault;
-    own.tiles.struck = given.struck;
-  }
-  return own;
-}
-
-TilePass options_after(const PassOptions& options, std::int64_t steps, std::int64_t begun) {
-  TilePass rest(options);
-  if (options.progress)
-    rest.pass.progress = [&options, begun](const Progress& at) {
-      options.progress({at.step, at.begun + begun});
-    };
-  pass_steps(rest.tiles, steps);
-  return rest;
-}
-
-void empty_tiles(const PassOptions& options) {
-  if (device::TileLedger* const tiles = tile_options(options).tiles) *tiles = {};
-}
-
-void join_steps(const device::Ledger& first, const device::Ledger& second, device::Ledger& all) {
-  all.steps.resize(first.steps.size() + second.steps.size());
-  std::copy(second.steps.begin(), second.steps.end(),
-            std::copy(first.steps.begin(), first.steps.end(), all.steps.begin()));
-}
-
-void join_tiles(const device::TileLedger& first, const PassOptions& options) {
-  device::TileLedger* const all = tile_options(options).tiles;
-  if (all == nullptr) return;
-  auto& [steps, stages] = *all;
-  steps.insert(steps.begin(), first.steps.begin(), first.steps.end());
-  stages.insert(stages.begin(), first.steps.size(), -1);
-}
-
-RunSeries::RunSeries(const PassOptions& options, device::Ledger& ledger)
-    : options_(options), ledger_(ledger), tiles_(tile_options(options).tiles) {
+RunSeries::RunSeries(const PassOptions& options, device::Ledger& ledger, device::Ledger scratch)
+    : options_(options),
+      ledger_(ledger),
+      tiles_(tile_options(options).tiles),
+      own_ledger_(std::move(scratch)) {
   ledger_.steps.clear();
   if (tiles_ != nullptr) *tiles_ = {};
 }

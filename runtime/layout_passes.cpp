@@ -43,12 +43,12 @@ LayoutPasses::LayoutPasses(const Problem& problem, const planner::Plan& plan,
       grid_(checked_grid(problem, plan, machine)),
       weights_(problem, grid_, executor),
       load_cost_(internal::load_cost(spec_of(problem, plan, grid_, Pass::Fwd), machine)) {
-  fwd_.emplace(spec_of(problem, plan, grid_, Pass::Fwd), machine, mode, executor);
-  if (problem.grad_a)
-    grad_a_.emplace(spec_of(problem, plan, grid_, Pass::GradA), machine, mode, executor);
-  if (problem.grad_w)
-    grad_w_.emplace(spec_of(problem, plan, grid_, Pass::GradW), grad_w_exchange(plan), machine,
-                    mode, executor);
+  const auto make = [&](auto& own, Pass pass, const auto&... of_kind) {
+    own.emplace(machine, mode, executor, spec_of(problem, plan, grid_, pass), of_kind...);
+  };
+  make(fwd_, Pass::Fwd);
+  if (problem.grad_a) make(grad_a_, Pass::GradA);
+  if (problem.grad_w) make(grad_w_, Pass::GradW, grad_w_exchange(plan));
 }
 
 bool LayoutPasses::has(Pass pass) const {
@@ -69,7 +69,7 @@ bool LayoutPasses::product(Pass pass, const std::byte* values, device::ByteRows 
                            device::Ledger& ledger) {
   BucketImage image = weights_.image();
   image.values = values;
-  return (pass == Pass::Fwd ? *fwd_ : *grad_a_).run(image, in, out, options, ledger);
+  return (pass == Pass::Fwd ? *fwd_ : *grad_a_).run(options, ledger, image, in, out);
 }
 
 bool LayoutPasses::gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> gradients,
@@ -79,7 +79,8 @@ bool LayoutPasses::gradient(device::ByteRows q_grad, device::ByteRows s, std::sp
   const std::size_t values =
       std::size_t(groups * grid_.buckets()) * std::size_t(image.groups[0].values_per_bucket());
   in_order_.resize(values * std::size_t(bytes_of(problem_.data_type)));
-  if (!grad_w_->run(image, {q_grad, s, in_order_.data()}, options, ledger)) return false;
+  const GradWPass::Operands operands{q_grad, s, in_order_.data()};
+  if (!grad_w_->run(options, ledger, image, operands)) return false;
   with_type(problem_.data_type, [&]<class T>(T) {
     const std::span<const T> in_bucket_order(reinterpret_cast<const T*>(in_order_.data()), values);
     for (std::int64_t g = 0; g < groups; ++g) {
@@ -131,8 +132,8 @@ device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& pla
       pass == Pass::Fwd || (pass == Pass::GradA ? problem.grad_a : problem.grad_w);
   if (!has_pass) throw_no_pass(pass);
   const PassSpec spec = spec_of(problem, plan, checked_grid(problem, plan, machine), pass);
-  return pass == Pass::GradW ? GradWPass::memory_of(spec, grad_w_exchange(plan), machine)
-                             : SpmmPass::memory_of(spec, machine);
+  return pass == Pass::GradW ? OwnPass<GradWPass>::memory_of(machine, spec, grad_w_exchange(plan))
+                             : OwnPass<SpmmPass>::memory_of(machine, spec);
 }
 
 }  // namespace tessera::runtime::internal

@@ -23,7 +23,7 @@
 namespace tessera::runtime {
 
 using internal::KeepPass;
-using internal::TransposePass;
+using Transposition = internal::OwnPass<internal::TransposePass>;
 
 Problem layer_of(const MaskProductProblem& p) {
   return {.size = {p.groups, p.m, p.n, p.k},
@@ -42,22 +42,6 @@ Problem checked_layer(const MaskProductProblem& p) {
   return layer;
 }
 
-template <class T>
-Matrix<T> gapless(MatrixView<const T> view) {
-  Matrix<T> copy(view.rows, view.cols);
-  for (std::int64_t r = 0; r < view.rows; ++r)
-    for (std::int64_t c = 0; c < view.cols; ++c) copy(r, c) = view(r, c);
-  return copy;
-}
-
-template <class T>
-device::ByteRows rows_in_bytes(const Matrix<T>& matrix) {
-  const std::int64_t bytes = matrix.cols() * std::int64_t(sizeof(T));
-  // Casting const away is safe: programs only read operands that are const here.
-  return {reinterpret_cast<std::byte*>(const_cast<T*>(matrix.elements().data())), matrix.rows(),
-          bytes, bytes};
-}
-
 }  // namespace
 
 struct MaskProduct::State {
@@ -72,9 +56,9 @@ struct MaskProduct::State {
         executor(on),
         layer(of_layer, plan, machine, mode, executor) {
     const Bytes buckets = internal::resident_bytes(plan, p.data_type, machine);
-    const auto add = [&](std::optional<TransposePass>& move, MatrixShape stored) {
-      move.emplace(planner::plan_transpose(p.groups, stored, p.data_type, machine), buckets,
-                   machine, mode, executor);
+    const auto add = [&](std::optional<Transposition>& move, MatrixShape stored) {
+      move.emplace(machine, mode, executor,
+                   planner::plan_transpose(p.groups, stored, p.data_type, machine), buckets);
     };
     if (p.transpose_lhs) add(move_a, {p.k, p.m});
     if (!p.transpose_rhs) add(move_b, {p.k, p.n});
@@ -82,22 +66,17 @@ struct MaskProduct::State {
 
   // Returns an operand in the order of the layer, transposed on the machine if it must be.
   template <class T>
-  bool in_order(std::optional<TransposePass>& move, MatrixView<const T> given, Matrix<T>& turned,
+  bool in_order(std::optional<Transposition>& move, MatrixView<const T> given, Matrix<T>& turned,
                 MatrixView<const T>& view, const PassOptions& options, device::Ledger& ledger) {
     view = given;
     if (!move) return true;
-    const Matrix<T> from = gapless(given);
-    turned = Matrix<T>(problem.groups * given.cols, given.rows / problem.groups);
     device::Ledger own;
-    if (!move->run(rows_in_bytes(from), rows_in_bytes(turned), options, own)) return false;
+    if (!internal::transpose_operand<T>(*move, given, turned, options, own)) return false;
     ledger.steps.insert(ledger.steps.end(), own.steps.begin(), own.steps.end());
     view = std::as_const(turned).view();
-    if (options.self_check != nullptr) check_turned<T>(given, view);
     return true;
   }
 
-  template <class T>
-  void check_turned(MatrixView<const T> given, MatrixView<const T> turned) const;
   template <class T>
   void check(MatrixView<const T> a, MatrixView<const T> b, std::span<float> values,
              const PassOptions& options) const;
@@ -109,26 +88,11 @@ struct MaskProduct::State {
   device::ExchangeMode mode;
   Executor& executor;
   FullyConnected layer;
-  std::optional<TransposePass> move_a, move_b;
+  std::optional<Transposition> move_a, move_b;
   std::optional<KeepPass> keep;
   std::vector<bool> kept;  // [values]; empty: all
   OneCaller caller;
 };
-
-template <class T>
-void MaskProduct::State::check_turned(MatrixView<const T> given, MatrixView<const T> turned) const {
-  const std::int64_t rows = given.rows / problem.groups;
-  for (std::int64_t r = 0; r < given.rows; ++r)
-    for (std::int64_t c = 0; c < given.cols; ++c) {
-      const float want = float(given(r, c)),
-                  got = float(turned(r / rows * given.cols + c, r % rows));
-      if (want == got || (want != want && got != got)) continue;
-      throw Error(ErrorCode::CheckFailed,
-                  fmt::format("self-check: the operand [{}][{}] is {}, but {} after it was "
-                              "transposed on the machine",
-                              r, c, want, got));
-    }
-}
 
 template <class T>
 void MaskProduct::State::check(MatrixView<const T> a, MatrixView<const T> b,

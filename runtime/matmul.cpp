@@ -20,7 +20,7 @@
 
 namespace tessera::runtime {
 
-using internal::TransposePass;
+using Transposition = internal::OwnPass<internal::TransposePass>;
 
 namespace {
 
@@ -37,37 +37,6 @@ const planner::MatMulPlan& checked_plan(const planner::MatMulPlan& plan) {
   return plan;
 }
 
-// Throws Error{CheckFailed} unless `turned` has the transposes of the groups of `given`.
-template <class T>
-void check_transposed(MatrixView<const T> given, MatrixView<const T> turned, std::int64_t groups) {
-  const std::int64_t rows = given.rows / groups;
-  for (std::int64_t r = 0; r < given.rows; ++r)
-    for (std::int64_t c = 0; c < given.cols; ++c) {
-      const T& moved = turned(r / rows * given.cols + c, r % rows);
-      if (std::memcmp(&given(r, c), &moved, sizeof(T)) == 0) continue;
-      throw Error(ErrorCode::CheckFailed,
-                  fmt::format("self-check: the dense operand [{}][{}] is {}, but {} after it was "
-                              "transposed on the machine",
-                              r, c, float(given(r, c)), float(moved)));
-    }
-}
-
-template <class T>
-device::ByteRows byte_rows(MatrixView<T> view) {
-  using Plain = std::remove_const_t<T>;
-  // Casting const away is safe: programs only read operands that are const here.
-  return {reinterpret_cast<std::byte*>(const_cast<Plain*>(view.data)), view.rows,
-          view.cols * std::int64_t(sizeof(T)), view.row_stride * std::int64_t(sizeof(T))};
-}
-
-template <class T>
-Matrix<T> with_rows(MatrixView<const T> view) {
-  Matrix<T> copy(view.rows, view.cols);
-  for (std::int64_t r = 0; r < view.rows; ++r)
-    for (std::int64_t c = 0; c < view.cols; ++c) copy(r, c) = view(r, c);
-  return copy;
-}
-
 }  // namespace
 
 struct MatMul::State {
@@ -75,9 +44,9 @@ struct MatMul::State {
         Executor& executor)
       : plan(made), layer(layer_of(made.problem), made.layer, machine, mode, executor) {
     const Bytes buckets = internal::resident_bytes(plan.layer, plan.problem.data_type, machine);
-    if (plan.move) move.emplace(*plan.move, buckets, machine, mode, executor);
+    if (plan.move) move.emplace(machine, mode, executor, *plan.move, buckets);
     if (plan.move_of_transposed)
-      move_of_transposed.emplace(*plan.move_of_transposed, buckets, machine, mode, executor);
+      move_of_transposed.emplace(machine, mode, executor, *plan.move_of_transposed, buckets);
   }
 
   template <class T>
@@ -92,10 +61,8 @@ struct MatMul::State {
 
   planner::MatMulPlan plan;
   FullyConnected layer;
-  std::optional<TransposePass> move, move_of_transposed;
+  std::optional<Transposition> move, move_of_transposed;
   std::vector<std::vector<std::int64_t>> places;  // of R's values in the operands, by group
-  device::Ledger of_move, of_pass;
-  device::TileLedger move_tiles;
   OneCaller caller;
 };
 
@@ -110,27 +77,20 @@ bool MatMul::State::run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> o
 template <class T>
 bool MatMul::State::run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
                               const PassOptions& options, device::Ledger& ledger) {
-  const std::int64_t groups = plan.problem.groups;
-  TransposePass& transposition = pass == Pass::Fwd ? *move : *move_of_transposed;
-  const Matrix<T> given = with_rows(dense);
-  Matrix<T> turned(groups * dense.cols, dense.rows / groups);
-  std::int64_t begun = 0;
-  of_pass.steps.clear();
-  internal::empty_tiles(options);
-  bool finished = transposition.run(
-      byte_rows(given.view()), byte_rows(turned.view()),
-      internal::options_before(options, TransposePass::kSteps, begun, move_tiles), of_move);
-  if (finished && options.self_check != nullptr)
-    check_transposed<T>(dense, std::as_const(turned).view(), groups);
+  Transposition& transposition = pass == Pass::Fwd ? *move : *move_of_transposed;
+  Matrix<T> turned;
+  internal::RunSeries series(options, ledger);
+  bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
+    return internal::transpose_operand<T>(transposition, dense, turned, own, of_run);
+  });
+  series.forget_stages();
   if (finished) {
     const ByLayer<const T> in(std::as_const(turned).view(), !is_dense_by_column(plan.problem),
-                              groups);
-    finished =
-        run_layer<T>(pass, in.view(), result,
-                     internal::options_after(options, TransposePass::kSteps, begun), of_pass);
+                              plan.problem.groups);
+    finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
+      return run_layer<T>(pass, in.view(), result, own, of_run);
+    });
   }
-  internal::join_steps(of_move, of_pass, ledger);
-  internal::join_tiles(move_tiles, options);
   if (finished && options.self_check != nullptr && transposition.damage().slots > 0) {
     const verify::MemoryDamage damage = internal::memory_damage({transposition.damage()});
     options.self_check->damaged += damage.slots;

@@ -18,12 +18,11 @@ using planner::Side;
 
 namespace {
 
-// Returns the plan of a pass; the caller has checked that the plan is dense.
-const planner::DensePassPlan& pass_plan(const Problem& problem, const planner::Plan& plan,
-                                        Pass pass) {
-  const planner::DensePassPlan* const found = plan.dense->find(pass);
+// Throws Error{InvalidArgument} unless the dense plan has a pass of the problem in one round.
+void check_pass_plan(const Problem& problem, const planner::DensePlan& plan, Pass pass) {
+  const planner::DensePassPlan* const found = plan.find(pass);
   if (found == nullptr || found->product != planner::dense_product(problem, pass) ||
-      plan.dense->groups != 1 || plan.dense->data_type != problem.data_type)
+      plan.groups != 1 || plan.data_type != problem.data_type)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("the dense plan is for another layer than {}; plan it again",
                             to_string(problem)));
@@ -32,11 +31,10 @@ const planner::DensePassPlan& pass_plan(const Problem& problem, const planner::P
                 fmt::format("{} of the dense plan runs in {} rounds; a network runs it in one: use "
                             "more tiles or a smaller batch",
                             to_string(pass), found->rounds.product()));
-  return *found;
 }
 
 // The equal shares of the slices of an operand, on the tiles that need them.
-TensorHome shares_home(const DensePass::State& pass, Side side) {
+TensorHome shares_home(const DensePass& pass, Side side) {
   return tensor_home(planner::DenseHomes(pass.plan).shares(side));
 }
 
@@ -45,24 +43,25 @@ TensorHome shares_home(const DensePass::State& pass, Side side) {
 NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
                                      const planner::Plan& plan, const NetworkMachine& machine,
                                      std::int64_t states)
-    : NetworkLayerState(l, p, machine, states),
-      fwd_(*plan.dense, pass_plan(p, plan, Pass::Fwd), machine.program, std::nullopt, &fwd_homes_) {
-  const auto make = [&](std::optional<DensePass::State>& state, Pass pass, DenseHomes& homes) {
-    state.emplace(*plan.dense, pass_plan(p, plan, pass), machine.program, std::nullopt, &homes);
+    : NetworkLayerState(l, p, machine, states) {
+  const auto make = [&](std::optional<DensePass>& state, Pass pass, DenseHomes& homes) {
+    check_pass_plan(p, *plan.dense, pass);
+    state.emplace(*plan.dense, pass, std::nullopt, machine.program, &homes);
   };
+  make(fwd_, Pass::Fwd, fwd_homes_);
   if (recomputes()) make(again_, Pass::Fwd, again_homes_);
   if (p.grad_a) make(grad_a_, Pass::GradA, grad_a_homes_);
   if (p.grad_w) make(grad_w_, Pass::GradW, grad_w_homes_);
   const TensorHome in_gradient =
       grad_a_ ? tensor_home(planner::DenseHomes(grad_a_->plan).result()) : TensorHome{};
-  set_result_homes(tensor_home(planner::DenseHomes(fwd_.plan).result()),
+  set_result_homes(tensor_home(planner::DenseHomes(fwd_->plan).result()),
                    grad_a_ ? &in_gradient : nullptr);
   weights_ = grad_w_ ? tensor_home(planner::DenseHomes(grad_w_->plan).result())
-                     : shares_home(fwd_, Side::Left);
+                     : shares_home(*fwd_, Side::Left);
   fwd_homes_.left = again_homes_.left = grad_a_homes_.left = &weights_;
 }
 
-TensorHome NetworkDenseLayer::shares_of_s() const { return shares_home(fwd_, Side::Right); }
+TensorHome NetworkDenseLayer::shares_of_s() const { return shares_home(*fwd_, Side::Right); }
 
 TensorHome NetworkDenseLayer::shares_of_dq() const {
   return grad_a_ ? shares_home(*grad_a_, Side::Right) : shares_home(*grad_w_, Side::Left);
@@ -86,7 +85,7 @@ void NetworkDenseLayer::bring_with_grad_a(const TensorHome& from, const TensorHo
 // Each share of the weights is a part; tiles without any have an empty one.
 void NetworkDenseLayer::declare_weights() {
   add_slots(machine_.program, weights_, "weights", element(), /*resident=*/true);
-  parts.resize(std::size_t((grad_w_ ? *grad_w_ : fwd_).map.tiles()));
+  parts.resize(std::size_t((grad_w_ ? *grad_w_ : *fwd_).map.tiles()));
   for (std::size_t t = 0; t < parts.size(); ++t) parts[t].tile = TileId(std::int64_t(t));
   std::int64_t first = 0;
   for (const HomeShare& share : weights_.shares) {
@@ -100,7 +99,7 @@ void NetworkDenseLayer::declare_weights() {
 void NetworkDenseLayer::add_loaded(Uses& uses) const { uses.writes.push_back(weights_.buffer); }
 
 void NetworkDenseLayer::declare_fwd(Turn turn) {
-  DensePass::State& pass = turn == Turn::First ? fwd_ : *again_;
+  DensePass& pass = turn == Turn::First ? *fwd_ : *again_;
   pass.declare();
   take_slots(sums_of(turn), pass.rounds.front().reduction);
 }

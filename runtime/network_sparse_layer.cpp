@@ -47,8 +47,8 @@ void NetworkSparseLayer::make_passes() {
     grad_a_.emplace(transposed_ ? transposed_->spec(Pass::Fwd) : forward_.spec(Pass::GradA),
                     program, &grad_a_homes_);
   if (problem.grad_w)
-    grad_w_ = make_grad_w(updated().spec(Pass::GradW), grad_w_exchange(updated().plan), program,
-                          &grad_w_homes_);
+    grad_w_ = GradWPass::make(updated().spec(Pass::GradW), grad_w_exchange(updated().plan), program,
+                              &grad_w_homes_);
   if (transposed_)
     rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, &rehome_homes_);
 }
@@ -65,7 +65,7 @@ TensorHome NetworkSparseLayer::shares_of_dq() const {
 
 void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
   fwd_homes_.in = again_homes_.in = &input;
-  SpmmPass::State& kept = fwd_in_backward();
+  SpmmPass& kept = fwd_in_backward();
   const bool is_here =
       grad_w_ && &input == &in_backward && !updates_transposed() && kept.sharers() == 1;
   fwd_homes_.cleared = again_homes_.cleared = is_here ? Cleared::All : Cleared::Rows;
@@ -130,7 +130,7 @@ void NetworkSparseLayer::complete_load() {
 }
 
 void NetworkSparseLayer::declare_fwd(Turn turn) {
-  SpmmPass::State& pass = turn == Turn::First ? fwd_ : *again_;
+  SpmmPass& pass = turn == Turn::First ? fwd_ : *again_;
   pass.declare();
   take_slots(sums_of(turn), pass.reduction);
 }
@@ -303,7 +303,7 @@ void NetworkSparseLayer::load() {
   if (again_) load_loop(again_->loop, forward_);
   if (grad_a_) load_loop(grad_a_->loop, of_grad_a());
   if (grad_w_) load_loop(grad_w_->loop, updated());
-  if (grad_w_) grad_w_->start();
+  if (grad_w_) grad_w_->begin();
   updated().load(parameters.values.data());
   if (transposed_) other().load(parameters.copy.data());
   NetworkLayerState::load();

@@ -9,7 +9,6 @@
 #include "tessera/base/rehome_steps.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
-#include "tessera/runtime/internal/rehome_state.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -28,8 +27,8 @@ void copy_value(const std::byte* from, std::byte* to) {
 
 }  // namespace
 
-RehomePass::State::State(const RehomeSpec& s, TileProgram& of_state,
-                         const RehomeHomes* homes_of_network)
+RehomePass::RehomePass(const RehomeSpec& s, TileProgram& of_state,
+                       const RehomeHomes* homes_of_network)
     : spec(s),
       tables(s.from, s.to, s.groups),
       program(of_state),
@@ -40,7 +39,7 @@ RehomePass::State::State(const RehomeSpec& s, TileProgram& of_state,
   if (shared == nullptr) result.resize(std::size_t(s.groups * s.to.buckets() * to_bytes()));
 }
 
-void RehomePass::State::declare_load() {
+void RehomePass::declare_load() {
   use.home = shared != nullptr
                  ? shared->from_buffer
                  : program.add_buffer("values of the first layout", /*resident=*/true);
@@ -67,7 +66,7 @@ void RehomePass::State::declare_load() {
   program.step(NodeKind::Load, std::nullopt, loaded, [this] { load(); });
 }
 
-void RehomePass::State::declare() {
+void RehomePass::declare() {
   use.gathered = program.add_buffer("gathered values");
   for (const TileId tile : tiles)
     for (std::int64_t k = 0; k < met(tile).count(); ++k)
@@ -84,7 +83,7 @@ void RehomePass::State::declare() {
     program.step(NodeKind::Collect, std::nullopt, {{use.result}, {}}, [this] { collect(); });
 }
 
-void RehomePass::State::declare_passing() {
+void RehomePass::declare_passing() {
   use.passing = {program.add_buffer("passing values"), program.add_buffer("other passing values")};
   for (std::size_t buffer = 0; buffer < 2; ++buffer)
     for (std::int64_t t = 0; t < tables.ring(); ++t)
@@ -117,7 +116,7 @@ void RehomePass::State::declare_passing() {
 }
 
 // Returns the gathers that bring the buckets of each cell to all tiles whose cells overlap it.
-std::vector<device::Gather> RehomePass::State::cells_to_receivers() const {
+std::vector<device::Gather> RehomePass::cells_to_receivers() const {
   const Dims& splits = spec.from.splits;
   const std::int64_t cells = splits.x * splits.y;
   std::vector<device::Gather> gathers(std::size_t(spec.groups * cells));
@@ -141,9 +140,9 @@ std::vector<device::Gather> RehomePass::State::cells_to_receivers() const {
   return gathers;
 }
 
-std::vector<device::Gather> RehomePass::State::further(std::int64_t by,
-                                                       const std::vector<SlotId>& from_slots,
-                                                       int into) const {
+std::vector<device::Gather> RehomePass::further(std::int64_t by,
+                                                const std::vector<SlotId>& from_slots,
+                                                int into) const {
   std::vector<device::Gather> gathers;
   for (std::int64_t t = 0; t < tables.ring(); ++t)
     gathers.push_back({{{from_slots[std::size_t(t)], {0, 1}}},
@@ -151,7 +150,7 @@ std::vector<device::Gather> RehomePass::State::further(std::int64_t by,
   return gathers;
 }
 
-void RehomePass::State::load() {
+void RehomePass::load() {
   moved = 0;
   for (std::size_t t = 0; t < homes.size(); ++t) {
     const std::byte* values = zeros.data();
@@ -170,15 +169,14 @@ void RehomePass::State::load() {
 
 // Adds a step that calls work(element, tile) with a number of the size of an element.
 template <class Work>
-void RehomePass::State::compute(Uses uses, Work work) {
+void RehomePass::compute(Uses uses, Work work) {
   program.compute(kRehomePhase, std::move(uses), tiles, [this, work](const device::Tile& tile) {
     return element() == 2 ? work(std::uint16_t{}, tile) : work(std::uint32_t{}, tile);
   });
 }
 
 // Returns the address of the value that a table entry below reach() names.
-const std::byte* RehomePass::State::gathered_value(const device::Tile& tile,
-                                                   std::uint32_t entry) const {
+const std::byte* RehomePass::gathered_value(const device::Tile& tile, std::uint32_t entry) const {
   const Receiver& receiver = receivers[std::size_t(tile.id().value)];
   const std::int64_t a_cell = spec.from.splits.z * tables.from_values(), cell = entry / a_cell;
   if (cell >= std::ssize(receiver.met))  // possible only if memory was damaged
@@ -191,7 +189,7 @@ const std::byte* RehomePass::State::gathered_value(const device::Tile& tile,
 
 // Calls put(entry, place) for each value of the tile's bucket.
 template <class Element, class Put>
-Cycles RehomePass::State::walk_table(const device::Tile& tile, Put&& put) const {
+Cycles RehomePass::walk_table(const device::Tile& tile, Put&& put) const {
   const Receiver& receiver = receivers[std::size_t(tile.id().value)];
   const std::byte* table = tile.view(receiver.table).data;
   std::byte* to = tile.view(receiver.result).data;
@@ -204,7 +202,7 @@ Cycles RehomePass::State::walk_table(const device::Tile& tile, Put&& put) const 
 }
 
 template <class Element>
-Cycles RehomePass::State::unpack(const device::Tile& tile) const {
+Cycles RehomePass::unpack(const device::Tile& tile) const {
   const std::byte* own = tile.view(homes[std::size_t(tile.id().value)]).data;
   return walk_table<Element>(tile, [&](std::uint32_t entry, std::byte* to) {
     const std::int64_t at = entry - tables.reach();  // position in the tile's own bucket
@@ -218,7 +216,7 @@ Cycles RehomePass::State::unpack(const device::Tile& tile) const {
 }
 
 template <class Element>
-Cycles RehomePass::State::pick(const device::Tile& tile) const {
+Cycles RehomePass::pick(const device::Tile& tile) const {
   const auto& slots = passing[1 - moved % 2];
   const std::byte* values = tile.view(slots[std::size_t(tile.id().value)]).data;
   const std::int64_t begin = tables.reach() + move().distance * tables.from_values();
@@ -229,7 +227,7 @@ Cycles RehomePass::State::pick(const device::Tile& tile) const {
   });
 }
 
-void RehomePass::State::collect() {
+void RehomePass::collect() {
   for (const TileId tile : tiles) {
     const Cell c = tables.to_map().cell(tile);
     const std::int64_t bucket = c.g * spec.to.buckets() + spec.to.bucket_index(c.x, c.y, c.z);
@@ -239,40 +237,10 @@ void RehomePass::State::collect() {
   }
 }
 
-RehomePass::Own::Own(const RehomeSpec& spec, const device::Machine& machine,
-                     device::ExchangeMode mode, Executor& executor)
-    : program("re-home values", machine, mode, executor), state(spec, program) {
-  state.declare_load();
-  state.declare();
-  program.check_steps(rehome_step_order(state.passes()));
-  program.seal();
+void RehomePass::declare_alone(Executor&) {
+  declare_load();
+  declare();
+  program.check_steps(rehome_step_order(passes()));
 }
-
-RehomePass::RehomePass(const RehomeSpec& spec, const device::Machine& machine,
-                       device::ExchangeMode mode, Executor& executor)
-    : own_(std::make_unique<Own>(spec, machine, mode, executor)) {}
-RehomePass::~RehomePass() = default;
-RehomePass::RehomePass(RehomePass&&) noexcept = default;
-
-void RehomePass::set_pattern(std::int64_t group, std::span<const std::int64_t> from,
-                             std::span<const std::int64_t> to) {
-  own_->state.tables.set_pattern(group, from, to);
-}
-
-bool RehomePass::run(const std::byte* from, const PassOptions& options, device::Ledger& ledger) {
-  own_->state.from = from;
-  return own_->program.run(options, ledger);
-}
-
-const std::byte* RehomePass::values() const { return own_->state.result.data(); }
-const device::Damage& RehomePass::damage() const { return own_->program.damage(); }
-std::int64_t RehomePass::steps() const {
-  std::int64_t steps = 0;
-  for_each_rehome_step(own_->state.passes(), [&](const PassStep& step) { steps += step.times; });
-  for (const PassingMove& move : own_->state.tables.moves()) steps += 1 + move.wanted;
-  return steps;
-}
-Bytes RehomePass::high_water() const { return own_->program.engine().high_water(); }
-Bytes RehomePass::table_bytes() const { return Bytes(own_->state.table_bytes()); }
 
 }  // namespace tessera::runtime::internal

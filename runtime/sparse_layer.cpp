@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
@@ -42,7 +43,7 @@ SparseLayer::SparseLayer(const Problem& of, const planner::Plan& plan, const dev
       weights_(forward_.weights(), transposed_ ? &transposed_->weights() : nullptr,
                transposed_ ? transposed_->load_cost() : partitioner::LoadCost()) {
   if (!transposed_) return;
-  rehome_.emplace(RehomeSpec{forward_.grid(), transposed_->grid(), of.size.g}, on, how, threads);
+  rehome_.emplace(on, how, threads, RehomeSpec{forward_.grid(), transposed_->grid(), of.size.g});
   if (const Bytes most = high_water(); most > on.tile_memory)
     throw Error(ErrorCode::LimitExceeded,
                 fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "
@@ -117,22 +118,23 @@ void SparseLayer::make_tables() {
   if (has_tables_) return;
   for (std::int64_t g = 0; g < problem.size.g; ++g) {
     const EncodedWeights::Positions positions = weights_.positions(g);
-    rehome_->set_pattern(g, positions.first, positions.second);
+    (*rehome_)->tables.set_pattern(g, positions.first, positions.second);
   }
   has_tables_ = true;
 }
 
 bool SparseLayer::transposed_product(ByteRows in, ByteRows out, const PassOptions& options,
                                      device::Ledger& ledger) {
-  own_.steps.clear();
-  empty_tiles(options);
   make_tables();
-  bool finished = rehome_->run(forward_.weights().image().values,
-                               options_before(options, rehome_->steps(), begun_, way_tiles_), way_);
-  const TilePass rest = options_after(options, rehome_->steps(), begun_);
-  finished = finished && transposed_->product(Pass::Fwd, rehome_->values(), in, out, rest, own_);
-  join_steps(way_, own_, ledger);
-  join_tiles(way_tiles_, options);
+  RunSeries series(options, ledger, std::move(own_));
+  bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
+    return rehome_->run(own, of_run, forward_.weights().image().values);
+  });
+  series.forget_stages();
+  finished = finished && series.run([&](const PassOptions& own, device::Ledger& of_run) {
+    return transposed_->product(Pass::Fwd, (*rehome_)->result.data(), in, out, own, of_run);
+  });
+  own_ = std::move(series.scratch());
   return finished;
 }
 
@@ -157,7 +159,7 @@ bool SparseLayer::gradient(ByteRows q_grad, ByteRows s, std::span<float> gradien
 // the time.
 Bytes SparseLayer::high_water() const {
   if (!transposed_) return forward_.high_water();
-  const Bytes table = rehome_->table_bytes();
+  const Bytes table = Bytes((*rehome_)->table_bytes());
   return std::max({forward_.high_water() + transposed_->bucket_bytes() + table,
                    transposed_->high_water() + forward_.bucket_bytes() + table,
                    rehome_->high_water() + forward_.word_bytes() + transposed_->word_bytes()});
@@ -165,7 +167,7 @@ Bytes SparseLayer::high_water() const {
 
 Bytes SparseLayer::sent(const PatternBytes& layout) const {
   const std::int64_t tiles = transposed_->grid().buckets() * problem.size.g;
-  return layout.words + layout.travel + Bytes(tiles * rehome_->table_bytes().value);
+  return layout.words + layout.travel + Bytes(tiles * (*rehome_)->table_bytes());
 }
 
 Bytes SparseLayer::pattern_bytes() const {

@@ -1,4 +1,4 @@
-#include "tessera/runtime/spmm_pass.hpp"
+#include "tessera/runtime/internal/spmm_pass.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,31 +10,28 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
-#include "tessera/runtime/internal/spmm_state.hpp"
 #include "tessera/runtime/internal/spread.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
 using device::Gather;
 using device::SlotKind;
-using internal::BucketSlots;
 
-SpmmPass::State::State(const PassSpec& s, internal::TileProgram& of_state,
-                       const internal::PassHomes* homes_of_network)
+SpmmPass::SpmmPass(const PassSpec& s, TileProgram& of_state, const PassHomes* homes_of_network)
     : spec(s),
-      role(internal::role_of(s)),
+      role(role_of(s)),
       program(of_state),
       engine(of_state.engine()),
       shared(homes_of_network),
       map(s.parts(), TileOrder::Yzx),
-      shape(internal::values_shape(s)),
+      shape(values_shape(s)),
       all(map.all()),
       loop(s, Served::AllOfZ),
       travelling(map, shape, loop),
       reduction(role.in_parts(s.grid.splits), s.partials_type, s.data_type()),
-      kernel(codelets::find_kernel(internal::kernel_key(s)).run) {}
+      kernel(codelets::find_kernel(kernel_key(s)).run) {}
 
-PassForm SpmmPass::State::form() const {
+PassForm SpmmPass::form() const {
   const Dims& splits = spec.grid.splits;
   return {.pass = pass(),
           .parts = {spec.groups, role.out_parts(splits), role.in_parts(splits), splits.z},
@@ -45,20 +42,19 @@ PassForm SpmmPass::State::form() const {
           .arranges_result = out_is_spread()};
 }
 
-void SpmmPass::State::share_sums(Executor& executor) {
+void SpmmPass::share_sums(Executor& executor) {
   TESSERA_ASSERT(shared == nullptr && engine.mode() == device::ExchangeMode::Share);
   sums.emplace(spec, executor);
   reduction.only_charge();
 }
 
-bool SpmmPass::State::turns_blocks() const {
+bool SpmmPass::turns_blocks() const {
   const BlockShape block = spec.grid.block;
   return spec.method == codelets::Method::BlockTranspose && block.rows > 1 && block.cols > 1;
 }
 
-void SpmmPass::State::add_slots() {
-  homes = shared != nullptr ? shared->buckets
-                            : internal::add_home_buckets(program, map, shape, use.home);
+void SpmmPass::add_slots() {
+  homes = shared != nullptr ? shared->buckets : add_home_buckets(program, map, shape, use.home);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
@@ -80,24 +76,23 @@ void SpmmPass::State::add_slots() {
 }
 
 // With `sums`, nothing arrives, and one pair of slots stands for the memory of all other buckets.
-void SpmmPass::State::add_arrived_slots(TileId tile, TileSlots& slots) {
+void SpmmPass::add_arrived_slots(TileId tile, TileSlots& slots) {
   const std::int64_t parts = spec.grid.splits.z;
   BucketSlots others;
-  if (sums && parts > 1)
-    others = internal::add_bucket_slots(program, tile, shape, use.arrived, parts - 1);
+  if (sums && parts > 1) others = add_bucket_slots(program, tile, shape, use.arrived, parts - 1);
   for (std::int64_t k = 0; k < parts; ++k)
     slots.arrived.push_back(k == map.cell(tile).z ? homes[std::size_t(tile.value)]
                             : sums                ? others
-                                   : internal::add_bucket_slots(program, tile, shape, use.arrived));
+                                   : add_bucket_slots(program, tile, shape, use.arrived));
 }
 
 // A column has the tiles that share a part of the result and a part of z.
-std::vector<internal::ReductionColumn> SpmmPass::State::columns() const {
-  std::vector<internal::ReductionColumn> result;
+std::vector<ReductionColumn> SpmmPass::columns() const {
+  std::vector<ReductionColumn> result;
   for (const TileId first : all) {
     const Cell c = map.cell(first);
     if (role.in_part(c) != 0) continue;
-    internal::ReductionColumn column;
+    ReductionColumn column;
     for (std::int64_t in = 0; in < role.in_parts(map.splits()); ++in) {
       const TileId tile = map.tile(role.with_in_part(c, in));
       column.tiles.push_back(tile);
@@ -109,7 +104,7 @@ std::vector<internal::ReductionColumn> SpmmPass::State::columns() const {
   return result;
 }
 
-std::vector<Gather> SpmmPass::State::prearrange_gathers() const {
+std::vector<Gather> SpmmPass::prearrange_gathers() const {
   std::vector<Gather> gathers;
   for (const TileId first : all) {
     const Cell c = map.cell(first);
@@ -117,7 +112,7 @@ std::vector<Gather> SpmmPass::State::prearrange_gathers() const {
     Gather slice;  // each tile of the line holds a share of the slice that all of them need
     const std::int64_t rows = role.in_rows(spec.grid, c).size();
     if (in_is_spread())
-      slice.senders = internal::spread_senders(
+      slice.senders = spread_senders(
           {spec.groups, spec.grid.size.z, role.all_in_rows(spec.grid.size), spec.data_type()},
           {c.g, {c.z * z(), (c.z + 1) * z()}, role.in_rows(spec.grid, c)}, engine.machine().tiles);
     for (std::int64_t out = 0; out < sharers(); ++out) {
@@ -133,15 +128,15 @@ std::vector<Gather> SpmmPass::State::prearrange_gathers() const {
 }
 
 // Adds the gathers that send a tile's bucket to the other tiles of its cell.
-void SpmmPass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
+void SpmmPass::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
   gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
                  [&](TileId to, std::int64_t z) {
                    return tiles[std::size_t(to.value)].arrived[std::size_t(z)];
                  });
 }
 
-void SpmmPass::State::load() {
-  internal::load_home_buckets(engine, map, shape, homes, image);
+void SpmmPass::load() {
+  load_home_buckets(engine, map, shape, homes, image);
   loop.load(engine, image.travel_words);
   if (sums) sums->begin(image, host_in, host_out);
   for (const TileId tile : all) {
@@ -156,17 +151,16 @@ void SpmmPass::State::load() {
   }
 }
 
-Cycles SpmmPass::State::visit(const device::Tile& tile,
-                              std::span<const BucketSlots> buckets) const {
+Cycles SpmmPass::visit(const device::Tile& tile, std::span<const BucketSlots> buckets) const {
   const Cell c = map.cell(tile.id());
   const TileSlots& slots = tiles[std::size_t(tile.id().value)];
   codelets::KernelArgs args;
   args.sub_group = codelets::sub_group_id(c.x, c.y, spec.grid.splits.y);
   args.block = spec.grid.block;
-  args.in = internal::operand(tile.view(slots.in), bytes_of(spec.data_type()));
+  args.in = operand(tile.view(slots.in), bytes_of(spec.data_type()));
   args.out = {tile.view(slots.partial).data, role.out_rows(spec.grid, c).size(), z(), z()};
-  internal::VisitedWords words(buckets.size());
-  const internal::CheckedKernel run{engine, spec, kernel};
+  VisitedWords words(buckets.size());
+  const CheckedKernel run{engine, spec, kernel};
   for (const BucketSlots& bucket : buckets) {
     args.meta = tile.view(bucket.meta).data;
     args.values = tile.view(bucket.payload).data;
@@ -174,10 +168,10 @@ Cycles SpmmPass::State::visit(const device::Tile& tile,
         {shape.meta_bytes / spec.word_bytes(), shape.payload_bytes / bytes_of(spec.data_type())});
     words.add(args.meta);
   }
-  return internal::visit_cycles(spec, engine.machine(), words.all(), args.sub_group);
+  return visit_cycles(spec, engine.machine(), words.all(), args.sub_group);
 }
 
-Cycles SpmmPass::State::distribute(const device::Tile& tile) const {
+Cycles SpmmPass::distribute(const device::Tile& tile) const {
   const TileSlots& slots = tiles[std::size_t(tile.id().value)];
   if (sums) {
     const Cell c = map.cell(tile.id());
@@ -191,20 +185,20 @@ Cycles SpmmPass::State::distribute(const device::Tile& tile) const {
          visit(tile, slots.arrived);
 }
 
-Cycles SpmmPass::State::visit_arrived(const device::Tile& tile) {
+Cycles SpmmPass::visit_arrived(const device::Tile& tile) {
   const BucketSlots arrived = travelling.current(tile.id());
   if (!sums) return visit(tile, {&arrived, 1});
   const Cell c = map.cell(tile.id());
   const void* const words = tile.view(arrived.meta).data;
   sums->note_visit(tile.id(), words, tile.view(arrived.payload).data);
-  return internal::visit_cycles(spec, engine.machine(), {&words, 1},
-                                codelets::sub_group_id(c.x, c.y, spec.grid.splits.y));
+  return visit_cycles(spec, engine.machine(), {&words, 1},
+                      codelets::sub_group_id(c.x, c.y, spec.grid.splits.y));
 }
 
-void SpmmPass::State::collect() {
+void SpmmPass::collect() {
   if (sums) return sums->run();
   const std::int64_t element = bytes_of(spec.data_type());
-  for (const internal::ReducedShare& share : reduction.shares()) {
+  for (const ReducedShare& share : reduction.shares()) {
     const Cell c = map.cell(share.tile);
     const std::int64_t begin =
         role.first_out_row(spec.grid.size, c) + role.out_rows(spec.grid, c).begin;
@@ -221,44 +215,17 @@ void SpmmPass::State::collect() {
   }
 }
 
-SpmmPass::Own::Own(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-                   Executor& executor)
-    : program(to_string(internal::role_of(spec).forward ? Pass::Fwd : Pass::GradA), machine, mode,
-              executor),
-      state(spec, program) {
-  if (mode == device::ExchangeMode::Share) state.share_sums(executor);
-  state.declare();
-  program.check_steps(state.form());
+void SpmmPass::declare_alone(Executor& executor) {
+  if (engine.mode() == device::ExchangeMode::Share) share_sums(executor);
+  declare();
+  program.check_steps(form());
 }
 
-SpmmPass::SpmmPass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-                   Executor& executor)
-    : own_(std::make_unique<Own>(spec, machine, mode, executor)) {
-  own_->program.seal();
-}
-SpmmPass::~SpmmPass() = default;
-SpmmPass::SpmmPass(SpmmPass&&) noexcept = default;
-
-const device::Damage& SpmmPass::damage() const { return own_->program.damage(); }
-Bytes SpmmPass::high_water() const { return own_->program.engine().high_water(); }
-device::MemoryUse SpmmPass::memory() const { return own_->program.memory(); }
-const Program& SpmmPass::program() const { return own_->program.program(); }
-
-device::MemoryUse SpmmPass::memory_of(const PassSpec& spec, const device::Machine& machine) {
-  const auto executor = make_executor(ExecutorKind::Threads, 1);
-  Own own(spec, machine, device::ExchangeMode::Share, *executor);
-  own.program.close();
-  return own.program.memory();
+void SpmmPass::start(const BucketImage& of_run, device::ByteRows in, device::ByteRows out) {
+  TESSERA_ASSERT(of_run.fits(spec));
+  image = of_run;
+  host_in = in;
+  host_out = out;
 }
 
-bool SpmmPass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
-                   const PassOptions& options, device::Ledger& ledger) {
-  State& state = own_->state;
-  TESSERA_ASSERT(image.fits(state.spec));
-  state.image = image;
-  state.host_in = in;
-  state.host_out = out;
-  return own_->program.run(options, ledger);
-}
-
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

@@ -1,11 +1,11 @@
 #include "tessera/codelets/cost/vector_cycles.hpp"
-#include "tessera/runtime/internal/spmm_state.hpp"
+#include "tessera/runtime/internal/spmm_pass.hpp"
 #include "tessera/runtime/internal/spread.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
-void SpmmPass::State::declare_buffers() {
-  if (shared == nullptr) internal::add_other_words(program, spec, all);
+void SpmmPass::declare_buffers() {
+  if (shared == nullptr) add_other_words(program, spec, all);
   if (shared != nullptr) {
     use.home = shared->bucket_buffers;
     use.in = program.add_buffer("operand");
@@ -27,17 +27,17 @@ void SpmmPass::State::declare_buffers() {
 
 // Returns the buffers of a tile's own bucket that a visit reads. If blocks are transposed, these
 // are the transposed values, and those at home as well, because our kernels read them there.
-std::vector<BufferId> SpmmPass::State::visited_buckets() const {
+std::vector<BufferId> SpmmPass::visited_buckets() const {
   std::vector<BufferId> ids{use.home.words, use.home.payload};
   if (turns_blocks()) ids.push_back(use.turned);
   return ids;
 }
 
-void SpmmPass::State::declare_propagation() {
+void SpmmPass::declare_propagation() {
   if (!loop.possible()) return;
   loop.declare_loops(program, [&] {
     travelling.declare_move(program, homes, visited_buckets());
-    internal::Uses uses{{use.in}, {use.partial}};
+    Uses uses{{use.in}, {use.partial}};
     travelling.add_words_and_payloads(uses.reads);
     program.when(
         "this displacement holds something", [this] { return loop.now().compute; },
@@ -48,41 +48,37 @@ void SpmmPass::State::declare_propagation() {
   });
 }
 
-void SpmmPass::State::declare_load() {
-  internal::Uses loaded{{},
-                        {use.home.words, use.home.payload, in_is_here() ? use.in : use.in_home}};
+void SpmmPass::declare_load() {
+  Uses loaded{{}, {use.home.words, use.home.payload, in_is_here() ? use.in : use.in_home}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
 // In a network the operand comes from the tiles that hold it, wherever they are.
-void SpmmPass::State::declare_fetches() {
-  const planner::Homes homes_of_layout =
-      internal::homes_of(spec.grid, shared->in->rows, shared->in->cols);
-  slices =
-      internal::tensor_home(role.forward ? homes_of_layout.slices_s() : homes_of_layout.slices_dq(),
-                            internal::Shares::OfAllTiles);
+void SpmmPass::declare_fetches() {
+  const planner::Homes homes_of_layout = homes_of(spec.grid, shared->in->rows, shared->in->cols);
+  slices = tensor_home(role.forward ? homes_of_layout.slices_s() : homes_of_layout.slices_dq(),
+                       Shares::OfAllTiles);
   slices.buffer = use.in;
-  for (internal::HomeShare& share : slices.shares)
-    share.slot = tiles[std::size_t(share.tile.value)].in;
+  for (HomeShare& share : slices.shares) share.slot = tiles[std::size_t(share.tile.value)].in;
   fetches.emplace(program, spec.data_type());
   fetches->add(*shared->in, slices, shared->cleared);
   if (shared->also_from != nullptr)
-    fetches->add(*shared->also_from, *shared->also_to, internal::Cleared::All);
+    fetches->add(*shared->also_from, *shared->also_to, Cleared::All);
   fetches->declare_clear();
 }
 
 // Adds the step in which every tile arranges its run of [groups * rows][z] elements, which is
 // charged alone: no data move, because the caller's memory is read in place.
-void SpmmPass::State::declare_arranging(BufferId buffer, std::int64_t rows) {
-  const Cycles cycles = internal::arrange_cycles(spec, rows, engine.machine());
+void SpmmPass::declare_arranging(BufferId buffer, std::int64_t rows) {
+  const Cycles cycles = arrange_cycles(spec, rows, engine.machine());
   program.compute(Phase::Arrange, {{buffer}, {}}, all,
                   [cycles](const device::Tile&) { return cycles; });
 }
 
 // Each tile transposes the blocks of its own bucket before the buckets travel. This charges the
 // cycles only, because our kernels read the blocks in place.
-void SpmmPass::State::declare_transposing() {
+void SpmmPass::declare_transposing() {
   const Cycles cycles = codelets::transpose_blocks_cycles(
       spec.grid.blocks, spec.grid.block, spec.data_type(), engine.machine().workers);
   program.compute(Phase::Transpose, {{use.home.payload}, {use.turned}}, all,
@@ -90,8 +86,8 @@ void SpmmPass::State::declare_transposing() {
 }
 
 // Brings the slices of the operand, and the other buckets of a cell, to the tiles.
-void SpmmPass::State::declare_prearranging() {
-  internal::Uses moved;
+void SpmmPass::declare_prearranging() {
+  Uses moved;
   if (!in_is_here() && shared == nullptr) moved = {{use.in_home}, {use.in}};
   if (fetches) fetches->add_uses(moved);
   if (spec.grid.splits.z > 1) {
@@ -101,11 +97,11 @@ void SpmmPass::State::declare_prearranging() {
   }
   program.exchange(Phase::PreArrange, moved, prearrange_gathers(),
                    fetches ? fetches->moves() : std::vector<device::Move>(),
-                   sums ? internal::Exchanged::CostAlone : internal::Exchanged::Data);
+                   sums ? Exchanged::CostAlone : Exchanged::Data);
 }
 
-void SpmmPass::State::declare_multiplying() {
-  internal::Uses multiplied{{use.in}, {use.partial}};
+void SpmmPass::declare_multiplying() {
+  Uses multiplied{{use.in}, {use.partial}};
   const auto buckets = visited_buckets();
   multiplied.reads.insert(multiplied.reads.end(), buckets.begin(), buckets.end());
   if (spec.grid.splits.z > 1)
@@ -120,7 +116,7 @@ void SpmmPass::State::declare_multiplying() {
       map.tiles());
 }
 
-void SpmmPass::State::declare() {
+void SpmmPass::declare() {
   declare_buffers();
   if (shared == nullptr) declare_load();
   if (shared != nullptr) declare_fetches();
@@ -136,4 +132,4 @@ void SpmmPass::State::declare() {
     program.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

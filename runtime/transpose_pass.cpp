@@ -1,67 +1,41 @@
 #include "tessera/runtime/internal/transpose_pass.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
-#include <vector>
 
 #include "tessera/base/data_type.hpp"
+#include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/codelets/transpose.hpp"
-#include "tessera/runtime/internal/tile_program.hpp"
 
 namespace tessera::runtime::internal {
 
 using device::ByteRows;
-using device::SlotId;
 using device::SlotKind;
 
 namespace {
 
 constexpr Phase kTransposePhase = Phase::TransposeOperand;
 
-// A tile and its part of the operand of a group.
-struct TransposedPart {
-  TileId tile;
-  std::int64_t group = 0;
-  Range rows, cols;
-  SlotId home, arrived, turned;
-};
-
 }  // namespace
 
-struct TransposePass::State {
-  State(const planner::TransposePlan& made, Bytes resident, const device::Machine& machine,
-        device::ExchangeMode mode, Executor& executor);
-
-  std::int64_t element() const { return bytes_of(plan.data_type); }
-  void add_parts(Bytes resident);
-  void declare();
-  void load();
-  Cycles transpose(const device::Tile& tile) const;
-  void collect() const;
-
-  planner::TransposePlan plan;
-  TileProgram program;
-  device::Engine& engine = program.engine();
-  std::vector<TransposedPart> parts;  // by tile
-  std::vector<TileId> tiles;
-  BufferId buckets, home, arrived, turned;
-  ByteRows from, to;
-};
-
-TransposePass::State::State(const planner::TransposePlan& made, Bytes resident,
-                            const device::Machine& machine, device::ExchangeMode mode,
-                            Executor& executor)
-    : plan(made), program("transpose operand", machine, mode, executor) {
+TransposePass::TransposePass(const planner::TransposePlan& made, Bytes resident,
+                             TileProgram& of_pass)
+    : plan(made), program(of_pass), engine(of_pass.engine()) {
   buckets = program.add_buffer("buckets of the layer", /*resident=*/true);
   home = program.add_buffer("operand share", /*resident=*/true);
   arrived = program.add_buffer("part of the operand");
   turned = program.add_buffer("transposed part");
   add_parts(resident);
-  declare();
-  program.seal();
 }
 
-void TransposePass::State::add_parts(Bytes resident) {
+void TransposePass::start(ByteRows of_operand, ByteRows of_result) {
+  from = of_operand;
+  to = of_result;
+}
+
+void TransposePass::add_parts(Bytes resident) {
   for (std::int64_t g = 0; g < plan.groups; ++g)
     for (std::int64_t i = 0; i < plan.row_parts; ++i)
       for (std::int64_t j = 0; j < plan.col_parts; ++j) {
@@ -81,12 +55,12 @@ void TransposePass::State::add_parts(Bytes resident) {
       }
 }
 
-void TransposePass::State::declare() {
+void TransposePass::declare_alone(Executor&) {
   program.step(NodeKind::Load, {}, {{}, {buckets, home}}, [this] { load(); });
   program.compute(kTransposePhase, {{home}, {}}, tiles,
                   [this](const device::Tile&) { return plan.arrange; });
   std::vector<device::Gather> gathers;
-  for (const TransposedPart& part : parts)
+  for (const Part& part : parts)
     gathers.push_back({{{part.home, {0, part.rows.size()}}}, {part.arrived}, plan.senders});
   program.exchange(kTransposePhase, {{home}, {arrived}}, std::move(gathers));
   program.compute(kTransposePhase, {{arrived}, {turned}}, tiles,
@@ -94,8 +68,8 @@ void TransposePass::State::declare() {
   program.step(NodeKind::Collect, {}, {{turned}, {}}, [this] { collect(); });
 }
 
-void TransposePass::State::load() {
-  for (const TransposedPart& part : parts) {
+void TransposePass::load() {
+  for (const Part& part : parts) {
     const std::int64_t first = part.group * plan.rows;
     ByteRows share = from.sub({first + part.rows.begin, first + part.rows.end});
     share.data += part.cols.begin * element();
@@ -104,8 +78,8 @@ void TransposePass::State::load() {
   }
 }
 
-Cycles TransposePass::State::transpose(const device::Tile& tile) const {
-  const TransposedPart& part = parts[std::size_t(tile.id().value)];
+Cycles TransposePass::transpose(const device::Tile& tile) const {
+  const Part& part = parts[std::size_t(tile.id().value)];
   const ByteRows in = tile.view(part.arrived), out = tile.view(part.turned);
   with_type(plan.data_type, [&]<class T>(T) {
     constexpr auto kSize = std::int64_t{sizeof(T)};
@@ -117,8 +91,8 @@ Cycles TransposePass::State::transpose(const device::Tile& tile) const {
       part.cols.size(), /*transposed=*/true);
 }
 
-void TransposePass::State::collect() const {
-  for (const TransposedPart& part : parts) {
+void TransposePass::collect() const {
+  for (const Part& part : parts) {
     const ByteRows turned_part = engine.view(part.turned);
     for (std::int64_t c = 0; c < part.cols.size(); ++c)
       std::memcpy(to.data + (part.group * plan.cols + part.cols.begin + c) * to.stride +
@@ -127,22 +101,43 @@ void TransposePass::State::collect() const {
   }
 }
 
-TransposePass::TransposePass(const planner::TransposePlan& plan, Bytes resident,
-                             const device::Machine& machine, device::ExchangeMode mode,
-                             Executor& executor)
-    : state_(std::make_unique<State>(plan, resident, machine, mode, executor)) {}
-TransposePass::~TransposePass() = default;
-TransposePass::TransposePass(TransposePass&&) noexcept = default;
+namespace {
 
-bool TransposePass::run(ByteRows from, ByteRows to, const PassOptions& options,
-                        device::Ledger& ledger) {
-  state_->from = from;
-  state_->to = to;
-  return state_->program.run(options, ledger);
+template <class T>
+ByteRows byte_rows(Matrix<T>& matrix) {
+  const std::int64_t bytes = matrix.cols() * std::int64_t(sizeof(T));
+  return {reinterpret_cast<std::byte*>(matrix.elements().data()), matrix.rows(), bytes, bytes};
 }
 
-const device::Damage& TransposePass::damage() const { return state_->program.damage(); }
-const Program& TransposePass::program() const { return state_->program.program(); }
-Bytes TransposePass::high_water() const { return state_->engine.high_water(); }
+}  // namespace
+
+template <class T>
+bool transpose_operand(OwnPass<TransposePass>& pass, MatrixView<const T> given, Matrix<T>& turned,
+                       const PassOptions& options, device::Ledger& ledger) {
+  const std::int64_t groups = pass->plan.groups, rows = given.rows / groups;
+  Matrix<T> copy(given.rows, given.cols);
+  for (std::int64_t r = 0; r < given.rows; ++r)
+    for (std::int64_t c = 0; c < given.cols; ++c) copy(r, c) = given(r, c);
+  turned = Matrix<T>(groups * given.cols, rows);
+  if (!pass.run(options, ledger, byte_rows(copy), byte_rows(turned))) return false;
+  for (std::int64_t r = 0; options.self_check != nullptr && r < given.rows; ++r)
+    for (std::int64_t c = 0; c < given.cols; ++c) {
+      const T& moved = turned(r / rows * given.cols + c, r % rows);
+      if (std::memcmp(&given(r, c), &moved, sizeof(T)) == 0) continue;
+      throw Error(ErrorCode::CheckFailed,
+                  fmt::format("self-check: the dense operand [{}][{}] is {}, but {} after it was "
+                              "transposed on the machine",
+                              r, c, float(given(r, c)), float(moved)));
+    }
+  return true;
+}
+
+#define TESSERA_TRANSPOSE_OPERAND(T)                                                        \
+  template bool transpose_operand(OwnPass<TransposePass>&, MatrixView<const T>, Matrix<T>&, \
+                                  const PassOptions&, device::Ledger&);
+TESSERA_TRANSPOSE_OPERAND(float)
+TESSERA_TRANSPOSE_OPERAND(Half)
+TESSERA_TRANSPOSE_OPERAND(BFloat16)
+#undef TESSERA_TRANSPOSE_OPERAND
 
 }  // namespace tessera::runtime::internal

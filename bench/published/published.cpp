@@ -1,20 +1,17 @@
 #include "tessera/bench/published/published.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <memory>
 #include <optional>
 
-#include "tessera/base/aligned_vector.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/matrix.hpp"
 #include "tessera/bench/published/measured_pattern.hpp"
 #include "tessera/bench/published/nested_loops.hpp"
 #include "tessera/io/table.hpp"
-#include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/spmm_pass.hpp"
-#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/random.hpp"
 
 namespace tessera::bench {
@@ -104,28 +101,21 @@ class Bench {
         batch_(batch),
         plan_(std::move(plan)),
         machine_(machine),
-        grid_(runtime::tile_grid(problem_of(point, batch), plan_, machine)),
-        pass_({grid_, 1, plan_.fwd, DataType::Float, Placement::EvenSpread}, machine,
-              device::ExchangeMode::Share, executor),
-        in_(std::size_t(grid_.size.y * row_bytes())),
-        out_(std::size_t(grid_.size.x * row_bytes())) {}
+        layer_(problem_of(point, batch), plan_, machine, device::ExchangeMode::Share, executor) {}
 
   // Returns no value if the pattern does not fit the buckets.
   std::optional<RepeatedRun> run(const sparse::Csr<float>& weights) {
     partitioner::EncodeOptions options;
     options.spilling = partitioner::Spilling::Greedy;
-    const auto encoded =
-        partitioner::encode(sparse::with_block(weights, grid_.block), grid_, options);
-    if (!encoded.buckets) return {};
-    const partitioner::Buckets& buckets = *encoded.buckets;
+    if (layer_.set_weights(sparse::checked(weights), options)) return {};
+    RepeatedRun result{batch_, plan_, {}, layer_.spill().moved_blocks};
     // Cycles do not depend on values.
-    const AlignedVector<std::byte> values(
-        std::size_t(grid_.buckets() * buckets.values_per_bucket() * bytes_of(point_.type)));
-    const auto travel = partitioner::travel_words(buckets.travel, grid_.splits.z);
-    RepeatedRun result{batch_, plan_, {}, buckets.stats.moved_blocks};
-    pass_.run({{&buckets, 1}, values.data(), travel}, rows_of(in_, grid_.size.y),
-              rows_of(out_, grid_.size.x), {}, result.ledger);
-    charge_nested_loops(buckets.travel, grid_.splits, machine_, result.ledger);
+    result.ledger = with_type(point_.type, [&]<class T>(T) {
+      const Matrix<T> in(point_.side, batch_);
+      Matrix<T> out(point_.side, batch_);
+      return layer_.forward<T>(in.view(), out.view());
+    });
+    charge_nested_loops(layer_.travel(), plan_.partition, machine_, result.ledger);
     const double flops = 2.0 * double(point_.side) * double(point_.side) * double(batch_);
     const double seconds = double(result.ledger.total().value) / machine_.clock_hz;
     result.teraflops = flops * point_.density / seconds / 1e12;
@@ -137,18 +127,11 @@ class Bench {
   }
 
  private:
-  std::int64_t row_bytes() const { return grid_.size.z * bytes_of(point_.type); }
-  device::ByteRows rows_of(AlignedVector<std::byte>& bytes, std::int64_t rows) const {
-    return {bytes.data(), rows, row_bytes(), row_bytes()};
-  }
-
   const PublishedPoint& point_;
   std::int64_t batch_;
   planner::Plan plan_;
   const device::Machine& machine_;
-  partitioner::TileGrid grid_;
-  runtime::SpmmPass pass_;
-  AlignedVector<std::byte> in_, out_;
+  runtime::FullyConnected layer_;
 };
 
 // Returns null if there is no plan for that batch or if it does not fit the tile memory.

@@ -10,7 +10,8 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/dense_plan.hpp"
-#include "tessera/runtime/dense_pass.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/runtime/tile_options.hpp"
 
 namespace tessera::runtime::internal {
@@ -41,7 +42,7 @@ class DenseGradient {
   Problem problem_;
   std::int64_t rows_ = 1;  // of a split
   std::optional<planner::DensePlan> plan_;
-  std::optional<DensePass> pass_;
+  std::optional<OwnPass<DensePass>> pass_;
   std::vector<std::byte> left_, right_, out_;  // operands and results of a split
 };
 

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "tessera/planner/dense_plan.hpp"
-#include "tessera/runtime/dense_pass.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -51,7 +52,7 @@ class DenseLayer final : public FullyConnected::State {
                 const PassOptions& options, device::Ledger& ledger) override;
   verify::MemoryDamage damage(Pass pass) const override;
 
-  const DensePass& dense_pass(Pass pass) const;
+  const OwnPass<DensePass>& dense_pass(Pass pass) const;
 
   // Writes the matrix of a group to r_.
   void refill(std::int64_t group);
@@ -61,7 +62,7 @@ class DenseLayer final : public FullyConnected::State {
   device::ByteRows transposed(device::ByteRows q_grad);
 
   planner::DensePlan plan_;
-  std::array<std::optional<DensePass>, 3> passes_;  // by Pass
+  std::array<std::optional<OwnPass<DensePass>>, 3> passes_;  // by Pass
   std::vector<sparse::CheckedCsr<float>> given_;
   sparse::CheckedCsr<float> next_;  // of encode_update()
   std::vector<std::byte> r_, r_grad_, turned_;

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "tessera/planner/plan.hpp"
-#include "tessera/runtime/grad_w_pass.hpp"
+#include "tessera/runtime/internal/grad_w_pass.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
-#include "tessera/runtime/spmm_pass.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
+#include "tessera/runtime/internal/spmm_pass.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::runtime::internal {
@@ -62,7 +63,7 @@ class LayoutPasses {
   Bytes word_bytes() const;
 
  private:
-  // Calls `ask` with the SpmmPass or GradWPass that runs `pass`.
+  // Calls `ask` with the OwnPass that runs `pass`.
   template <class Ask>
   auto of(Pass pass, Ask&& ask) const;
 
@@ -70,8 +71,8 @@ class LayoutPasses {
   partitioner::TileGrid grid_;  // of one group
   LayerWeights weights_;
   partitioner::LoadCost load_cost_;
-  std::optional<SpmmPass> fwd_, grad_a_;
-  std::optional<GradWPass> grad_w_;
+  std::optional<OwnPass<SpmmPass>> fwd_, grad_a_;
+  std::optional<OwnPass<GradWPass>> grad_w_;
   std::vector<std::byte> in_order_;  // gradients in bucket order
 };
 

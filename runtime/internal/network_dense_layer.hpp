@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
 #include "tessera/runtime/internal/network_layer.hpp"
 
 namespace tessera::runtime::internal {
@@ -46,9 +46,7 @@ class NetworkDenseLayer final : public NetworkLayerState {
   void for_each_weight(Visit&& visit) const;
 
   DenseHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
-  DensePass::State fwd_;
-  std::optional<DensePass::State> again_;  // of a layer that recomputes
-  std::optional<DensePass::State> grad_a_, grad_w_;
+  std::optional<DensePass> fwd_, again_, grad_a_, grad_w_;  // again_: of a layer that recomputes
   TensorHome weights_;
 };
 

@@ -7,12 +7,12 @@
 #include "tessera/base/aligned_vector.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/encoded_weights.hpp"
-#include "tessera/runtime/internal/grad_w_base.hpp"
+#include "tessera/runtime/internal/grad_w_pass.hpp"
 #include "tessera/runtime/internal/network_layer.hpp"
 #include "tessera/runtime/internal/network_layout.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
-#include "tessera/runtime/internal/rehome_state.hpp"
-#include "tessera/runtime/internal/spmm_state.hpp"
+#include "tessera/runtime/internal/rehome.hpp"
+#include "tessera/runtime/internal/spmm_pass.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -69,18 +69,18 @@ class NetworkSparseLayer final : public NetworkLayerState {
   const NetworkLayout& other() const { return updates_transposed() ? forward_ : *transposed_; }
   const NetworkLayout& of_grad_a() const { return transposed_ ? *transposed_ : forward_; }
   // The forward pass whose slices GradW may read.
-  SpmmPass::State& fwd_in_backward() { return again_ ? *again_ : fwd_; }
+  SpmmPass& fwd_in_backward() { return again_ ? *again_ : fwd_; }
 
   NetworkLayout forward_;
   std::optional<NetworkLayout> transposed_;  // of transpose(R)
   std::optional<EncodedWeights> weights_;    // of both
   PassHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
-  SpmmPass::State fwd_;
-  std::optional<SpmmPass::State> again_;  // of a layer that recomputes
-  std::optional<SpmmPass::State> grad_a_;
-  std::unique_ptr<GradWPass::Base> grad_w_;
+  SpmmPass fwd_;
+  std::optional<SpmmPass> again_;  // of a layer that recomputes
+  std::optional<SpmmPass> grad_a_;
+  std::unique_ptr<GradWPass> grad_w_;
   RehomeHomes rehome_homes_;
-  std::optional<RehomePass::State> rehome_;  // with two layouts
+  std::optional<RehomePass> rehome_;  // with two layouts
 };
 
 }  // namespace tessera::runtime::internal

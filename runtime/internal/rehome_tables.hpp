@@ -47,7 +47,8 @@ class RehomeTables {
   RehomeTables(const partitioner::TileGrid& from, const partitioner::TileGrid& to,
                std::int64_t groups);
 
-  // See RehomePass::set_pattern.
+  // Takes, for each value of R of a group, its position in the value buckets of either layout,
+  // [buckets][values_per_bucket]. Positions of the second layout that are not in `to` hold zeros.
   void set_pattern(std::int64_t group, std::span<const std::int64_t> from,
                    std::span<const std::int64_t> to);
 

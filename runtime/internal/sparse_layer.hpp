@@ -73,13 +73,11 @@ class SparseLayer final : public FullyConnected::State {
   Bytes sent(const PatternBytes& layout) const;
 
   LayoutPasses forward_;
-  std::optional<LayoutPasses> transposed_;  // if the plan has one
-  std::optional<RehomePass> rehome_;        // with two layouts: moves values to the second one
+  std::optional<LayoutPasses> transposed_;     // if the plan has one
+  std::optional<OwnPass<RehomePass>> rehome_;  // with two layouts: moves values to the second one
   EncodedWeights weights_;
   bool has_tables_ = false;
-  std::int64_t begun_ = 0;    // calls of PassOptions::progress while values moved
-  device::Ledger way_, own_;  // of moving the values, and of the pass alone
-  device::TileLedger way_tiles_;
+  device::Ledger own_;         // of moving the values, or of the pass alone
   std::vector<float> turned_;  // gradients in the order of transpose(R)
 };
 

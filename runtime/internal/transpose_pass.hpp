@@ -1,10 +1,11 @@
 #pragma once
 
-#include "tessera/base/movable_state.hpp"
-#include "tessera/device/engine.hpp"
+#include <string>
+#include <vector>
+
+#include "tessera/base/matrix.hpp"
 #include "tessera/planner/matmul.hpp"
-#include "tessera/runtime/program.hpp"
-#include "tessera/runtime/tile_options.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -14,32 +15,44 @@ namespace tessera::runtime::internal {
 //   exchange   every tile with a part receives it, from as many tiles as hold it
 //   transpose  and writes its transpose
 // The result is spread over the tiles as parts, and the pass after it arranges these like runs.
-class TransposePass {
- public:
-  // `resident` are bytes of every tile that are not available: the buckets of the layer. Throws
-  // Error{LimitExceeded} if the memory of a tile cannot hold the program. The executor must outlive
-  // the pass.
-  TransposePass(const planner::TransposePlan& plan, Bytes resident, const device::Machine& machine,
-                device::ExchangeMode mode, Executor& executor);
-  ~TransposePass();
-  TransposePass(TransposePass&&) noexcept;
+struct TransposePass {
+  // A tile and its part of the operand of a group.
+  struct Part {
+    TileId tile;
+    std::int64_t group = 0;
+    Range rows, cols;
+    device::SlotId home, arrived, turned;
+  };
 
-  // Writes to [groups * cols][rows] from [groups * rows][cols]; both have contiguous rows. Returns
-  // false if options.stop ended the run. `ledger` is overwritten.
-  bool run(device::ByteRows from, device::ByteRows to, const PassOptions& options,
-           device::Ledger& ledger);
+  // `resident` are bytes of every tile that are not available: the buckets of the layer.
+  TransposePass(const planner::TransposePlan& plan, Bytes resident, TileProgram& program);
+  static std::string name_of(const planner::TransposePlan&, Bytes) { return "transpose operand"; }
 
-  // Returns the steps of a full run.
-  static constexpr std::int64_t kSteps = 3;
+  // Takes [groups * rows][cols], and the place of the result, [groups * cols][rows]; both have
+  // contiguous rows.
+  void start(device::ByteRows of_operand, device::ByteRows of_result);
 
-  // Returns the memory that changed during the last run, if it had a self_check and finished.
-  const device::Damage& damage() const;
-  const Program& program() const;
-  Bytes high_water() const;
+  std::int64_t element() const { return bytes_of(plan.data_type); }
+  void add_parts(Bytes resident);
+  void declare_alone(Executor&);
+  void load();
+  Cycles transpose(const device::Tile& tile) const;
+  void collect() const;
 
- private:
-  struct State;
-  MovableState<State> state_;
+  planner::TransposePlan plan;
+  TileProgram& program;
+  device::Engine& engine;
+  std::vector<Part> parts;  // by tile
+  std::vector<TileId> tiles;
+  BufferId buckets, home, arrived, turned;
+  device::ByteRows from, to;
 };
+
+// Runs the pass on the matrices of all groups, one below the other, and writes their transposes to
+// `turned`. Returns false if options.stop ended the run. With a self-check, throws
+// Error{CheckFailed} unless they are those of `given`, bit for bit.
+template <class T>
+bool transpose_operand(OwnPass<TransposePass>& pass, MatrixView<const T> given, Matrix<T>& turned,
+                       const PassOptions& options, device::Ledger& ledger);
 
 }  // namespace tessera::runtime::internal

@@ -1,4 +1,4 @@
-#include "tessera/runtime/dense_pass.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 namespace {
 
 using planner::DensePassPlan;
@@ -56,10 +57,10 @@ struct DenseCase {
 
   Matrix<T> run(device::ExchangeMode mode, int threads = 1, const PassOptions& options = {}) {
     const auto executor = make_executor(threads);
-    DensePass pass(plan, product.pass, machine, mode, *executor);
+    OwnPass<DensePass> pass(machine, mode, *executor, plan, product.pass);
     Matrix<T> out(plan.groups * product.size.rows, product.size.columns);
     const DenseArrays arrays{bytes(left.view()), bytes(right.view()), bytes(out.view())};
-    EXPECT_TRUE(pass.run(arrays, options, ledger));
+    EXPECT_TRUE(pass.run(options, ledger, arrays));
     EXPECT_LE(pass.memory().high_water(), plan.cost.temp + plan.cost.resident);
     return out;
   }
@@ -197,15 +198,16 @@ TEST(DensePass, RunsOnOneTileWithoutAnExchange) {
 TEST(DensePass, RefusesArraysOfAnotherSize) {
   DenseCase<float> c(layer({1, 9, 5, 3}, DataType::Float), Pass::Fwd, small_machine(4));
   const auto executor = make_executor(1);
-  DensePass pass(c.plan, Pass::Fwd, c.machine, device::ExchangeMode::Share, *executor);
+  OwnPass<DensePass> pass(c.machine, device::ExchangeMode::Share, *executor, c.plan, Pass::Fwd);
   Matrix<float> out(9, 3), wrong(9, 4);
   DenseArrays arrays{bytes(c.left.view()), bytes(c.right.view()), bytes(out.view())};
   arrays.out = bytes(wrong.view());
-  EXPECT_THROW(pass.run(arrays, {}, c.ledger), Error);
+  EXPECT_THROW(pass.run({}, c.ledger, arrays), Error);
   const DensePlan forward = planner::plan_dense_or_throw({.size = {1, 9, 5, 3}}, c.machine);
-  EXPECT_THROW(DensePass(forward, Pass::GradW, c.machine, device::ExchangeMode::Share, *executor),
-               Error);
+  EXPECT_THROW(
+      OwnPass<DensePass>(c.machine, device::ExchangeMode::Share, *executor, forward, Pass::GradW),
+      Error);
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

@@ -9,6 +9,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/runtime/two_layouts.hpp"
@@ -18,7 +19,7 @@ namespace tessera::runtime {
 namespace {
 
 using internal::LayerWeights;
-using internal::RehomePass;
+using Rehoming = internal::OwnPass<internal::RehomePass>;
 
 // Weights in both layouts of a plan.
 class BothLayouts {
@@ -47,15 +48,16 @@ class BothLayouts {
   }
 
   bool fits() const { return fits_; }
-  RehomePass pass(device::ExchangeMode mode) const {
-    RehomePass pass({from_, to_, two_.problem.size.g}, two_.machine, mode, executor_);
+  Rehoming pass(device::ExchangeMode mode) const {
+    Rehoming pass(two_.machine, mode, executor_,
+                  internal::RehomeSpec{from_, to_, two_.problem.size.g});
     for (std::size_t g = 0; g < weights_.size(); ++g) {
       const auto group = std::int64_t(g);
       const auto there = second_.bucket_positions(group);
       std::vector<std::int64_t> to;
       for (const std::int64_t place : sparse::transpose_order(turned_[g]))
         to.push_back(there[std::size_t(place)]);
-      pass.set_pattern(group, first_.bucket_positions(group), to);
+      pass->tables.set_pattern(group, first_.bucket_positions(group), to);
     }
     return pass;
   }
@@ -96,11 +98,10 @@ TEST(Rehome, BringsEveryValueToItsPlaceInBothModes) {
     ASSERT_TRUE(both.fits());
     std::optional<device::Ledger> shared;
     for (const auto mode : {device::ExchangeMode::Share, device::ExchangeMode::Isolate}) {
-      RehomePass pass = both.pass(mode);
+      Rehoming pass = both.pass(mode);
       device::Ledger ledger;
-      EXPECT_TRUE(pass.run(both.from(), {}, ledger));
-      EXPECT_TRUE(both.are_right(pass.values()));
-      EXPECT_EQ(std::ssize(ledger.steps), pass.steps());
+      EXPECT_TRUE(pass.run({}, ledger, both.from()));
+      EXPECT_TRUE(both.are_right(pass->result.data()));
       EXPECT_EQ(ledger, shared.value_or(ledger));
       shared = ledger;
     }
@@ -114,11 +115,11 @@ TEST(Rehome, PassesOnWhatHasSpilledAndStillBringsEveryValue) {
     const BothLayouts both(two, true, *executor);
     if (!both.fits()) continue;
     for (const auto mode : {device::ExchangeMode::Share, device::ExchangeMode::Isolate}) {
-      RehomePass pass = both.pass(mode);
+      Rehoming pass = both.pass(mode);
       device::Ledger ledger;
-      EXPECT_TRUE(pass.run(both.from(), {}, ledger));
-      EXPECT_TRUE(both.are_right(pass.values()));
-      spilled += pass.steps() > 2;
+      EXPECT_TRUE(pass.run({}, ledger, both.from()));
+      EXPECT_TRUE(both.are_right(pass->result.data()));
+      spilled += ledger.steps.size() > 2;
     }
   }
   EXPECT_GT(spilled, 4);
@@ -201,12 +202,13 @@ TEST(Rehome, KeepsItsTableOnEveryTile) {
   const TwoLayouts two = two_layouts(
       {.size = {1, 64, 96, 8}, .density = 0.2, .data_type = DataType::Float}, false, 24);
   const BothLayouts both(two, false, *executor);
-  const RehomePass pass = both.pass(device::ExchangeMode::Share);
+  const Rehoming pass = both.pass(device::ExchangeMode::Share);
   const planner::RehomeCost planned =
       planner::rehome_cost(two.plan, two.plan.backward.front(), two.problem, two.machine);
-  EXPECT_EQ(pass.table_bytes(), planned.table);
-  EXPECT_EQ(pass.table_bytes(), Bytes(4 * two.plan.backward.front().nonzeros_per_bucket));
-  EXPECT_GE(pass.high_water(), pass.table_bytes() + planned.temp);
+  const Bytes table(pass->table_bytes());
+  EXPECT_EQ(table, planned.table);
+  EXPECT_EQ(table, Bytes(4 * two.plan.backward.front().nonzeros_per_bucket));
+  EXPECT_GE(pass.high_water(), table + planned.temp);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tessera/codelets/kernel.hpp"
@@ -13,27 +14,53 @@
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 #include "tessera/runtime/internal/visit.hpp"
-#include "tessera/runtime/spmm_pass.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
-// A dense pass as a part of a program: a program of its own (SpmmPass::Own), or a part of a
-// network's.
-struct SpmmPass::State {
+// One of the two passes with a dense result, as one part of a program:
+//   Fwd    Q[x][z]  = R * S[y][z]                   partial sums over y
+//   GradA  dS[y][z] = transpose(R) * dQ[x][z]       partial sums over x
+// for each group. Every group has separate tiles, and all groups take every step together.
+//
+// The program has these phases, in this order. Shapes are those of one tile; `in` is y for Fwd and
+// x for GradA, and `out` is the other. program() lists the buffers that each step reads and writes.
+//   arrange      if the operand comes from an even spread over all tiles, its runs are put in the
+//                order of the slices. One compute step, and another one at the end for the result.
+//   transpose    GradA of blocks only: transposes the blocks of the tile's own bucket. One compute
+//                step.
+//   exchange     brings `in` [in rows][z] and the Pz - 1 other buckets of the tile's cell. One
+//                exchange.
+//   multiply     computes partials [out rows][z] from `in` and the Pz buckets. One compute step.
+//   propagate    adds to the partials the products of the non-zeros that an arriving bucket holds
+//                for the tile's cell. As many exchanges and compute steps as the pattern needs
+//                (propagation.hpp).
+//   reduce       adds up the partials of all sharing tiles for the tile's own share, in tile order,
+//                and casts them to the layer's type. One exchange and one compute step.
+//
+// It is a part of a program: of one of its own (own_pass.hpp), which runs any pattern encoded for
+// the same grid, or of a network's.
+struct SpmmPass {
   // The slots of one tile, without its travelling buckets.
   struct TileSlots {
     device::SlotId in_home, in, partial;
     // Buckets of the tile's cell, by z; for the tile's own z it is the home bucket.
-    std::vector<internal::BucketSlots> arrived;
+    std::vector<BucketSlots> arrived;
   };
   struct Use {
-    internal::BucketUse home, arrived;
+    BucketUse home, arrived;
     BufferId in_home, in, partial, turned;
   };
 
   // The program must outlive the state, as `shared` must if it is not null.
-  State(const PassSpec& spec, internal::TileProgram& program,
-        const internal::PassHomes* shared = nullptr);
+  SpmmPass(const PassSpec& spec, TileProgram& program, const PassHomes* shared = nullptr);
+
+  static std::string name_of(const PassSpec& spec) {
+    return to_string(role_of(spec).forward ? Pass::Fwd : Pass::GradA);
+  }
+
+  // Takes the data of a run: `out` [groups * out rows][z] from `in` [groups * in rows][z]. Both are
+  // in the layer's type, have the padded sizes of the grid and are contiguous along z.
+  void start(const BucketImage& of_run, device::ByteRows in, device::ByteRows out);
 
   // For a pass alone in Share mode: leaves the products and sums to SharedSums. Must be called
   // before declare().
@@ -54,6 +81,7 @@ struct SpmmPass::State {
 
   // These declare buffers, slots and nodes (spmm_program.cpp).
   void declare();
+  void declare_alone(Executor& executor);
   void declare_buffers();
   void declare_fetches();
   void declare_load();
@@ -65,7 +93,7 @@ struct SpmmPass::State {
   void declare_propagation();
   void add_slots();
   void add_arrived_slots(TileId tile, TileSlots& slots);
-  std::vector<internal::ReductionColumn> columns() const;
+  std::vector<ReductionColumn> columns() const;
   std::vector<device::Gather> prearrange_gathers() const;
   void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
 
@@ -73,40 +101,31 @@ struct SpmmPass::State {
   void load();
   Cycles distribute(const device::Tile& tile) const;
   Cycles visit_arrived(const device::Tile& tile);
-  Cycles visit(const device::Tile& tile, std::span<const internal::BucketSlots> buckets) const;
+  Cycles visit(const device::Tile& tile, std::span<const BucketSlots> buckets) const;
   void collect();
 
   PassSpec spec;
-  internal::SpmmRole role;
-  internal::TileProgram& program;
+  SpmmRole role;
+  TileProgram& program;
   device::Engine& engine;
-  const internal::PassHomes* shared;  // null: the pass has homes of its own
+  const PassHomes* shared;  // null: the pass has homes of its own
   // In a network: the slices of the operand, and the fetches of the first exchange.
-  internal::TensorHome slices;
-  std::optional<internal::Fetches> fetches;
+  TensorHome slices;
+  std::optional<Fetches> fetches;
   TileMap map;
-  internal::BucketShape shape;
+  BucketShape shape;
   std::vector<TileId> all;
-  internal::TravelLoop loop;
-  internal::TravellingBuckets travelling;
-  internal::Reduction reduction;
+  TravelLoop loop;
+  TravellingBuckets travelling;
+  Reduction reduction;
   codelets::Kernel kernel;
-  std::optional<internal::SharedSums> sums;  // empty: every tile computes in memory of its own
+  std::optional<SharedSums> sums;  // empty: every tile computes in memory of its own
   Use use;
-  std::vector<internal::BucketSlots> homes;
+  std::vector<BucketSlots> homes;
   std::vector<TileSlots> tiles;
   // The data of the current run.
   BucketImage image;
   device::ByteRows host_in, host_out;
 };
 
-// A pass with a program of its own, which is declared and not sealed.
-struct SpmmPass::Own {
-  Own(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-      Executor& executor);
-
-  internal::TileProgram program;
-  State state;
-};
-
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

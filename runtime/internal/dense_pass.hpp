@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,14 +11,12 @@
 #include "tessera/codelets/best_places.hpp"
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/planner/dense_operand.hpp"
-#include "tessera/runtime/dense_pass.hpp"
+#include "tessera/planner/dense_plan.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 
-namespace tessera::runtime {
-
-namespace internal {
+namespace tessera::runtime::internal {
 
 // A tile's order to search, in its memory.
 struct SelectionRequest {
@@ -56,12 +55,20 @@ struct DenseHomes {
   const TensorHome *also_from = nullptr, *also_to = nullptr;
 };
 
-}  // namespace internal
+// The arrays of a dense pass, groups one below the other, in the layer's type:
+//   Fwd    left R [x][y],   right S [y][z],   out Q [x][z]
+//   GradA  left R [x][y],   right dQ [x][z],  out dS [y][z]
+//   GradW  left transpose(dQ) [z][x], right S [y][z], out dR [x][y]; the plan charges the
+//          transposition of both
+struct DenseArrays {
+  device::ByteRows left, right, out;
+};
 
-// A dense pass as a part of a program: a program of its own (DensePass::Own), or a part of a
-// network's, which has one round. A cell's x, y and z are its parts of rows, of the inner dimension
-// and of columns.
-struct DensePass::State {
+// A pass with a dense R, without buckets: the program of a planner::DensePassPlan, as a part of a
+// program of its own (own_pass.hpp), or of a network's, which has one round. A run in one round has
+// exactly the cycles that were planned. Results do not depend on threads or on the exchange mode.
+// A cell's x, y and z are its parts of rows, of the inner dimension and of columns.
+struct DensePass {
   // One operand of one round on all tiles.
   struct OperandSlots {
     BufferId arrived_buffer, ordered_buffer;
@@ -69,14 +76,14 @@ struct DensePass::State {
         ordered;  // [tiles]; ordered only if the slice is reordered
   };
   struct Round {
-    Round(std::int64_t row_round, std::int64_t column_round, internal::Reduction sums)
+    Round(std::int64_t row_round, std::int64_t column_round, Reduction sums)
         : rows(row_round), columns(column_round), reduction(std::move(sums)) {}
 
     std::int64_t rows, columns;  // numbers of the ranges
     OperandSlots left, right;
     BufferId partial_buffer;
     std::vector<device::SlotId> partial;
-    internal::Reduction reduction;
+    Reduction reduction;
   };
 
   // The search for the best blocks, instead of a result (dense_grad_w.hpp). A tile's words of the
@@ -92,13 +99,24 @@ struct DensePass::State {
     // These belong to the current run.
     codelets::BlockScore score = codelets::BlockScore::Sum;
     std::vector<std::vector<std::uint32_t>> taken_words;  // [tiles]
-    std::vector<internal::SelectionRequest> requests;     // [tiles]
+    std::vector<SelectionRequest> requests;               // [tiles]
   };
 
   // The program must outlive the state, as `homes` must if it is not null.
-  State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-        internal::TileProgram& program, std::optional<Selection> search = std::nullopt,
-        const internal::DenseHomes* homes = nullptr);
+  // Throws Error{InvalidArgument} if the plan does not have the pass.
+  DensePass(const planner::DensePlan& layer, Pass pass, const std::optional<Selection>& search,
+            TileProgram& program, const DenseHomes* homes = nullptr);
+  DensePass(const planner::DensePlan& layer, Pass pass, TileProgram& of_pass)
+      : DensePass(layer, pass, std::nullopt, of_pass) {}
+
+  static std::string name_of(const planner::DensePlan&, Pass pass,
+                             const std::optional<Selection>& = {}) {
+    return "dense " + to_string(pass);
+  }
+
+  // Takes the data of a run. Throws Error{InvalidArgument} if an array does not have the size of
+  // the plan.
+  void start(const DenseArrays& of_run);
 
   DataType type() const { return kernel.data_type; }
   std::int64_t bytes() const { return bytes_of(kernel.data_type); }
@@ -108,7 +126,7 @@ struct DensePass::State {
   Range inner_of(Cell c) const;
   Range columns_of(const Round& round, Cell c) const;
   Range range_of(planner::ProductDim dim, const Round& round, Cell c) const;
-  internal::DenseSlice slice_of(planner::Side side, const Round& round, Cell c) const;
+  DenseSlice slice_of(planner::Side side, const Round& round, Cell c) const;
 
   // Returns true if the operand arrives in this round; if not, the slots are those of the round
   // before.
@@ -118,12 +136,13 @@ struct DensePass::State {
 
   // These declare buffers, nodes and slots (dense_program.cpp).
   void declare();
+  void declare_alone(Executor&);
   void declare_homes();
   void declare_fetches(const Round& round);
   void declare_round(Round& round, const Round* before);
   void add_round_slots(Round& round, const Round* before);
-  void add_operand_slots(OperandSlots& slots, const internal::DenseSlice& slice, TileId tile);
-  std::vector<internal::ReductionColumn> columns(const Round& round) const;
+  void add_operand_slots(OperandSlots& slots, const DenseSlice& slice, TileId tile);
+  std::vector<ReductionColumn> columns(const Round& round) const;
   std::vector<device::Gather> gathers(const Round& round) const;
 
   // These do the same for the search (dense_selection.cpp).
@@ -142,15 +161,16 @@ struct DensePass::State {
   void collect() const;
   void collect_round(const Round& round) const;
 
+  PassForm form;  // by the plan
   planner::DensePassPlan plan;
   std::optional<Selection> selection;
   codelets::DenseKernel kernel;
-  internal::TileProgram& program;
+  TileProgram& program;
   device::Engine& engine;
-  const internal::DenseHomes* shared;  // null: the pass has homes of its own
+  const DenseHomes* shared;  // null: the pass has homes of its own
   // In a network: the slices of the operands, and the fetches of the first exchange.
-  internal::TensorHome left_slices, right_slices;
-  std::optional<internal::Fetches> fetched;
+  TensorHome left_slices, right_slices;
+  std::optional<Fetches> fetched;
   TileMap map;
   std::vector<TileId> all;
   std::deque<Round> rounds;  // nodes refer to their rounds
@@ -159,14 +179,4 @@ struct DensePass::State {
   DenseArrays arrays;                                                // of the current run
 };
 
-// A pass with a program of its own, which is declared and not sealed.
-struct DensePass::Own {
-  Own(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-      const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
-      std::optional<State::Selection> search = std::nullopt);
-
-  internal::TileProgram program;
-  State state;
-};
-
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal

@@ -9,18 +9,47 @@
 #include "tessera/base/tile_map.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/device/engine.hpp"
-#include "tessera/runtime/grad_w_pass.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 
-namespace tessera::runtime {
+namespace tessera::runtime::internal {
 
-// The part that both kinds of GradW share: operands, words and sums on their tiles, the kernel and
-// the cast. The kinds differ in the data that move (GradWExchange) and override the virtual
-// functions. It is a part of a program, as SpmmPass::State is (spmm_state.hpp).
-struct GradWPass::Base {
+// The data that move so that every non-zero meets every z.
+enum class GradWExchange {
+  Inputs,  // the dense operands travel; words and sums stay on their tile
+  Buckets  // words and sums travel together and return to their home tile at the end
+};
+
+// GradW as a part of a program: dR = dQ[x][z] * transpose(S[y][z]) at the places of R, for each
+// group. Every group has separate tiles, and all groups take every step together.
+//
+// The program has these phases, in this order. Shapes are those of one tile.
+//   exchange     writes q [x rows][z] and s [y rows][z] from the home shares; with Inputs also the
+//                words, to the tile that works on them. One exchange.
+//   rearrange    brings the operands into block order, only for the method that needs it. One
+//                compute step.
+//   multiply     clears the sums [values], then reads words, q and s and adds to the sums. Buckets:
+//                the tile's own part of z, in one compute step. Inputs: a round for every part of
+//                z of the cell, each an exchange (the operands of that part) and a compute step.
+//   propagate    Buckets: words and sums shift by one tile, and each tile adds the products of its
+//                own operands. Inputs: the operands shift in the opposite direction, again with a
+//                round for every part of z.
+//   cast         casts the sums to the layer's type, if it is another one. One compute step.
+//
+// This is what both kinds share: operands, words and sums on their tiles, the kernel and the cast.
+// The kinds override the virtual functions. Of its own (own_pass.hpp), it runs any pattern encoded
+// for the same grid.
+struct GradWPass {
+  // The operands q_grad [groups * x][z] and s [groups * y][z], contiguous along z, in the padded
+  // sizes of the grid; and the result, gradients [groups][buckets][values_per_bucket] in bucket
+  // order, where padding becomes 0. All are in the layer's type.
+  struct Operands {
+    device::ByteRows q_grad, s;
+    std::byte* gradients = nullptr;
+  };
+
   // The slots of one tile. Operands at home are shares of slices that several tiles need.
   struct TileSlots {
     device::SlotId q_home, s_home;  // of the tile's cell by home_map
@@ -32,11 +61,22 @@ struct GradWPass::Base {
     BufferId q_home, s_home, q, s, words, words_here, sums, result, q_blocks, s_blocks;
   };
 
-  Base(const PassSpec& spec, GradWExchange exchange, internal::TileProgram& program,
-       const internal::PassHomes* shared);
-  virtual ~Base() = default;
+  GradWPass(const PassSpec& spec, GradWExchange exchange, TileProgram& program,
+            const PassHomes* shared);
+  virtual ~GradWPass() = default;
+
+  // Makes the kind that `exchange` names. The program must outlive it, as `shared` must.
+  static std::unique_ptr<GradWPass> make(const PassSpec& spec, GradWExchange exchange,
+                                         TileProgram& program, const PassHomes* shared = nullptr);
+  static std::string name_of(const PassSpec&, GradWExchange exchange) {
+    return exchange == GradWExchange::Inputs ? "GradW, operands travel" : "GradW, buckets travel";
+  }
 
   void declare();
+  void declare_alone(Executor&);
+
+  // Takes the data of a run.
+  void start(const BucketImage& of_run, const Operands& of_pass);
   PassForm form() const;
 
   // True: some tile works on another cell than the one it holds at home.
@@ -48,7 +88,7 @@ struct GradWPass::Base {
   virtual void declare_work() = 0;
 
   // Is called before the first step of a run.
-  virtual void start() {}
+  virtual void begin() {}
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }
   std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
@@ -70,16 +110,16 @@ struct GradWPass::Base {
   }
 
   PassSpec spec;
-  internal::TileProgram& program;
+  TileProgram& program;
   device::Engine& engine;
-  const internal::PassHomes* shared;  // null: the pass has homes of its own
+  const PassHomes* shared;  // null: the pass has homes of its own
   // In a network: the slices of the operands, and the fetches of the first exchange.
-  internal::TensorHome q_slices, s_slices;
-  std::optional<internal::Fetches> fetches;
+  TensorHome q_slices, s_slices;
+  std::optional<Fetches> fetches;
   TileMap home_map, map;
-  internal::BucketShape shape;
+  BucketShape shape;
   std::vector<TileId> all;
-  internal::TravelLoop loop;
+  TravelLoop loop;
   Use use;
   std::vector<device::SlotId> meta_homes;  // by tile of home_map
   std::vector<TileSlots> tiles;
@@ -123,16 +163,9 @@ struct GradWPass::Base {
   GradWExchange exchange_;
 };
 
-namespace internal {
-std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec, TileProgram& program,
-                                                    const PassHomes* shared);
-std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec, TileProgram& program,
-                                                     const PassHomes* shared);
+std::unique_ptr<GradWPass> make_grad_w_inputs(const PassSpec& spec, TileProgram& program,
+                                              const PassHomes* shared);
+std::unique_ptr<GradWPass> make_grad_w_buckets(const PassSpec& spec, TileProgram& program,
+                                               const PassHomes* shared);
 
-// Makes the kind that `exchange` names.
-std::unique_ptr<GradWPass::Base> make_grad_w(const PassSpec& spec, GradWExchange exchange,
-                                             TileProgram& program,
-                                             const PassHomes* shared = nullptr);
-}  // namespace internal
-
-}  // namespace tessera::runtime
+}  // namespace tessera::runtime::internal
