@@ -39,6 +39,10 @@ struct ByteRows {
 
   bool gapless() const { return stride == row_bytes || rows <= 1; }
   ByteRows sub(Range r) const { return {data + r.begin * stride, r.size(), row_bytes, stride}; }
+  // Returns these rows, and of each of them these bytes.
+  ByteRows sub(Range r, Range bytes_of_row) const {
+    return {data + r.begin * stride + bytes_of_row.begin, r.size(), bytes_of_row.size(), stride};
+  }
   std::int64_t bytes() const { return rows * row_bytes; }
 };
 
@@ -245,6 +249,13 @@ class Engine {
   // Returns the current contents of a slot, for the host to read. Throws Error{Internal} outside
   // the slot's interval.
   ByteRows view(SlotId slot) const;
+
+  // Returns the bytes of a move of an exchange that Share mode only charges (charge_moves), where a
+  // vertex reads them: where they are, or in Isolate mode where they have arrived.
+  const std::byte* moved_bytes(const Move& move) const {
+    return mode() == ExchangeMode::Share ? view(move.from).data + move.from_byte
+                                         : view(move.to).data + move.to_byte;
+  }
 
   TileId tile_of(SlotId slot) const;
 

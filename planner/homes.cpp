@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -148,10 +149,9 @@ DenseOperand operand_of(const DensePassPlan& plan, Side side) {
 
 }  // namespace
 
-TileMap DenseHomes::map() const {
-  const ProductShape& parts = plan_.parts;
-  return {{1, parts.rows, parts.inner, parts.columns},
-          plan_.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz};
+TileMap dense_map(const DensePassPlan& plan, std::int64_t groups) {
+  return {{groups, plan.parts.rows, plan.parts.inner, plan.parts.columns},
+          plan.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz};
 }
 
 Range DenseHomes::range(ProductDim dim, const Cell& c) const {
@@ -164,8 +164,9 @@ Home DenseHomes::operand(Side side, bool is_shared) const {
   const DenseOperand operand = operand_of(plan_, side);
   const ProductShape& size = plan_.product.size;
   Home home(extent(size, operand.lines), extent(size, operand.across));
-  for (const TileId tile : map().all()) {
-    const Cell c = map().cell(tile);
+  const TileMap map = dense_map(plan_);
+  for (const TileId tile : map.all()) {
+    const Cell c = map.cell(tile);
     const Range lines = range(operand.lines, c), across = range(operand.across, c);
     const Range own = is_shared ? share_of(lines.size(), 1, extent(plan_.parts, operand.absent),
                                            side == Side::Left ? c.z : c.x)
@@ -179,13 +180,29 @@ Home DenseHomes::operand(Side side, bool is_shared) const {
 Home DenseHomes::result() const {
   const ProductShape& size = plan_.product.size;
   Home home(size.rows, size.columns);
-  for (const TileId tile : map().all()) {
-    const Cell c = map().cell(tile);
+  const TileMap map = dense_map(plan_);
+  for (const TileId tile : map.all()) {
+    const Cell c = map.cell(tile);
     const Range rows = range(ProductDim::Rows, c), columns = range(ProductDim::Columns, c);
     home.add(
         piece_of(rows, columns, share_of(rows.size() * columns.size(), 1, plan_.parts.inner, c.y)));
   }
   return home;
+}
+
+Home home_of_s(const Problem& problem, const Plan& plan, Placement operands, std::int64_t tiles) {
+  if (operands == Placement::EvenSpread) return spread_home(problem.size.y, problem.size.z, tiles);
+  if (plan.dense) return DenseHomes(*plan.dense->find(Pass::Fwd)).shares(Side::Right);
+  return Homes(problem, plan).operand_s();
+}
+
+Home home_of_dq(const Problem& problem, const Plan& plan, Placement operands, std::int64_t tiles) {
+  if (operands == Placement::EvenSpread) return spread_home(problem.size.x, problem.size.z, tiles);
+  if (plan.dense && problem.grad_a)
+    return DenseHomes(*plan.dense->find(Pass::GradA)).shares(Side::Right);
+  if (plan.dense) return DenseHomes(*plan.dense->find(Pass::GradW)).shares(Side::Left);
+  if (plan.backward.empty()) return Homes(problem, plan).operand_dq();
+  return Homes(transposed(problem), plan.backward.front()).operand_s();
 }
 
 Home column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {

@@ -91,6 +91,10 @@ class Homes {
   BlockShape block_;
 };
 
+// Returns the cells of a dense pass: x, y and z are parts of rows, of the inner dimension and of
+// columns.
+TileMap dense_map(const DensePassPlan& plan, std::int64_t groups = 1);
+
 // The homes of the tensors of a dense pass: the slices of its operands that the tiles need, and its
 // result after it. A pass in one round.
 class DenseHomes {
@@ -105,12 +109,15 @@ class DenseHomes {
 
  private:
   Home operand(Side side, bool is_shared) const;
-  // The cells of a dense pass: x, y and z are parts of rows, of the inner dimension and of columns.
-  TileMap map() const;
   Range range(ProductDim dim, const Cell& c) const;
 
   const DensePassPlan& plan_;
 };
+
+// Return the homes of S and dQ that a layer of a network asks for: an even spread over the tiles,
+// or equal shares on the tiles that need a slice, in Fwd or in the first of GradA and GradW.
+Home home_of_s(const Problem& problem, const Plan& plan, Placement operands, std::int64_t tiles);
+Home home_of_dq(const Problem& problem, const Plan& plan, Placement operands, std::int64_t tiles);
 
 // Returns the home of a tensor whose columns are cut equally over the tiles of the machine.
 Home column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);

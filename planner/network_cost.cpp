@@ -135,31 +135,6 @@ void PricedLayer::State::set_sparse_homes() {
       problem.grad_a && (transposed_form ? updates_transposed && parts.x == 1 : parts.y == 1);
 }
 
-Home PricedLayer::State::home_of_s() const {
-  if (layer().operands == Placement::EvenSpread)
-    return spread_home(problem.size.y, problem.size.z, machine.tiles);
-  if (is_dense()) return DenseHomes(*plan.dense->find(Pass::Fwd)).shares(Side::Right);
-  return forward->operand_s();
-}
-
-Home PricedLayer::State::home_of_dq() const {
-  if (layer().operands == Placement::EvenSpread)
-    return spread_home(problem.size.x, problem.size.z, machine.tiles);
-  if (!is_dense()) return transposed_form ? transposed_form->operand_s() : forward->operand_dq();
-  if (problem.grad_a) return DenseHomes(*plan.dense->find(Pass::GradA)).shares(Side::Right);
-  return DenseHomes(*plan.dense->find(Pass::GradW)).shares(Side::Left);
-}
-
-Home PricedLayer::State::operand_s() const {
-  if (is_dense()) return spread_home(problem.size.y, problem.size.z, machine.tiles);
-  return forward->operand_s();
-}
-
-Home PricedLayer::State::operand_dq() const {
-  if (is_dense()) return spread_home(problem.size.x, problem.size.z, machine.tiles);
-  return transposed_form ? transposed_form->operand_s() : forward->operand_dq();
-}
-
 std::int64_t PricedLayer::State::most_updated_values() const {
   return is_dense() ? weights.most_elements() : updated().nonzeros_per_bucket;
 }

@@ -30,11 +30,9 @@ const planner::DensePassPlan& plan_of(const planner::DensePlan& layer, Pass pass
 
 // Returns the bytes of a slice in the caller's array.
 ByteRows part_of(ByteRows array, const DenseSlice& slice, std::int64_t group, std::int64_t bytes) {
-  const std::int64_t first = group * slice.all_lines + slice.lines.begin;
-  ByteRows part = array.sub({first, first + slice.lines.size()});
-  part.data += slice.across.begin * bytes;
-  part.row_bytes = slice.across.size() * bytes;
-  return part;
+  const std::int64_t first = group * slice.all_lines;
+  return array.sub({first + slice.lines.begin, first + slice.lines.end},
+                   {slice.across.begin * bytes, slice.across.end * bytes});
 }
 
 // Writes rows in the order of the kernel: without gaps, transposed if the slice is.
@@ -73,8 +71,7 @@ DensePass::DensePass(const planner::DensePlan& layer, Pass pass,
       program(of_state),
       engine(of_state.engine()),
       shared(homes),
-      map({layer.groups, plan.parts.rows, plan.parts.inner, plan.parts.columns},
-          plan.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz),
+      map(planner::dense_map(plan, layer.groups)),
       all(map.all()) {
   for (std::int64_t rows = 0; rows < plan.rounds.rows; ++rows)
     for (std::int64_t columns = 0; columns < plan.rounds.columns; ++columns)
@@ -195,25 +192,14 @@ Cycles DensePass::multiply(const Round& round, const device::Tile& tile) const {
 }
 
 void DensePass::collect() const {
-  for (const Round& round : rounds) collect_round(round);
-}
-
-void DensePass::collect_round(const Round& round) const {
-  for (const ReducedShare& share : round.reduction.shares()) {
-    const Cell c = map.cell(share.tile);
-    const Range columns = columns_of(round, c);
-    const std::int64_t first = c.g * plan.product.size.rows + rows_of(round, c).begin;
-    const std::byte* from = engine.view(share.slot).data;
-    for (std::int64_t e = share.elements.begin; e < share.elements.end;) {
-      const std::int64_t row = e / columns.size(), column = e % columns.size();
-      const std::int64_t run = std::min(columns.size() - column, share.elements.end - e);
-      std::memcpy(
-          arrays.out.data + (first + row) * arrays.out.stride + (columns.begin + column) * bytes(),
-          from, std::size_t(run * bytes()));
-      from += run * bytes();
-      e += run;
-    }
-  }
+  for (const Round& round : rounds)
+    round.reduction.collect(engine, [&](TileId tile) {
+      const Cell c = map.cell(tile);
+      const Range rows = rows_of(round, c), columns = columns_of(round, c);
+      const std::int64_t first = c.g * plan.product.size.rows;
+      return arrays.out.sub({first + rows.begin, first + rows.end},
+                            {columns.begin * bytes(), columns.end * bytes()});
+    });
 }
 
 void DensePass::declare_alone(Executor&) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tessera/runtime/internal/dense_pass.hpp"
+#include "tessera/runtime/internal/lines_of_tiles.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -138,53 +139,41 @@ void DensePass::add_operand_slots(OperandSlots& slots, const DenseSlice& slice, 
 
 // A column has the tiles that share a part of the result.
 std::vector<ReductionColumn> DensePass::columns(const Round& round) const {
-  std::vector<ReductionColumn> result;
-  for (const TileId first : all) {
-    const Cell c = map.cell(first);
-    if (c.y != 0) continue;
-    ReductionColumn column;
-    for (std::int64_t y = 0; y < plan.parts.inner; ++y) {
-      const TileId tile = map.tile({c.x, y, c.z, c.g});
-      column.tiles.push_back(tile);
-      column.partials.push_back(round.partial[std::size_t(tile.value)]);
-    }
-    column.elements = rows_of(round, c).size() * columns_of(round, c).size();
-    result.push_back(std::move(column));
-  }
-  return result;
+  return columns_along(
+      map, &Cell::y, plan.parts.inner,
+      [&](Cell c) { return rows_of(round, c).size() * columns_of(round, c).size(); },
+      [&](TileId tile) { return round.partial[std::size_t(tile.value)]; });
 }
 
 // The tiles that need a slice hold equal shares of it, but are charged as if the operand were
 // spread evenly over the machine, in an order of its own.
 std::vector<Gather> DensePass::gathers(const Round& round) const {
   std::vector<Gather> result;
-  const auto add = [&](const DenseSlice& slice, std::int64_t all_bytes, const auto& homes,
-                       const auto& arrived, auto tile_of) {
-    if (slice.taker != 0 || slice.empty()) return;
-    Gather gather;
-    gather.senders = planner::even_spread_senders(
-        engine.machine(), slice.lines.size() * slice.across.size() * bytes(), all_bytes);
-    for (std::int64_t i = 0; i < slice.takers; ++i) {
-      const auto tile = std::size_t(tile_of(i).value);
-      gather.pieces.push_back(
-          {homes[tile], {0, share_of(slice.lines.size(), 1, slice.takers, i).size()}});
-      gather.destinations.push_back(arrived[tile]);
-    }
-    result.push_back(std::move(gather));
-  };
   const planner::ProductShape& size = plan.product.size;
-  const std::int64_t scale = map.splits().g * bytes();
-  for (const TileId tile : all) {
-    const Cell c = map.cell(tile);
-    if (fetches(Side::Left, round))
-      add(slice_of(Side::Left, round, c), scale * size.rows * size.inner,
-          left_homes[std::size_t(round.rows)], round.left.arrived,
-          [&](std::int64_t i) { return map.tile({c.x, c.y, i, c.g}); });
-    if (fetches(Side::Right, round))
-      add(slice_of(Side::Right, round, c), scale * size.inner * size.columns,
-          right_homes[std::size_t(round.columns)], round.right.arrived,
-          [&](std::int64_t i) { return map.tile({i, c.y, c.z, c.g}); });
-  }
+  const auto add = [&](Side side, std::int64_t Cell::* axis, const OperandSlots& slots,
+                       const std::vector<SlotId>& homes, std::int64_t elements) {
+    if (!fetches(side, round)) return;
+    gather_slices(
+        result, map, axis, slice_of(side, round, {}).takers,
+        [&](Cell c) {
+          const DenseSlice slice = slice_of(side, round, c);
+          return slice.empty() ? 0 : slice.lines.size();
+        },
+        [&](Cell c) {
+          const auto tile = std::size_t(map.tile(c).value);
+          return SliceSlots{homes[tile], slots.arrived[tile]};
+        },
+        [&](Cell c) {
+          const DenseSlice slice = slice_of(side, round, c);
+          return planner::even_spread_senders(engine.machine(),
+                                              slice.lines.size() * slice.across.size() * bytes(),
+                                              map.splits().g * elements * bytes());
+        });
+  };
+  add(Side::Left, &Cell::z, round.left, left_homes[std::size_t(round.rows)],
+      size.rows * size.inner);
+  add(Side::Right, &Cell::x, round.right, right_homes[std::size_t(round.columns)],
+      size.inner * size.columns);
   return result;
 }
 

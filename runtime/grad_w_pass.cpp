@@ -7,6 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/runtime/internal/lines_of_tiles.hpp"
 #include "tessera/runtime/internal/spread.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
@@ -95,36 +96,27 @@ void GradWPass::add_tiles() {
   }
 }
 
-// Returns the number of tiles that hold a part of a cell's slice of a spread operand.
+// Returns the number of tiles that hold a part of a cell's slice, if operands are spread.
 std::int64_t GradWPass::senders_of(Cell c, bool q_side) const {
+  if (!spread()) return 0;
   const Dims& size = spec.grid.size;
-  return spread_senders(
-      {spec.groups, size.z, q_side ? size.x : size.y, spec.data_type()},
-      {c.g, {c.z * z(), (c.z + 1) * z()}, q_side ? spec.grid.x_range(c.x) : spec.grid.y_range(c.y)},
-      engine.machine().tiles);
+  return spread_senders({spec.groups, size.z, q_side ? size.x : size.y, spec.data_type()},
+                        {c.g, {c.z * z(), (c.z + 1) * z()}, rows_of(c, q_side)},
+                        engine.machine().tiles);
 }
 
 // Adds the gathers that bring a slice of an operand to all tiles that need it: dQ to the tiles of
 // one (x, z), S to those of one (y, z). Each of these tiles holds a share of the slice at home.
 void GradWPass::add_operand_gathers(std::vector<Gather>& gathers, bool q_side) const {
-  const std::int64_t others = q_side ? spec.grid.splits.y : spec.grid.splits.x;
-  for (const TileId first : all) {
-    Cell c = home_map.cell(first);
-    std::int64_t& other = q_side ? c.y : c.x;
-    if (other != 0) continue;
-    const std::int64_t rows = (q_side ? spec.grid.x_range(c.x) : spec.grid.y_range(c.y)).size();
-    Gather slice;
-    if (spread()) slice.senders = senders_of(c, q_side);
-    for (; other < others; ++other) {
-      const TileSlots& home = slots_of(home_map.tile(c));
-      const TileSlots& here = slots_of(map.tile(c));
-      slice.pieces.push_back(
-          {q_side ? home.q_home : home.s_home, {0, share_of(rows, 1, others, other).size()}});
-      slice.destinations.push_back(q_side ? here.q : here.s);
-    }
-    if (slice.pieces.front().slot != slice.destinations.front())
-      gathers.push_back(std::move(slice));
-  }
+  const Dims& splits = spec.grid.splits;
+  gather_slices(
+      gathers, home_map, q_side ? &Cell::y : &Cell::x, q_side ? splits.y : splits.x,
+      [&](Cell c) { return rows_of(c, q_side).size(); },
+      [&](Cell c) {
+        const TileSlots &home = slots_of(home_map.tile(c)), &here = slots_of(map.tile(c));
+        return q_side ? SliceSlots{home.q_home, here.q} : SliceSlots{home.s_home, here.s};
+      },
+      [&](Cell c) { return senders_of(c, q_side); });
 }
 
 std::vector<Gather> GradWPass::prearrange_gathers() const {
@@ -143,21 +135,20 @@ std::vector<Gather> GradWPass::prearrange_gathers() const {
 
 void GradWPass::load() {
   const Dims &splits = spec.grid.splits, &size = spec.grid.size;
-  // Returns the part `k` of z of the rows of a share; the rows of its slice begin at `begin`.
-  const auto slice = [&](device::ByteRows rows, std::int64_t begin, Range share, std::int64_t k) {
-    device::ByteRows view = rows.sub({begin + share.begin, begin + share.end});
-    view.data += k * row_bytes();
-    view.row_bytes = row_bytes();
-    return view;
-  };
   loop.load(engine, image.travel_words);
   for (const TileId tile : all) {
     const Cell c = home_map.cell(tile);
+    const auto load_share = [&](device::SlotId slot, const device::ByteRows& from, Range rows,
+                                std::int64_t first, Range share) {
+      const std::int64_t begin = first + rows.begin;
+      engine.load(slot, from.sub({begin + share.begin, begin + share.end},
+                                 {c.z * row_bytes(), (c.z + 1) * row_bytes()}));
+    };
     const Range x = spec.grid.x_range(c.x), y = spec.grid.y_range(c.y);
-    engine.load(slots_of(tile).q_home, slice(operands.q_grad, c.g * size.x + x.begin,
-                                             share_of(x.size(), 1, splits.y, c.y), c.z));
-    engine.load(slots_of(tile).s_home, slice(operands.s, c.g * size.y + y.begin,
-                                             share_of(y.size(), 1, splits.x, c.x), c.z));
+    load_share(slots_of(tile).q_home, operands.q_grad, x, c.g * size.x,
+               share_of(x.size(), 1, splits.y, c.y));
+    load_share(slots_of(tile).s_home, operands.s, y, c.g * size.y,
+               share_of(y.size(), 1, splits.x, c.x));
     const std::int64_t bucket = spec.grid.bucket_index(c.x, c.y, c.z);
     engine.load(meta_homes[std::size_t(tile.value)],
                 one_row(image.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));

@@ -61,12 +61,6 @@ NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
   fwd_homes_.left = again_homes_.left = grad_a_homes_.left = &weights_;
 }
 
-TensorHome NetworkDenseLayer::shares_of_s() const { return shares_home(*fwd_, Side::Right); }
-
-TensorHome NetworkDenseLayer::shares_of_dq() const {
-  return grad_a_ ? shares_home(*grad_a_, Side::Right) : shares_home(*grad_w_, Side::Left);
-}
-
 void NetworkDenseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
   fwd_homes_.right = again_homes_.right = &input;
   grad_w_homes_.right = &in_backward;

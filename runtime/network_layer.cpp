@@ -24,20 +24,6 @@ void NetworkLayerState::set_result_homes(const TensorHome& result, const TensorH
   out_shares_ = SharesByTile(out, machine_.engine().machine().tiles);
 }
 
-TensorHome NetworkLayerState::home_of_s() const {
-  return layer.operands == Placement::EvenSpread
-             ? tensor_home(planner::spread_home(problem.size.y, problem.size.z,
-                                                machine_.engine().machine().tiles))
-             : shares_of_s();
-}
-
-TensorHome NetworkLayerState::home_of_dq() const {
-  return layer.operands == Placement::EvenSpread
-             ? tensor_home(planner::spread_home(problem.size.x, problem.size.z,
-                                                machine_.engine().machine().tiles))
-             : shares_of_dq();
-}
-
 void NetworkLayerState::set_gradient(const TensorHome& gradient, const TensorHome* kept) {
   gradient_ = &gradient;
   kept_ = kept;

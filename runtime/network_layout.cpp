@@ -27,14 +27,11 @@ void NetworkLayout::declare_resident(const std::string& of) {
     grad_a_words_buffer_ = program.add_buffer("words of GradA" + of, /*resident=*/true);
   values_buffer = program.add_buffer("bucket values" + of, /*resident=*/true);
   const std::int64_t word_bytes = spec(Pass::Fwd).word_bytes();
-  const bool is_placed = program.engine().mode() == device::ExchangeMode::Share;
-  if (is_placed) placed_values_.resize(std::size_t(values_bytes()));
+  placed_values_.resize(std::size_t(values_bytes()));
   for (const TileId tile : map.all()) {
     words_.push_back(program.add_slot(words_buffer_, tile, 1, grid.meta_words * word_bytes));
     const device::ByteRows place =
-        is_placed
-            ? one_row(placed_values_.data() + bucket_of(tile) * bucket_bytes(), bucket_bytes())
-            : device::ByteRows();
+        one_row(placed_values_.data() + bucket_of(tile) * bucket_bytes(), bucket_bytes());
     values.push_back(
         program.add_slot(values_buffer, tile, 1, bucket_bytes(), SlotKind::Owned, 1, place));
     if (grid.separate_grad_a)

@@ -53,16 +53,6 @@ void NetworkSparseLayer::make_passes() {
     rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, &rehome_homes_);
 }
 
-TensorHome NetworkSparseLayer::shares_of_s() const {
-  return tensor_home(forward_.homes().operand_s(), Shares::OfAllTiles);
-}
-
-// The rows of dQ are those of R, which are the columns of the second layout.
-TensorHome NetworkSparseLayer::shares_of_dq() const {
-  const planner::Homes homes = of_grad_a().homes();
-  return tensor_home(transposed_ ? homes.operand_s() : homes.operand_dq(), Shares::OfAllTiles);
-}
-
 void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
   fwd_homes_.in = again_homes_.in = &input;
   SpmmPass& kept = fwd_in_backward();

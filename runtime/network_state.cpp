@@ -24,7 +24,7 @@ Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans
     biases.emplace(layers, spec.optimiser, shared);
     loss.emplace(*spec.loss, *layers.back(), shared);
   }
-  connect();
+  connect(plans);
   declare_loads();
   declare_forward();
   if (trains()) declare_backward();
@@ -63,13 +63,18 @@ void Network::State::make_layers(std::span<const planner::Plan> plans,
 
 // Tells each layer where its operands are. The gradient of a result is where GradA of the next
 // layer adds it up, and what its derivative needs comes there with GradA's operand.
-void Network::State::connect() {
-  inputs_ = layers.front()->home_of_s();
+void Network::State::connect(std::span<const planner::Plan> plans) {
+  const std::int64_t tiles = program.engine().machine().tiles;
   own_.resize(layers.size());
   for (std::size_t l = 0; l < layers.size(); ++l) {
     NetworkLayerState& layer = *layers[l];
-    if (layer.has_own_homes() && l > 0) own_[l].s = layer.home_of_s();
-    if (layer.has_own_homes() && trains()) own_[l].dq = layer.home_of_dq();
+    const Placement operands = layer.layer.operands;
+    if (l == 0 || layer.has_own_homes())
+      (l == 0 ? inputs_ : own_[l].s) =
+          internal::tensor_home(planner::home_of_s(layer.problem, plans[l], operands, tiles));
+    if (layer.has_own_homes() && trains())
+      own_[l].dq =
+          internal::tensor_home(planner::home_of_dq(layer.problem, plans[l], operands, tiles));
     if (l == 0)
       layer.set_input(inputs_, inputs_);
     else if (layer.has_own_homes())

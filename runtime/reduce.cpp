@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -141,6 +142,17 @@ std::vector<device::Gather> Reduction::gathers(const std::vector<ReductionColumn
         if (s != job.own) all.push_back({{{column.partials[s], job.elements}}, {job.sources[s]}});
     }
   return all;
+}
+
+void Reduction::write_elements(const std::byte* from, Range elements, device::ByteRows to) const {
+  const std::int64_t bytes = bytes_of(result_), columns = to.row_bytes / bytes;
+  for (std::int64_t e = elements.begin; e < elements.end;) {
+    const std::int64_t row = e / columns, column = e % columns;
+    const std::int64_t run = std::min(columns - column, elements.end - e);
+    std::memcpy(to.data + row * to.stride + column * bytes, from, std::size_t(run * bytes));
+    from += run * bytes;
+    e += run;
+  }
 }
 
 void Reduction::add_up(const device::Tile& tile, Job& job) const {

@@ -10,6 +10,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/runtime/internal/lines_of_tiles.hpp"
 #include "tessera/runtime/internal/spread.hpp"
 
 namespace tessera::runtime::internal {
@@ -58,7 +59,7 @@ void SpmmPass::add_slots() {
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
-    const std::int64_t share = share_of(in_rows, 1, sharers(), role.out_part(c)).size();
+    const std::int64_t share = share_of(in_rows, 1, sharers(), c.*role.out_axis()).size();
     TileSlots slots;
     slots.in = program.add_slot(use.in, tile, in_rows, row_bytes(),
                                 shared != nullptr ? SlotKind::Owned : SlotKind::Landing);
@@ -88,40 +89,31 @@ void SpmmPass::add_arrived_slots(TileId tile, TileSlots& slots) {
 
 // A column has the tiles that share a part of the result and a part of z.
 std::vector<ReductionColumn> SpmmPass::columns() const {
-  std::vector<ReductionColumn> result;
-  for (const TileId first : all) {
-    const Cell c = map.cell(first);
-    if (role.in_part(c) != 0) continue;
-    ReductionColumn column;
-    for (std::int64_t in = 0; in < role.in_parts(map.splits()); ++in) {
-      const TileId tile = map.tile(role.with_in_part(c, in));
-      column.tiles.push_back(tile);
-      column.partials.push_back(tiles[std::size_t(tile.value)].partial);
-    }
-    column.elements = role.out_rows(spec.grid, c).size() * z();
-    result.push_back(std::move(column));
-  }
-  return result;
+  return columns_along(
+      map, role.in_axis(), role.in_parts(map.splits()),
+      [this](Cell c) { return role.out_rows(spec.grid, c).size() * z(); },
+      [this](TileId tile) { return tiles[std::size_t(tile.value)].partial; });
+}
+
+// Returns the number of tiles that hold a part of the slice of a cell, if the operand is spread.
+std::int64_t SpmmPass::senders_of(Cell c) const {
+  if (!in_is_spread()) return 0;
+  return spread_senders(
+      {spec.groups, spec.grid.size.z, role.all_in_rows(spec.grid.size), spec.data_type()},
+      {c.g, {c.z * z(), (c.z + 1) * z()}, role.in_rows(spec.grid, c)}, engine.machine().tiles);
 }
 
 std::vector<Gather> SpmmPass::prearrange_gathers() const {
   std::vector<Gather> gathers;
-  for (const TileId first : all) {
-    const Cell c = map.cell(first);
-    if (in_is_here() || shared != nullptr || role.out_part(c) != 0) continue;
-    Gather slice;  // each tile of the line holds a share of the slice that all of them need
-    const std::int64_t rows = role.in_rows(spec.grid, c).size();
-    if (in_is_spread())
-      slice.senders = spread_senders(
-          {spec.groups, spec.grid.size.z, role.all_in_rows(spec.grid.size), spec.data_type()},
-          {c.g, {c.z * z(), (c.z + 1) * z()}, role.in_rows(spec.grid, c)}, engine.machine().tiles);
-    for (std::int64_t out = 0; out < sharers(); ++out) {
-      const TileSlots& slots = tiles[std::size_t(map.tile(role.with_out_part(c, out)).value)];
-      slice.pieces.push_back({slots.in_home, {0, share_of(rows, 1, sharers(), out).size()}});
-      slice.destinations.push_back(slots.in);
-    }
-    gathers.push_back(std::move(slice));
-  }
+  if (!in_is_here() && shared == nullptr)
+    gather_slices(
+        gathers, map, role.out_axis(), sharers(),
+        [this](Cell c) { return role.in_rows(spec.grid, c).size(); },
+        [this](Cell c) {
+          const TileSlots& slots = tiles[std::size_t(map.tile(c).value)];
+          return SliceSlots{slots.in_home, slots.in};
+        },
+        [this](Cell c) { return senders_of(c); });
   if (spec.grid.splits.z > 1)
     for (const TileId tile : all) add_bucket_gathers(tile, gathers);
   return gathers;
@@ -142,12 +134,11 @@ void SpmmPass::load() {
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const Range rows = role.in_rows(spec.grid, c);
-    const Range share = share_of(rows.size(), 1, sharers(), role.out_part(c));
+    const Range share = share_of(rows.size(), 1, sharers(), c.*role.out_axis());
     const std::int64_t begin = role.first_in_row(spec.grid.size, c) + rows.begin;
-    device::ByteRows slice = host_in.sub({begin + share.begin, begin + share.end});
-    slice.data += c.z * row_bytes();
-    slice.row_bytes = row_bytes();
-    engine.load(tiles[std::size_t(tile.value)].in_home, slice);
+    engine.load(tiles[std::size_t(tile.value)].in_home,
+                host_in.sub({begin + share.begin, begin + share.end},
+                            {c.z * row_bytes(), (c.z + 1) * row_bytes()}));
   }
 }
 
@@ -197,22 +188,13 @@ Cycles SpmmPass::visit_arrived(const device::Tile& tile) {
 
 void SpmmPass::collect() {
   if (sums) return sums->run();
-  const std::int64_t element = bytes_of(spec.data_type());
-  for (const ReducedShare& share : reduction.shares()) {
-    const Cell c = map.cell(share.tile);
-    const std::int64_t begin =
-        role.first_out_row(spec.grid.size, c) + role.out_rows(spec.grid, c).begin;
-    const std::byte* from = engine.view(share.slot).data;
-    for (std::int64_t e = share.elements.begin; e < share.elements.end;) {
-      const std::int64_t row = e / z(), column = e % z();
-      const std::int64_t run = std::min(z() - column, share.elements.end - e);
-      std::byte* to =
-          host_out.data + (begin + row) * host_out.stride + (c.z * z() + column) * element;
-      std::memcpy(to, from, std::size_t(run * element));
-      from += run * element;
-      e += run;
-    }
-  }
+  reduction.collect(engine, [this](TileId tile) {
+    const Cell c = map.cell(tile);
+    const Range rows = role.out_rows(spec.grid, c);
+    const std::int64_t first = role.first_out_row(spec.grid.size, c);
+    return host_out.sub({first + rows.begin, first + rows.end},
+                        {c.z * row_bytes(), (c.z + 1) * row_bytes()});
+  });
 }
 
 void SpmmPass::declare_alone(Executor& executor) {

@@ -96,10 +96,9 @@ void StaticPass::load_operand(const OperandUse& operand, const ByteRows& from) {
     for (std::int64_t i = 0; i < part.tiles.size(); ++i) {
       const Range rows = part.spread(operand.all_rows, i);
       const std::int64_t first = part.group * operand.all_rows;
-      ByteRows share = from.sub({first + rows.begin, first + rows.end});
-      share.data += part.z.begin * bytes;
-      share.row_bytes = part.z.size() * bytes;
-      engine_.load(operand.homes[p][std::size_t(i)], share);
+      engine_.load(operand.homes[p][std::size_t(i)],
+                   from.sub({first + rows.begin, first + rows.end},
+                            {part.z.begin * bytes, part.z.end * bytes}));
     }
   }
 }
@@ -176,11 +175,13 @@ Cycles StaticPass::multiply(const device::Tile& tile) {
                   fmt::format("self-check: tile {}: static words, word {}: {}", tile.id().value,
                               fault->word, fault->what));
   }
+  // Rows that were not brought here are read where they are, among all rows.
   codelets::StaticPlaces places;
-  if (reads_in_place()) {
-    places.in = used(work, false);
-    if (is_gradient()) places.in_s = used(work, true);
-  }
+  const auto are_elsewhere = [&](const codelets::Operand& rows, bool second) {
+    return rows.rows > std::ssize(used(work, second)) * cut_.sizes.block.rows;
+  };
+  if (are_elsewhere(args.in, false)) places.in = used(work, false);
+  if (is_gradient() && are_elsewhere(args.in_s, true)) places.in_s = used(work, true);
   codelets::run_static(form, operation(), args, places);
   return codelets::static_cycles(form, operation(), args.meta);
 }

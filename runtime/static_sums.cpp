@@ -94,46 +94,41 @@ void StaticSums::add_shares() {
     }
 }
 
-void StaticSums::for_each_move(const std::function<void(const device::Move&)>& visit) const {
+template <class Visit>
+void StaticSums::for_each_piece(const Job& job, const Part& part, const Visit& visit) const {
   const std::int64_t bytes = bytes_of(type_);
+  const StaticRun& run = run_of(part);
+  const Range elements = elements_of(run, part);
+  std::int64_t to = part.others * bytes;
+  for (std::size_t i = 0; i < run.pieces.size(); ++i) {
+    const StaticPiece& piece = run.pieces[i];
+    const device::Move move{partials_[std::size_t(piece.work)], job.others,
+                            (piece.first + elements.begin) * bytes, to, elements.size() * bytes};
+    visit(i, move);
+    if (i != std::size_t(part.own)) to += move.bytes;
+  }
+}
+
+void StaticSums::for_each_move(const std::function<void(const device::Move&)>& visit) const {
   for (const Job& job : jobs_)
-    for (const Part& part : job.parts) {
-      const StaticRun& run = run_of(part);
-      const Range elements = elements_of(run, part);
-      std::int64_t to = part.others * bytes;
-      const std::int64_t size = elements.size() * bytes;
-      for (std::size_t i = 0; i < run.pieces.size(); ++i) {
-        if (i == std::size_t(part.own)) continue;
-        const StaticPiece& piece = run.pieces[i];
-        visit({partials_[std::size_t(piece.work)], job.others,
-               (piece.first + elements.begin) * bytes, to, size});
-        to += size;
-      }
-    }
+    for (const Part& part : job.parts)
+      for_each_piece(job, part, [&](std::size_t i, const device::Move& move) {
+        if (i != std::size_t(part.own)) visit(move);
+      });
 }
 
 Cycles StaticSums::reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const {
   const std::int64_t bytes = bytes_of(type_);
-  const bool in_place = engine.mode() == device::ExchangeMode::Share;
-  const std::byte* others = tile.view(job.others).data;
   std::byte* result = tile.view(job.result).data;
   const AddUp add_up = add_up_for(type_, type_);
   for (const Part& part : job.parts) {
     const StaticRun& run = run_of(part);
-    const Range elements = elements_of(run, part);
-    const std::byte* next = others == nullptr ? nullptr : others + part.others * bytes;
-    const std::size_t depth = run.pieces.size();
-    for (std::size_t i = 0; i < depth; ++i) {
-      const StaticPiece& piece = run.pieces[i];
-      if (in_place || i == std::size_t(part.own)) {
-        job.views[i] = engine.view(partials_[std::size_t(piece.work)]).data +
-                       (piece.first + elements.begin) * bytes;
-        continue;
-      }
-      job.views[i] = next;
-      next += elements.size() * bytes;
-    }
-    add_up(std::span(job.views).first(depth), elements.size(), result + part.result * bytes);
+    for_each_piece(job, part, [&](std::size_t i, const device::Move& move) {
+      job.views[i] = i == std::size_t(part.own) ? engine.view(move.from).data + move.from_byte
+                                                : engine.moved_bytes(move);
+    });
+    add_up(std::span(job.views).first(run.pieces.size()), elements_of(run, part).size(),
+           result + part.result * bytes);
   }
   return codelets::reduce_cycles(job.elements, ceil_div(job.operands, job.elements), type_, type_,
                                  engine.machine().workers);

@@ -31,17 +31,6 @@ void for_each_row_part(const TensorHome& home, const HomeShare& share, Visit&& v
 
 }  // namespace
 
-bool TensorHome::is_padded() const {
-  return std::any_of(shares.begin(), shares.end(), [&](const HomeShare& share) {
-    return share.elements.size() > 0 &&
-           (share.first_col + share.width > cols || share.row_of(share.elements.end - 1) >= rows);
-  });
-}
-
-std::int64_t TensorHome::padded_columns(const HomeShare& share) const {
-  return std::clamp<std::int64_t>(share.first_col + share.width - cols, 0, share.width);
-}
-
 SharesByTile::SharesByTile(const TensorHome& home, std::int64_t tiles)
     : index_(std::size_t(tiles), -1) {
   for (std::size_t i = 0; i < home.shares.size(); ++i) {

@@ -71,10 +71,8 @@ void TransposePass::declare_alone(Executor&) {
 void TransposePass::load() {
   for (const Part& part : parts) {
     const std::int64_t first = part.group * plan.rows;
-    ByteRows share = from.sub({first + part.rows.begin, first + part.rows.end});
-    share.data += part.cols.begin * element();
-    share.row_bytes = part.cols.size() * element();
-    engine.load(part.home, share);
+    engine.load(part.home, from.sub({first + part.rows.begin, first + part.rows.end},
+                                    {part.cols.begin * element(), part.cols.end * element()}));
   }
 }
 

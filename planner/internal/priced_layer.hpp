@@ -48,10 +48,14 @@ struct PricedLayer::State {
 
   // The homes that the layer asks for, of S also if it comes from the host; and the operands of a
   // program of the layer alone.
-  Home home_of_s() const;
-  Home home_of_dq() const;
-  Home operand_s() const;
-  Home operand_dq() const;
+  Home home_of_s() const {
+    return planner::home_of_s(problem, plan, layer().operands, machine.tiles);
+  }
+  Home home_of_dq() const {
+    return planner::home_of_dq(problem, plan, layer().operands, machine.tiles);
+  }
+  Home operand_s() const { return planner::home_of_s(problem, plan, alone(), machine.tiles); }
+  Home operand_dq() const { return planner::home_of_dq(problem, plan, alone(), machine.tiles); }
 
   // The values of the fullest tile that the optimiser changes, and whether their gradients are
   // computed on other tiles.
@@ -98,6 +102,7 @@ struct PricedLayer::State {
   Home fwd_s, grad_a_dq, grad_w_s, grad_w_dq;
 
  private:
+  Placement alone() const { return is_dense() ? Placement::EvenSpread : Placement::AtHome; }
   void set_sparse_homes();
   void set_dense_homes();
 };

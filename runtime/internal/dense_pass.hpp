@@ -12,6 +12,7 @@
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/planner/dense_operand.hpp"
 #include "tessera/planner/dense_plan.hpp"
+#include "tessera/planner/homes.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
@@ -159,7 +160,6 @@ struct DensePass {
   void load_selection();
   Cycles select(const Round& round, const device::Tile& tile);
   void collect() const;
-  void collect_round(const Round& round) const;
 
   PassForm form;  // by the plan
   planner::DensePassPlan plan;

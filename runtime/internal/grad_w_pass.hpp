@@ -152,6 +152,9 @@ struct GradWPass {
   void add_tiles();
   void add_operand_slots(TileId tile, TileSlots& slots);
   void add_operand_homes(TileId tile, TileSlots& slots);
+  Range rows_of(Cell c, bool q_side) const {
+    return q_side ? spec.grid.x_range(c.x) : spec.grid.y_range(c.y);
+  }
   std::int64_t senders_of(Cell c, bool q_side) const;
   void add_operand_gathers(std::vector<device::Gather>& gathers, bool q_side) const;
   std::vector<device::Gather> prearrange_gathers() const;

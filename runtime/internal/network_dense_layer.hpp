@@ -17,8 +17,6 @@ class NetworkDenseLayer final : public NetworkLayerState {
   NetworkDenseLayer(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
                     const NetworkMachine& machine, std::int64_t states);
 
-  TensorHome shares_of_s() const override;
-  TensorHome shares_of_dq() const override;
   void set_input(const TensorHome& input, const TensorHome& in_backward) override;
   void set_dq(const TensorHome& dq) override;
   void bring_with_grad_a(const TensorHome& from, const TensorHome& to) override;

@@ -56,13 +56,6 @@ class NetworkLayerState {
   // A turn says whether a forward pass comes before the loss or recomputes.
   enum class Turn { First, Again };
 
-  // Return the shares of S and dQ on the tiles that need their slices, without slots.
-  virtual TensorHome shares_of_s() const = 0;
-  virtual TensorHome shares_of_dq() const = 0;
-
-  // Returns the home of S, or dQ, that the layer asks for (NetworkLayer::operands), without slots.
-  TensorHome home_of_s() const;
-  TensorHome home_of_dq() const;
   bool has_own_homes() const { return layer.operands != Placement::AsLeft; }
 
   // Set the home of the operand S in the forward pass and in the backward passes, and in a training

@@ -57,7 +57,7 @@ class NetworkLayout {
   NetworkMachine machine_;
   BufferId words_buffer_, grad_a_words_buffer_;
   std::vector<device::SlotId> words_, grad_a_words_;  // by tile
-  // In Share mode: the values of all tiles, [buckets][values_per_bucket]. Those of a cell are then
+  // The values of all tiles in Share mode, [buckets][values_per_bucket]. Those of a cell are
   // adjacent, as the gathers that move them to another layout find their pieces.
   std::vector<std::byte> placed_values_;
 };

@@ -24,9 +24,6 @@ class NetworkSparseLayer final : public NetworkLayerState {
   NetworkSparseLayer(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
                      const NetworkMachine& machine, std::int64_t states);
 
-  TensorHome shares_of_s() const override;
-  TensorHome shares_of_dq() const override;
-
   // GradW takes S or dQ from the slices that Fwd or GradA has fetched in the same layout, if each
   // of them is needed by one tile only, which is the one that needs it in GradW too.
   void set_input(const TensorHome& input, const TensorHome& in_backward) override;

@@ -55,7 +55,7 @@ struct Network::State {
   void make_layers(std::span<const planner::Plan> plans, const internal::NetworkMachine& shared);
   void seal();
   void begin(NetworkWork work, std::size_t layer);
-  void connect();
+  void connect(std::span<const planner::Plan> plans);
   void connect_gradient(std::size_t layer);
   void declare_loads();
   void declare_forward();

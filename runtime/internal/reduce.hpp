@@ -48,6 +48,13 @@ class Reduction {
 
   std::span<const ReducedShare> shares() const { return shares_; }
 
+  // Writes the result to the host: part_of(tile) is the memory of the part of a tile's column.
+  template <class PartOf>
+  void collect(const device::Engine& engine, const PartOf& part_of) const {
+    for (const ReducedShare& share : shares_)
+      write_elements(engine.view(share.slot).data, share.elements, part_of(share.tile));
+  }
+
  private:
   // The work of one tile.
   struct Job {
@@ -58,6 +65,8 @@ class Reduction {
     device::SlotId result;
     std::vector<const std::byte*> views;  // of the sources, while the job runs
   };
+  // Writes elements that follow one another to their places, counted row by row.
+  void write_elements(const std::byte* from, Range elements, device::ByteRows to) const;
   void add_jobs(TileProgram& program, const std::vector<ReductionColumn>& columns);
   void add_job(TileProgram& program, const ReductionColumn& column, std::size_t i);
   std::vector<device::Gather> gathers(const std::vector<ReductionColumn>& columns) const;

@@ -94,6 +94,7 @@ struct SpmmPass {
   void add_slots();
   void add_arrived_slots(TileId tile, TileSlots& slots);
   std::vector<ReductionColumn> columns() const;
+  std::int64_t senders_of(Cell c) const;
   std::vector<device::Gather> prearrange_gathers() const;
   void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
 

@@ -21,8 +21,8 @@ struct SpmmRole {
   }
   std::int64_t in_parts(const Dims& splits) const { return forward ? splits.y : splits.x; }
   std::int64_t out_parts(const Dims& splits) const { return forward ? splits.x : splits.y; }
-  std::int64_t in_part(Cell c) const { return forward ? c.y : c.x; }
-  std::int64_t out_part(Cell c) const { return forward ? c.x : c.y; }
+  std::int64_t Cell::* in_axis() const { return forward ? &Cell::y : &Cell::x; }
+  std::int64_t Cell::* out_axis() const { return forward ? &Cell::x : &Cell::y; }
   std::int64_t all_in_rows(const Dims& size) const { return forward ? size.y : size.x; }
   // The first row of a group's part of the operand and of the result.
   std::int64_t first_in_row(const Dims& size, Cell c) const {
@@ -33,11 +33,11 @@ struct SpmmRole {
   }
   // Return the cell with `part` along the axis that the pass reads, or that it writes.
   Cell with_in_part(Cell c, std::int64_t part) const {
-    (forward ? c.y : c.x) = part;
+    c.*in_axis() = part;
     return c;
   }
   Cell with_out_part(Cell c, std::int64_t part) const {
-    (forward ? c.x : c.y) = part;
+    c.*out_axis() = part;
     return c;
   }
 };

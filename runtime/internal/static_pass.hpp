@@ -81,8 +81,6 @@ class StaticPass {
   // Returns the block rows or block columns whose rows of the operand a work uses.
   const std::vector<std::int32_t>& used(const StaticWork& work, bool second) const;
   std::int64_t value_bytes(const StaticWork& work) const;
-  // In Share mode, tiles read the rows of operands where these are.
-  bool reads_in_place() const { return engine_.mode() == device::ExchangeMode::Share; }
 
   // These declare buffers, nodes and slots (static_program.cpp).
   void declare();

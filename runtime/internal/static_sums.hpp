@@ -62,6 +62,9 @@ class StaticSums {
   static Range elements_of(const StaticRun& run, const Part& part) {
     return run.share(std::size_t(part.own));
   }
+  // Calls visit(piece, move) for the pieces of a part's run; the move of the own piece is not made.
+  template <class Visit>
+  void for_each_piece(const Job& job, const Part& part, const Visit& visit) const;
   // Calls visit(move) for every run of partial sums that another tile adds up.
   void for_each_move(const std::function<void(const device::Move&)>& visit) const;
   void find_jobs(std::span<const StaticWork> works, std::int64_t tiles);

@@ -28,13 +28,10 @@ struct TensorHome {
   BufferId buffer;
   std::vector<HomeShare> shares;
 
-  bool is_padded() const;
-
-  // Returns the number of columns of a share that are padding, which may be all.
-  std::int64_t padded_columns(const HomeShare& share) const;
   // Returns the elements of a share as the codelets of a network take them.
   codelets::ElementRun run_of(const HomeShare& share) const {
-    return {share.elements.begin, share.elements.end, share.width, padded_columns(share)};
+    return {share.elements.begin, share.elements.end, share.width,
+            planner::padding_of(share, rows, cols).columns};
   }
 };
 
