@@ -50,20 +50,8 @@ std::int64_t kept_places(const Problem& problem, const device::Machine& machine,
 }
 
 DenseGradWPlan plan_of(const internal::DenseCase& c, const internal::DenseChoice& best) {
-  DensePassPlan pass{.product = c.product,
-                     .rounds = best.cut.rounds,
-                     .parts = best.cut.parts,
-                     .grain = c.grain(best.cut.weights),
-                     .weights = best.cut.weights,
-                     .neighbours = best.cut.neighbours,
-                     .cost = {Pass::GradW, {}}};
-  for (const internal::DenseStep& step : best.estimate.steps)
-    pass.cost.terms.push_back({step.term, Cycles(step.cycles), Bytes(step.temp)});
-  DensePlan dense{c.kernel.data_type, c.kernel.partials_type, 1, {pass}, {}};
-  dense.cost.cycles = pass.cost.cycles();
-  dense.cost.temp = pass.cost.temp();
-  dense.cost.resident = Bytes(best.estimate.resident);
-  dense.cost.passes = {pass.cost};
+  DensePlan dense{c.kernel.data_type, c.kernel.partials_type, 1, {}, {}};
+  internal::add_pass(dense, internal::pass_plan(c, best), Bytes(best.estimate.resident));
   return {std::move(dense), c.selection->block, c.selection->keep, c.round_grain()};
 }
 

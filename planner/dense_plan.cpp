@@ -50,27 +50,6 @@ std::string no_plan(const DenseCase& c, const DenseOptions& options, std::int64_
       name, least_bytes, c.machine.tile_memory.value, 100 * options.available_memory_proportion);
 }
 
-DensePassPlan pass_plan(const DenseCase& c, const DenseChoice& best) {
-  DensePassPlan plan{.product = c.product,
-                     .rounds = best.cut.rounds,
-                     .parts = best.cut.parts,
-                     .grain = c.grain(best.cut.weights),
-                     .weights = best.cut.weights,
-                     .neighbours = best.cut.neighbours,
-                     .cost = {c.product.pass, {}}};
-  for (const internal::DenseStep& step : best.estimate.steps)
-    plan.cost.terms.push_back({step.term, Cycles(step.cycles), Bytes(step.temp)});
-  return plan;
-}
-
-void add_pass(DensePlan& plan, DensePassPlan pass, Bytes resident) {
-  plan.cost.cycles += pass.cost.cycles();
-  plan.cost.temp = std::max(plan.cost.temp, pass.cost.temp());
-  plan.cost.resident = std::max(plan.cost.resident, resident);
-  plan.cost.passes.push_back(pass.cost);
-  plan.passes.push_back(std::move(pass));
-}
-
 std::string shape_text(const ProductShape& shape) {
   return fmt::format("{} x {} x {}", shape.rows, shape.inner, shape.columns);
 }
@@ -180,7 +159,8 @@ DensePlanResult plan_dense_below(const Problem& problem, const device::Machine& 
       return result;
     }
     left -= found.best->estimate.cycles - floors[i];
-    add_pass(plan, pass_plan(cases[i], *found.best), Bytes(found.best->estimate.resident));
+    internal::add_pass(plan, internal::pass_plan(cases[i], *found.best),
+                       Bytes(found.best->estimate.resident));
   }
   result.plan = std::move(plan);
   return result;

@@ -165,13 +165,15 @@ void lift_by_planning(LiftedLimit limit, const Asked& asked, Explanation& e) {
       {limit, gain, internal::choice_of(case_of(set.cases, result.plan)), result.plan.partition});
 }
 
-void lift_tiles(const Asked& asked, Explanation& e) {
+// Calls lift(limit, changed request) for the same layer on machines with more tiles.
+template <class Lift>
+void lift_tiles(const Asked& asked, const Lift& lift) {
   device::Machine larger = asked.machine;
   for (const auto& [limit, tiles] : {std::pair{LiftedLimit::OneMoreTile, asked.machine.tiles + 1},
                                      {LiftedLimit::TwiceTheTiles, asked.machine.tiles * 2}}) {
     if (tiles > kMostTiles) continue;
     larger.tiles = tiles;
-    lift_by_planning(limit, {asked.problem, larger, asked.options, asked.stats}, e);
+    lift(limit, Asked{asked.problem, larger, asked.options, asked.stats});
   }
 }
 
@@ -234,7 +236,7 @@ Explanation explain_one(const Asked& asked, const Plan& plan) {
       e.runners_up.push_back(alternative(*f.c, f.parts, plan));
   for (std::size_t i = 0; i < set.cases.size(); ++i)
     e.methods_tried.push_back(verdict(set.cases[i], all.of_case[i], e));
-  lift_tiles(asked, e);
+  lift_tiles(asked, [&e](LiftedLimit limit, const Asked& on) { lift_by_planning(limit, on, e); });
   lift(LiftedLimit::TemporaryMemory, all.without_temp_bound, e);
   lift(LiftedLimit::TileMemory, all.without_memory, e);
   lift(LiftedLimit::Words, all.without_words, e);
@@ -311,24 +313,17 @@ Explanation explain_layout(const Asked& layout, const Plan& own_plan, const Plan
 
 // Adds the gains of limits on the whole layer, which is planned again without each of them.
 void lift_whole(const Asked& asked, const Plan& plan, Explanation& e) {
-  const auto add = [&](LiftedLimit limit, const device::Machine& machine, const Options& options) {
-    const PlanResult best =
-        internal::plan_with_buckets({asked.problem, machine, options, asked.stats});
+  const auto add = [&](LiftedLimit limit, const Asked& changed) {
+    const PlanResult best = internal::plan_with_buckets(changed);
     if (!best.has_plan) return;
     // A search that pairs layouts may miss a plan that it had on the smaller machine.
     const Cycles gain = std::max(Cycles(), plan.cost.cycles - best.plan.cost.cycles);
     e.limits.push_back({limit, gain, e.methods, best.plan.partition});
   };
-  device::Machine larger = asked.machine;
-  for (const auto& [limit, tiles] : {std::pair{LiftedLimit::OneMoreTile, asked.machine.tiles + 1},
-                                     {LiftedLimit::TwiceTheTiles, asked.machine.tiles * 2}}) {
-    if (tiles > kMostTiles) continue;
-    larger.tiles = tiles;
-    add(limit, larger, asked.options);
-  }
+  lift_tiles(asked, add);
   Options options = asked.options;
   options.available_memory_proportion = 1;
-  add(LiftedLimit::TemporaryMemory, asked.machine, options);
+  add(LiftedLimit::TemporaryMemory, {asked.problem, asked.machine, options, asked.stats});
 }
 
 // Explains the plan that runs, and then the layout that was chosen with that of Fwd.

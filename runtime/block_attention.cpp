@@ -224,24 +224,6 @@ bool BlockAttention::backward(MatrixView<const T> q, MatrixView<const T> k, Matr
          });
 }
 
-template <class T>
-AttentionCost BlockAttention::forward(MatrixView<const T> q, MatrixView<const T> k,
-                                      MatrixView<const T> v, MatrixView<T> o) {
-  AttentionCost cost;
-  static_cast<void>(forward<T>(q, k, v, o, PassOptions(), cost));  // it cannot be stopped
-  return cost;
-}
-
-template <class T>
-AttentionCost BlockAttention::backward(MatrixView<const T> q, MatrixView<const T> k,
-                                       MatrixView<const T> v, MatrixView<const T> o_grad,
-                                       MatrixView<T> q_grad, MatrixView<T> k_grad,
-                                       MatrixView<T> v_grad) {
-  AttentionCost cost;
-  static_cast<void>(backward<T>(q, k, v, o_grad, q_grad, k_grad, v_grad, PassOptions(), cost));
-  return cost;
-}
-
 Cycles BlockAttention::planned_forward() const {
   return state_->planned(Pass::GradW) + state_->softmax->planned() + state_->planned(Pass::Fwd);
 }
@@ -259,14 +241,9 @@ Bytes BlockAttention::high_water() const {
 }
 
 #define TESSERA_ATTENTION(T)                                                                    \
-  template AttentionCost BlockAttention::forward(MatrixView<const T>, MatrixView<const T>,      \
-                                                 MatrixView<const T>, MatrixView<T>);           \
   template bool BlockAttention::forward(MatrixView<const T>, MatrixView<const T>,               \
                                         MatrixView<const T>, MatrixView<T>, const PassOptions&, \
                                         AttentionCost&);                                        \
-  template AttentionCost BlockAttention::backward(MatrixView<const T>, MatrixView<const T>,     \
-                                                  MatrixView<const T>, MatrixView<const T>,     \
-                                                  MatrixView<T>, MatrixView<T>, MatrixView<T>); \
   template bool BlockAttention::backward(                                                       \
       MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, MatrixView<const T>,       \
       MatrixView<T>, MatrixView<T>, MatrixView<T>, const PassOptions&, AttentionCost&);

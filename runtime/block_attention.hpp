@@ -68,14 +68,21 @@ class BlockAttention {
   // type. Throws Error{InvalidArgument} for another T and for operands of another shape.
   template <class T>
   AttentionCost forward(MatrixView<const T> q, MatrixView<const T> k, MatrixView<const T> v,
-                        MatrixView<T> o);
+                        MatrixView<T> o) {
+    return cost_of_whole<AttentionCost>(
+        [&](AttentionCost& cost) { return forward<T>(q, k, v, o, PassOptions(), cost); });
+  }
 
   // Writes the gradients of q, k and v from that of o, for the operands of the last forward().
   // Throws Error{InvalidArgument} before the first one.
   template <class T>
   AttentionCost backward(MatrixView<const T> q, MatrixView<const T> k, MatrixView<const T> v,
                          MatrixView<const T> o_grad, MatrixView<T> q_grad, MatrixView<T> k_grad,
-                         MatrixView<T> v_grad);
+                         MatrixView<T> v_grad) {
+    return cost_of_whole<AttentionCost>([&](AttentionCost& cost) {
+      return backward<T>(q, k, v, o_grad, q_grad, k_grad, v_grad, PassOptions(), cost);
+    });
+  }
 
   // The same with options, which every program takes; steps are counted in each of them from 0, and
   // a self-check stops at the first program that is wrong. They return false if options.stop ended

@@ -275,15 +275,6 @@ bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::Bloc
   return state.choose(k, name, options, found);
 }
 
-template <class T>
-LargestGradients DenseGradW::largest(const Csr<float>& taken, std::int64_t k,
-                                     codelets::BlockScore score, MatrixView<const T> q_grad,
-                                     MatrixView<const T> s, std::string_view name) {
-  LargestGradients found;
-  static_cast<void>(largest<T>(taken, k, score, q_grad, s, PassOptions(), found, name));
-  return found;
-}
-
 DenseGradW search_for(const Problem& problem, std::int64_t k, const device::Machine& machine,
                       device::ExchangeMode mode, Executor& executor) {
   const planner::DenseGradWResult made =
@@ -293,9 +284,6 @@ DenseGradW search_for(const Problem& problem, std::int64_t k, const device::Mach
 }
 
 #define TESSERA_LARGEST(T)                                                                        \
-  template LargestGradients DenseGradW::largest(const Csr<float>&, std::int64_t,                  \
-                                                codelets::BlockScore, MatrixView<const T>,        \
-                                                MatrixView<const T>, std::string_view);           \
   template bool DenseGradW::largest(const Csr<float>&, std::int64_t, codelets::BlockScore,        \
                                     MatrixView<const T>, MatrixView<const T>, const PassOptions&, \
                                     LargestGradients&, std::string_view);

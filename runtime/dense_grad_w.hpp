@@ -52,7 +52,11 @@ class DenseGradW {
   template <class T>
   LargestGradients largest(const sparse::Csr<float>& taken, std::int64_t k,
                            codelets::BlockScore score, MatrixView<const T> q_grad,
-                           MatrixView<const T> s, std::string_view name = "weights");
+                           MatrixView<const T> s, std::string_view name = "weights") {
+    return cost_of_whole<LargestGradients>([&](LargestGradients& found) {
+      return largest<T>(taken, k, score, q_grad, s, PassOptions(), found, name);
+    });
+  }
 
   // Does the same with options. Returns false if options.stop ended a run; nothing is found then.
   // `found` is overwritten. Steps are counted over all runs. With a self-check the memory of the

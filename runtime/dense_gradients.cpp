@@ -45,13 +45,6 @@ bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T
   return state().planned_dense_gradient().run<T>(q_grad, s, gradient, options, ledger);
 }
 
-template <class T>
-device::Ledger FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                            MatrixView<T> gradient) {
-  return internal::ledger_of(
-      [&](device::Ledger& ledger) { return dense_grad_w<T>(q_grad, s, gradient, {}, ledger); });
-}
-
 std::int64_t FullyConnected::dense_grad_w_splits() {
   const auto call = state().caller.enter("dense_grad_w_splits");
   return state().planned_dense_gradient().splits();
@@ -104,14 +97,12 @@ template <class T>
 LargestGradients FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
                                                    MatrixView<const T> s,
                                                    codelets::BlockScore score, std::int64_t group) {
-  LargestGradients found;
-  static_cast<void>(largest_gradients<T>(k, q_grad, s, score, group, PassOptions(), found));
-  return found;
+  return cost_of_whole<LargestGradients>([&](LargestGradients& found) {
+    return largest_gradients<T>(k, q_grad, s, score, group, PassOptions(), found);
+  });
 }
 
 #define TESSERA_DENSE_GRADIENTS(T)                                                                 \
-  template device::Ledger FullyConnected::dense_grad_w(MatrixView<const T>, MatrixView<const T>,   \
-                                                       MatrixView<T>);                             \
   template bool FullyConnected::dense_grad_w(MatrixView<const T>, MatrixView<const T>,             \
                                              MatrixView<T>, const PassOptions&, device::Ledger&);  \
   template LargestGradients FullyConnected::largest_gradients(                                     \

@@ -56,10 +56,8 @@ void DensePass::declare_homes() {
 // In a network the operands come from the tiles that hold them, wherever they are.
 void DensePass::declare_fetches(const Round& round) {
   const auto slices = [&](Side side, const OperandSlots& to) {
-    TensorHome home = tensor_home(planner::DenseHomes(plan).slices(side), Shares::OfAllTiles);
-    home.buffer = to.arrived_buffer;
-    for (HomeShare& share : home.shares) share.slot = to.arrived[std::size_t(share.tile.value)];
-    return home;
+    return slices_home(planner::DenseHomes(plan).slices(side), to.arrived_buffer,
+                       [&](TileId tile) { return to.arrived[std::size_t(tile.value)]; });
   };
   left_slices = slices(Side::Left, round.left);
   right_slices = slices(Side::Right, round.right);

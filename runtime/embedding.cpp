@@ -372,14 +372,6 @@ bool Embedding::embedding_slice(std::span<const std::int64_t> ids, MatrixView<T>
 }
 
 template <class T>
-device::Ledger Embedding::embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
-                                          std::int64_t group) {
-  device::Ledger ledger;
-  static_cast<void>(embedding_slice<T>(ids, out, {}, ledger, group));  // it cannot be stopped
-  return ledger;
-}
-
-template <class T>
 bool Embedding::embedding_update_add(std::span<const std::int64_t> ids, MatrixView<const T> slices,
                                      float scale, const PassOptions& options,
                                      device::Ledger& ledger, std::int64_t group) {
@@ -390,29 +382,16 @@ bool Embedding::embedding_update_add(std::span<const std::int64_t> ids, MatrixVi
   return state_->add<T>(ids, slices, scale, group, options, ledger);
 }
 
-template <class T>
-device::Ledger Embedding::embedding_update_add(std::span<const std::int64_t> ids,
-                                               MatrixView<const T> slices, float scale,
-                                               std::int64_t group) {
-  device::Ledger ledger;
-  static_cast<void>(embedding_update_add<T>(ids, slices, scale, {}, ledger, group));
-  return ledger;
-}
-
 EmbeddingOptions Embedding::sizes() const { return {state_->sizes.ids, state_->sizes.slots}; }
 Bytes Embedding::high_water() const {
   return std::max(state_->slice.high_water(), state_->update.high_water());
 }
 
-#define TESSERA_EMBEDDING(T)                                                                       \
-  template device::Ledger Embedding::embedding_slice(std::span<const std::int64_t>, MatrixView<T>, \
-                                                     std::int64_t);                                \
-  template bool Embedding::embedding_slice(std::span<const std::int64_t>, MatrixView<T>,           \
-                                           const PassOptions&, device::Ledger&, std::int64_t);     \
-  template device::Ledger Embedding::embedding_update_add(                                         \
-      std::span<const std::int64_t>, MatrixView<const T>, float, std::int64_t);                    \
-  template bool Embedding::embedding_update_add(std::span<const std::int64_t>,                     \
-                                                MatrixView<const T>, float, const PassOptions&,    \
+#define TESSERA_EMBEDDING(T)                                                                    \
+  template bool Embedding::embedding_slice(std::span<const std::int64_t>, MatrixView<T>,        \
+                                           const PassOptions&, device::Ledger&, std::int64_t);  \
+  template bool Embedding::embedding_update_add(std::span<const std::int64_t>,                  \
+                                                MatrixView<const T>, float, const PassOptions&, \
                                                 device::Ledger&, std::int64_t);
 TESSERA_EMBEDDING(float)
 TESSERA_EMBEDDING(Half)

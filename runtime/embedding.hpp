@@ -61,7 +61,10 @@ class Embedding {
   // and before the first set_weights.
   template <class T>
   device::Ledger embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
-                                 std::int64_t group = 0);
+                                 std::int64_t group = 0) {
+    return cost_of_whole(
+        [&](device::Ledger& ledger) { return embedding_slice<T>(ids, out, {}, ledger, group); });
+  }
 
   // Does the same with options, whose steps count through all runs. Returns false if options.stop
   // ended it. `ledger` is overwritten. With a self-check every element is compared, bit for bit,
@@ -75,7 +78,11 @@ class Embedding {
   // ones, by slices [ids][y]. Ids may be equal. Returns the cost of all runs.
   template <class T>
   device::Ledger embedding_update_add(std::span<const std::int64_t> ids, MatrixView<const T> slices,
-                                      float scale, std::int64_t group = 0);
+                                      float scale, std::int64_t group = 0) {
+    return cost_of_whole([&](device::Ledger& ledger) {
+      return embedding_update_add<T>(ids, slices, scale, {}, ledger, group);
+    });
+  }
 
   // Does the same with options. If options.stop ended it, no weight has changed. With a self-check
   // every new value is computed again on this computer and compared bit for bit; if one is wrong,

@@ -94,7 +94,10 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   // weights. Throws Error{NoSolution} if not even one row at a time fits.
   template <class T>
   device::Ledger dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                              MatrixView<T> gradient);
+                              MatrixView<T> gradient) {
+    return cost_of_whole(
+        [&](device::Ledger& ledger) { return dense_grad_w<T>(q_grad, s, gradient, {}, ledger); });
+  }
 
   // Does the same with options, whose steps count through all runs. Returns false if options.stop
   // ended it. With a self-check the memory of the tiles is watched and every sum is compared as in

@@ -38,14 +38,10 @@ void GradWPass::declare_fetches() {
   const auto homes = [this](const TensorHome& from) {
     return homes_of(spec.grid, from.rows, from.cols);
   };
-  q_slices = tensor_home(homes(*shared->q).slices_dq(map.order()), Shares::OfAllTiles);
-  s_slices = tensor_home(homes(*shared->s).slices_s(map.order()), Shares::OfAllTiles);
-  q_slices.buffer = use.q;
-  s_slices.buffer = use.s;
-  for (const TileId tile : all) {
-    q_slices.shares[std::size_t(tile.value)].slot = slots_of(tile).q;
-    s_slices.shares[std::size_t(tile.value)].slot = slots_of(tile).s;
-  }
+  q_slices = slices_home(homes(*shared->q).slices_dq(map.order()), use.q,
+                         [this](TileId tile) { return slots_of(tile).q; });
+  s_slices = slices_home(homes(*shared->s).slices_s(map.order()), use.s,
+                         [this](TileId tile) { return slots_of(tile).s; });
   fetches.emplace(program, spec.data_type());
   fetches->add(*shared->q, q_slices, Cleared::All);
   fetches->add(*shared->s, s_slices, Cleared::All);

@@ -180,20 +180,10 @@ bool MaskProduct::multiply(MatrixView<const T> a, MatrixView<const T> b, std::sp
   return true;
 }
 
-template <class T>
-device::Ledger MaskProduct::multiply(MatrixView<const T> a, MatrixView<const T> b,
-                                     std::span<float> values) {
-  device::Ledger ledger;
-  static_cast<void>(multiply<T>(a, b, values, {}, ledger));  // it cannot be stopped
-  return ledger;
-}
-
 std::int64_t MaskProduct::values() const { return state_->layer.values(); }
 const FullyConnected& MaskProduct::layer() const { return state_->layer; }
 
 #define TESSERA_MASK_PRODUCT(T)                                                                   \
-  template device::Ledger MaskProduct::multiply(MatrixView<const T>, MatrixView<const T>,         \
-                                                std::span<float>);                                \
   template bool MaskProduct::multiply(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
                                       const PassOptions&, device::Ledger&);
 TESSERA_MASK_PRODUCT(float)

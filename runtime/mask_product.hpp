@@ -66,7 +66,10 @@ class MaskProduct {
   // Writes the product in the order of the masks' values, group after group, rounded to the data
   // type and widened. Returns its cost.
   template <class T>
-  device::Ledger multiply(MatrixView<const T> a, MatrixView<const T> b, std::span<float> values);
+  device::Ledger multiply(MatrixView<const T> a, MatrixView<const T> b, std::span<float> values) {
+    return cost_of_whole(
+        [&](device::Ledger& ledger) { return multiply<T>(a, b, values, {}, ledger); });
+  }
 
   // Does the same with options. Returns false if options.stop ended the run. A self-check is that
   // of GradW, and compares transposed operands and zeros bit for bit. Throws Error{InvalidArgument}

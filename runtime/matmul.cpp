@@ -185,20 +185,6 @@ bool MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result
   return state_->run<T>(Pass::GradA, dense, result, options, ledger);
 }
 
-template <class T>
-device::Ledger MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result) {
-  device::Ledger ledger;
-  static_cast<void>(multiply<T>(dense, result, {}, ledger));  // it cannot be stopped
-  return ledger;
-}
-
-template <class T>
-device::Ledger MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result) {
-  device::Ledger ledger;
-  static_cast<void>(multiply_transposed<T>(dense, result, {}, ledger));
-  return ledger;
-}
-
 const planner::MatMulPlan& MatMul::plan() const { return state_->plan; }
 const Program* MatMul::transposition() const {
   return state_->move ? &state_->move->program() : nullptr;
@@ -213,12 +199,10 @@ Bytes MatMul::high_water() const {
   return most;
 }
 
-#define TESSERA_MATMUL_RUNS(T)                                                             \
-  template device::Ledger MatMul::multiply(MatrixView<const T>, MatrixView<T>);            \
-  template device::Ledger MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>); \
-  template bool MatMul::multiply(MatrixView<const T>, MatrixView<T>, const PassOptions&,   \
-                                 device::Ledger&);                                         \
-  template bool MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>,            \
+#define TESSERA_MATMUL_RUNS(T)                                                           \
+  template bool MatMul::multiply(MatrixView<const T>, MatrixView<T>, const PassOptions&, \
+                                 device::Ledger&);                                       \
+  template bool MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>,          \
                                             const PassOptions&, device::Ledger&);
 TESSERA_MATMUL_RUNS(float)
 TESSERA_MATMUL_RUNS(Half)

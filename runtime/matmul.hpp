@@ -58,7 +58,10 @@ class MatMul {
 
   // Writes the product. Returns its cost.
   template <class T>
-  device::Ledger multiply(MatrixView<const T> dense, MatrixView<T> result);
+  device::Ledger multiply(MatrixView<const T> dense, MatrixView<T> result) {
+    return cost_of_whole(
+        [&](device::Ledger& ledger) { return multiply<T>(dense, result, {}, ledger); });
+  }
 
   // Does the same with options. Returns false if options.stop ended the run; the result is then
   // undefined. With a self-check, a transposed operand is compared with its source, bit for bit.
@@ -69,7 +72,10 @@ class MatMul {
   // Writes the product with the transpose of the sparse operand. Needs a problem with
   // also_transposed.
   template <class T>
-  device::Ledger multiply_transposed(MatrixView<const T> dense, MatrixView<T> result);
+  device::Ledger multiply_transposed(MatrixView<const T> dense, MatrixView<T> result) {
+    return cost_of_whole(
+        [&](device::Ledger& ledger) { return multiply_transposed<T>(dense, result, {}, ledger); });
+  }
 
   template <class T>
   [[nodiscard]] bool multiply_transposed(MatrixView<const T> dense, MatrixView<T> result,

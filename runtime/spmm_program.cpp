@@ -57,10 +57,8 @@ void SpmmPass::declare_load() {
 // In a network the operand comes from the tiles that hold it, wherever they are.
 void SpmmPass::declare_fetches() {
   const planner::Homes homes_of_layout = homes_of(spec.grid, shared->in->rows, shared->in->cols);
-  slices = tensor_home(role.forward ? homes_of_layout.slices_s() : homes_of_layout.slices_dq(),
-                       Shares::OfAllTiles);
-  slices.buffer = use.in;
-  for (HomeShare& share : slices.shares) share.slot = tiles[std::size_t(share.tile.value)].in;
+  slices = slices_home(role.forward ? homes_of_layout.slices_s() : homes_of_layout.slices_dq(),
+                       use.in, [this](TileId tile) { return tiles[std::size_t(tile.value)].in; });
   fetches.emplace(program, spec.data_type());
   fetches->add(*shared->in, slices, shared->cleared);
   if (shared->also_from != nullptr)

@@ -40,6 +40,14 @@ TileOptions tile_options(const PassOptions& options);
 // pass of a layer has: bias, activation, derivative and sum.
 void refuse_layer_options(std::string_view call, const PassOptions& options);
 
+// Returns the cost of a call run(cost) that nothing can stop.
+template <class Cost = device::Ledger, class Run>
+Cost cost_of_whole(Run&& run) {
+  Cost cost;
+  static_cast<void>(run(cost));
+  return cost;
+}
+
 // Options of a pass together with those for tiles, to which a copy's `pass` points as well.
 struct TilePass {
   TilePass() { pass.target = &tiles; }

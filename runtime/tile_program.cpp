@@ -232,12 +232,6 @@ bool TileProgram::walk(const std::vector<Node>& nodes, Walk& state) {
 }
 
 bool TileProgram::run(const PassOptions& options, device::Ledger& ledger) {
-  const bool finished = walk_all(options);
-  ledger = engine_.ledger();
-  return finished;
-}
-
-bool TileProgram::walk_all(const PassOptions& options) {
   damage_ = {};
   ran_.clear();
   refuse_layer_options(program_.name, options);
@@ -251,9 +245,10 @@ bool TileProgram::walk_all(const PassOptions& options) {
   }
   engine_.keep_tiles(own.tiles);
   Walk state{options};
-  if (!walk(program_.nodes, state)) return false;
-  damage_ = engine_.end_watch();
-  return true;
+  const bool finished = walk(program_.nodes, state);
+  if (finished) damage_ = engine_.end_watch();
+  ledger = engine_.ledger();
+  return finished;
 }
 
 }  // namespace tessera::runtime::internal

@@ -169,4 +169,25 @@ DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits) {
   return is_answer ? found : search(c, limits, /*bounded=*/false);
 }
 
+DensePassPlan pass_plan(const DenseCase& c, const DenseChoice& best) {
+  DensePassPlan plan{.product = c.product,
+                     .rounds = best.cut.rounds,
+                     .parts = best.cut.parts,
+                     .grain = c.grain(best.cut.weights),
+                     .weights = best.cut.weights,
+                     .neighbours = best.cut.neighbours,
+                     .cost = {c.product.pass, {}}};
+  for (const DenseStep& step : best.estimate.steps)
+    plan.cost.terms.push_back({step.term, Cycles(step.cycles), Bytes(step.temp)});
+  return plan;
+}
+
+void add_pass(DensePlan& plan, DensePassPlan pass, Bytes resident) {
+  plan.cost.cycles += pass.cost.cycles();
+  plan.cost.temp = std::max(plan.cost.temp, pass.cost.temp());
+  plan.cost.resident = std::max(plan.cost.resident, resident);
+  plan.cost.passes.push_back(pass.cost);
+  plan.passes.push_back(std::move(pass));
+}
+
 }  // namespace tessera::planner::internal

@@ -40,4 +40,8 @@ struct DenseSearch {
 // compare it with a search that prices every cut.
 DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits);
 
+// Returns the plan of a pass that was chosen, and adds a pass to the plan of a layer.
+DensePassPlan pass_plan(const DenseCase& c, const DenseChoice& best);
+void add_pass(DensePlan& plan, DensePassPlan pass, Bytes resident);
+
 }  // namespace tessera::planner::internal

@@ -109,12 +109,4 @@ class LayerOnTiles : public layer::BackendOf<device::Ledger> {
 // Replaces the values of a matrix. Throws Error{InvalidArgument} for another number of values.
 void put_values(std::span<const float> values, sparse::CheckedCsr<float>& matrix);
 
-// Returns the cost of a call that nothing can stop.
-template <class Run>
-device::Ledger ledger_of(Run&& run) {
-  device::Ledger ledger;
-  static_cast<void>(run(ledger));
-  return ledger;
-}
-
 }  // namespace tessera::runtime::internal

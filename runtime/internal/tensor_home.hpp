@@ -53,6 +53,16 @@ class SharesByTile {
 enum class Shares { OfAllTiles, NotEmpty };
 TensorHome tensor_home(const planner::Home& home, Shares shares = Shares::NotEmpty);
 
+// Returns such a home of slices that a pass reads on all tiles, in this buffer; slot_of(tile) is
+// the slot of a tile.
+template <class SlotOf>
+TensorHome slices_home(const planner::Home& home, BufferId buffer, const SlotOf& slot_of) {
+  TensorHome slices = tensor_home(home, Shares::OfAllTiles);
+  slices.buffer = buffer;
+  for (HomeShare& share : slices.shares) share.slot = slot_of(share.tile);
+  return slices;
+}
+
 // Gives a home a new buffer of this name, and a slot with memory of its own for each share.
 void add_slots(TileProgram& program, TensorHome& home, std::string name, std::int64_t element_bytes,
                bool resident = false);

@@ -153,7 +153,6 @@ class TileProgram {
   void nest(Node node, Question question, const std::function<void()>& body);
   Node& node(int number);
   void prepare(Prepared& prepared);
-  bool walk_all(const PassOptions& options);
   bool walk(const std::vector<Node>& nodes, Walk& state);
   void enter(const Node& node, Walk& state);
   void note_ran(const Node& node);
