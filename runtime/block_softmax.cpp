@@ -11,12 +11,14 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/one_caller.hpp"
 #include "tessera/base/tile_map.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/runtime/internal/row_pass.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
 
+using internal::OwnPass;
 using internal::RowPass;
 
 namespace {
@@ -93,10 +95,10 @@ struct BlockSoftmax::State {
       : values(checked_values(masks)),
         homes(checked_homes(options, values, machine)),
         rows(internal::deal_rows(masks, machine.tiles)),
-        softmax(RowPass::Kind::Softmax, rows, homes, options.scale, type, options.resident, machine,
-                mode, executor),
-        gradient(RowPass::Kind::Gradient, rows, homes, options.scale, type, options.resident,
-                 machine, mode, executor) {}
+        softmax(machine, mode, executor, RowPass::Kind::Softmax, rows, homes, options.scale, type,
+                options.resident),
+        gradient(machine, mode, executor, RowPass::Kind::Gradient, rows, homes, options.scale, type,
+                 options.resident) {}
 
   void check(std::span<const float> given, const char* name) const {
     if (std::ssize(given) == values) return;
@@ -104,7 +106,7 @@ struct BlockSoftmax::State {
   }
 
   template <std::size_t kInputs>
-  bool run(RowPass& pass, const std::array<std::span<const float>, kInputs>& inputs,
+  bool run(OwnPass<RowPass>& pass, const std::array<std::span<const float>, kInputs>& inputs,
            std::span<float> out, const PassOptions& options, device::Ledger& ledger) {
     for (const std::span<const float> input : inputs) check(input, "an input");
     check(out, "the output");
@@ -112,13 +114,15 @@ struct BlockSoftmax::State {
       return verify::run_and_repair(
           options, [&](const PassOptions& once) { return run(pass, inputs, out, once, ledger); });
     const auto call = caller.enter("softmax");
-    return pass.run(inputs, out, options, ledger);
+    if (!pass.run(options, ledger, inputs)) return false;
+    pass->finish(inputs, out, options);
+    return true;
   }
 
   std::int64_t values;
   ValueHomes homes;
   internal::DealtRows rows;
-  RowPass softmax, gradient;
+  OwnPass<RowPass> softmax, gradient;
   OneCaller caller;
 };
 
@@ -154,8 +158,8 @@ device::Ledger BlockSoftmax::gradient(std::span<const float> softmax,
   return ledger;
 }
 
-Cycles BlockSoftmax::planned() const { return state_->softmax.planned(); }
-Cycles BlockSoftmax::gradient_planned() const { return state_->gradient.planned(); }
+Cycles BlockSoftmax::planned() const { return state_->softmax->planned(); }
+Cycles BlockSoftmax::gradient_planned() const { return state_->gradient->planned(); }
 const Program& BlockSoftmax::program() const { return state_->softmax.program(); }
 const Program& BlockSoftmax::gradient_program() const { return state_->gradient.program(); }
 Bytes BlockSoftmax::high_water() const {

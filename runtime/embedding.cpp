@@ -17,6 +17,7 @@
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
@@ -81,8 +82,8 @@ struct Embedding::State {
         problem(p),
         spec(embedding_spec(p, plan, machine)),
         sizes(embedding_sizes(p, plan, options)),
-        slice(spec, sizes, machine, mode, executor),
-        update(spec, sizes, machine, mode, executor) {}
+        slice(machine, mode, executor, spec, sizes),
+        update(machine, mode, executor, spec, sizes) {}
 
   template <class T>
   void check(std::span<const std::int64_t> ids, std::int64_t rows, std::int64_t cols,
@@ -118,8 +119,8 @@ struct Embedding::State {
   Problem problem;
   PassSpec spec;
   EmbeddingSizes sizes;
-  internal::EmbeddingSlice slice;
-  internal::EmbeddingUpdate update;
+  internal::OwnPass<internal::EmbeddingSlice> slice;
+  internal::OwnPass<internal::EmbeddingUpdate> update;
 
   // Returns storage for values, which later calls use again.
   enum Scratch { kRows, kColumns, kValues, kUpdated };
@@ -262,8 +263,8 @@ bool Embedding::State::look_up(std::span<const std::int64_t> ids, MatrixView<T> 
   internal::RunSeries series(options, ledger);
   for (const EmbeddingRun& run : runs_of(ids)) {
     const bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
-      return slice.run(encoded, run.lists, reinterpret_cast<std::byte*>(columns.data()), own,
-                       of_run);
+      return slice.run(own, of_run, encoded, run.lists,
+                       reinterpret_cast<std::byte*>(columns.data()));
     });
     if (!finished) return false;
     note_damage(slice.damage(), sums);
@@ -332,8 +333,9 @@ bool Embedding::State::add(std::span<const std::int64_t> ids, MatrixView<const T
     codelets::transpose(rows.data(), count, sizes.ids, count, columns.data(), sizes.ids);
     encoded.values = reinterpret_cast<const std::byte*>(values.data());
     const bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
-      return update.run(encoded, run.lists, reinterpret_cast<const std::byte*>(columns.data()),
-                        scale, reinterpret_cast<std::byte*>(updated.data()), own, of_run);
+      return update.run(own, of_run, encoded, run.lists,
+                        reinterpret_cast<const std::byte*>(columns.data()), scale,
+                        reinterpret_cast<std::byte*>(updated.data()));
     });
     if (!finished) return false;
     note_damage(update.damage(), sums);

@@ -21,12 +21,11 @@ using device::Gather;
 using device::SlotId;
 using device::SlotKind;
 
-EmbeddingPass::EmbeddingPass(const PassSpec& s, const EmbeddingSizes& of_run, std::string name,
-                             const device::Machine& machine, device::ExchangeMode mode,
-                             Executor& executor, Served served)
+EmbeddingPass::EmbeddingPass(const PassSpec& s, const EmbeddingSizes& of_run, Served served,
+                             TileProgram& of_pass)
     : spec(s),
       sizes(of_run),
-      program(std::move(name), machine, mode, executor),
+      program(of_pass),
       map(s.parts(), TileOrder::Yzx),
       shape(values_shape(s)),
       all(map.all()),
@@ -102,15 +101,8 @@ Cycles EmbeddingPass::row_cycles(const codelets::RowsWork& work, std::int64_t pe
 }
 
 EmbeddingSlice::EmbeddingSlice(const PassSpec& s, const EmbeddingSizes& of_run,
-                               const device::Machine& machine, device::ExchangeMode mode,
-                               Executor& executor)
-    : EmbeddingPass(s, of_run, "embedding slice", machine, mode, executor, Served::AllOfZ),
-      travelling_(map, shape, loop) {
-  declare_buffers();
-  add_slots();
-  declare();
-  program.seal();
-}
+                               TileProgram& of_pass)
+    : EmbeddingPass(s, of_run, Served::AllOfZ, of_pass), travelling_(map, shape, loop) {}
 
 void EmbeddingSlice::declare_buffers() {
   home_ = {program.add_buffer("bucket words", /*resident=*/true),
@@ -126,7 +118,9 @@ void EmbeddingSlice::declare_buffers() {
     arrived_ = {program.add_buffer("words of the cell"), program.add_buffer("values of the cell")};
 }
 
-void EmbeddingSlice::declare() {
+void EmbeddingSlice::declare_alone(Executor&) {
+  declare_buffers();
+  add_slots();
   Uses loaded{{}, {home_.words, home_.payload, rows_home_, places_home_}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
@@ -293,12 +287,11 @@ void EmbeddingSlice::collect() const {
   }
 }
 
-bool EmbeddingSlice::run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
-                         const PassOptions& options, device::Ledger& ledger) {
+void EmbeddingSlice::start(const BucketImage& of_layer, const EmbeddingLists& of_run,
+                           std::byte* out) {
   image = of_layer;
   lists = &of_run;
   out_ = out;
-  return program.run(options, ledger);
 }
 
 }  // namespace tessera::runtime::internal

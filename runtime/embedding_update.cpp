@@ -60,18 +60,13 @@ std::int64_t EmbeddingUpdate::sorted_bytes() const {
 }
 
 EmbeddingUpdate::EmbeddingUpdate(const PassSpec& s, const EmbeddingSizes& of_run,
-                                 const device::Machine& machine, device::ExchangeMode mode,
-                                 Executor& executor)
-    : EmbeddingPass(s, of_run, "embedding update", machine, mode, executor, Served::NoZ) {
+                                 TileProgram& of_pass)
+    : EmbeddingPass(s, of_run, Served::NoZ, of_pass) {
   wide_ = cheapest_columns();
   for (const TileId tile : all)
     if (!packing(map.cell(tile)).empty()) packers_.push_back(tile);
   const Dims& splits = spec.grid.splits;
   placed.resize(std::size_t(splits.y * splits.x * columns(0) * slot_bytes()));
-  declare_buffers();
-  add_slots();
-  declare();
-  program.seal();
 }
 
 std::int64_t EmbeddingUpdate::sharers(std::int64_t wide) const {
@@ -125,7 +120,9 @@ void EmbeddingUpdate::declare_buffers() {
   travelling_.sums_use[1] = program.add_buffer("slices of another cell");
 }
 
-void EmbeddingUpdate::declare() {
+void EmbeddingUpdate::declare_alone(Executor&) {
+  declare_buffers();
+  add_slots();
   const BufferId rows = travelling_.rows_use[0], slices = travelling_.sums_use[0];
   Uses loaded{{}, {home_.words, home_.payload, rows_home_, places_home_, slices_home_}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
@@ -377,15 +374,13 @@ void EmbeddingUpdate::collect() const {
   }
 }
 
-bool EmbeddingUpdate::run(const BucketImage& of_layer, const EmbeddingLists& of_run,
-                          const std::byte* slices, float scale, std::byte* values,
-                          const PassOptions& options, device::Ledger& ledger) {
+void EmbeddingUpdate::start(const BucketImage& of_layer, const EmbeddingLists& of_run,
+                            const std::byte* slices, float scale, std::byte* values) {
   image = of_layer;
   lists = &of_run;
   slices_in_ = slices;
   values_out_ = values;
   scale_ = scale;
-  return program.run(options, ledger);
 }
 
 }  // namespace tessera::runtime::internal

@@ -10,16 +10,13 @@ namespace tessera::runtime::internal {
 
 using device::SlotKind;
 
-KeepPass::KeepPass(std::span<const sparse::Csr<float>> masks, const ValueHomes& homes,
-                   DataType type, Bytes resident, const device::Machine& machine,
-                   device::ExchangeMode mode, Executor& executor)
-    : homes_(homes), type_(type), program_("keep the mask", machine, mode, executor) {
+KeepPass::KeepPass(Masks masks, const ValueHomes& homes, DataType type, Bytes resident,
+                   TileProgram& program)
+    : homes_(homes), type_(type), resident_(resident), program_(program) {
   make_shares(masks);
-  declare(resident);
-  program_.seal();
 }
 
-void KeepPass::make_shares(std::span<const sparse::Csr<float>> masks) {
+void KeepPass::make_shares(Masks masks) {
   const std::int64_t workers = engine_.machine().workers;
   shares_.resize(homes_.tiles.size());
   for (Share& share : shares_) share.kept.assign(std::size_t(ceil_div(homes_.per_tile, 32)), ~0U);
@@ -47,7 +44,7 @@ void KeepPass::make_shares(std::span<const sparse::Csr<float>> masks) {
   }
 }
 
-void KeepPass::declare(Bytes resident) {
+void KeepPass::declare_alone(Executor&) {
   const BufferId words = program_.add_buffer("words of the buckets", /*resident=*/true),
                  mask = program_.add_buffer("mask of values", /*resident=*/true),
                  values = program_.add_buffer("values"),
@@ -58,7 +55,7 @@ void KeepPass::declare(Bytes resident) {
     const TileId tile = homes_.tiles[h];
     home_of_[std::size_t(tile.value)] = std::int64_t(h);
     const std::int64_t bytes = homes_.per_tile * bytes_of(type_);
-    program_.add_slot(words, tile, 1, resident.value);
+    program_.add_slot(words, tile, 1, resident_.value);
     share.mask = program_.add_slot(mask, tile, 1,
                                    std::ssize(share.kept) * std::int64_t{sizeof(std::uint32_t)});
     share.values = program_.add_slot(values, tile, 1, bytes);
@@ -91,21 +88,23 @@ Cycles KeepPass::keep(const device::Tile& tile) const {
   return codelets::keep_masked_cycles(share.slowest, engine_.machine().workers);
 }
 
-bool KeepPass::run(std::span<float> values, const PassOptions& options, device::Ledger& ledger) {
-  bool finished = false;
+void KeepPass::start(std::span<const float> values) {
   with_type(type_, [&]<class T>(T) {
     staged_.assign(std::size_t(homes_.per_tile) * homes_.tiles.size() * sizeof(T), std::byte());
     T* const staged = reinterpret_cast<T*>(staged_.data());
     for (std::size_t i = 0; i < values.size(); ++i) staged[homes_.positions[i]] = T(values[i]);
-    finished = program_.run(options, ledger);
-    for (std::size_t i = 0; i < values.size() && finished; ++i) {
+  });
+}
+
+void KeepPass::finish(std::span<float> values) const {
+  with_type(type_, [&]<class T>(T) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
       const std::int64_t place = homes_.positions[i];
       const Share& share = shares_[std::size_t(place / homes_.per_tile)];
       values[i] = float(
           reinterpret_cast<const T*>(engine_.view(share.result).data)[place % homes_.per_tile]);
     }
   });
-  return finished;
 }
 
 }  // namespace tessera::runtime::internal

@@ -22,7 +22,7 @@
 
 namespace tessera::runtime {
 
-using internal::KeepPass;
+using KeepPass = internal::OwnPass<internal::KeepPass>;
 using Transposition = internal::OwnPass<internal::TransposePass>;
 
 Problem layer_of(const MaskProductProblem& p) {
@@ -140,7 +140,7 @@ std::optional<partitioner::Misfit> MaskProduct::set_mask(
   const ValueHomes homes = bucket_homes(s.layer, s.of_layer, s.plan, s.machine);
   const Bytes words = internal::resident_bytes(s.plan, s.problem.data_type, s.machine) -
                       Bytes(homes.per_tile * bytes_of(s.problem.data_type));
-  s.keep.emplace(masks, homes, s.problem.data_type, words, s.machine, s.mode, s.executor);
+  s.keep.emplace(s.machine, s.mode, s.executor, masks, homes, s.problem.data_type, words);
   s.kept = std::move(kept);
   return std::nullopt;
 }
@@ -170,7 +170,8 @@ bool MaskProduct::multiply(MatrixView<const T> a, MatrixView<const T> b, std::sp
   if (!s.keep) return true;
   PassOptions of_keep = options;
   of_keep.self_check = nullptr;  // its outcome is that of GradW; the zeros are compared here
-  if (!s.keep->run(values, of_keep, own)) return false;
+  if (!s.keep->run(of_keep, own, values)) return false;
+  (*s.keep)->finish(values);
   ledger.steps.insert(ledger.steps.end(), own.steps.begin(), own.steps.end());
   for (std::size_t i = 0; options.self_check != nullptr && i < values.size(); ++i)
     if (!s.kept[i] && values[i] != 0)

@@ -111,20 +111,15 @@ DealtRows deal_rows(std::span<const sparse::Csr<float>> masks, std::int64_t tile
 }
 
 RowPass::RowPass(Kind kind, const DealtRows& rows, const ValueHomes& homes, float scale,
-                 DataType type, Bytes resident, const device::Machine& machine,
-                 device::ExchangeMode mode, Executor& executor)
+                 DataType type, Bytes resident, TileProgram& program)
     : kind_(kind),
       dealt_(rows),
       homes_(homes),
       scale_(scale),
       type_(type),
-      program_(kind == Kind::Softmax ? "softmax of rows" : "gradient of the softmax", machine, mode,
-               executor) {
+      tile_bytes_(resident),
+      program_(program) {
   make_shares();
-  add_slots(resident);
-  list_exchanges();
-  declare();
-  program_.seal();
 }
 
 void RowPass::make_shares() {
@@ -185,7 +180,9 @@ Cycles RowPass::planned() const {
   return sum + slowest;
 }
 
-void RowPass::declare() {
+void RowPass::declare_alone(Executor&) {
+  add_slots();
+  list_exchanges();
   Uses loaded{{}, {resident_, table_, mask_}}, computed{{table_, mask_}, {result_}};
   loaded.writes.insert(loaded.writes.end(), home_buffers_.begin(), home_buffers_.end());
   computed.reads.insert(computed.reads.end(), arrived_buffers_.begin(), arrived_buffers_.end());
@@ -197,7 +194,7 @@ void RowPass::declare() {
   program_.step(NodeKind::Collect, {}, {{home_out_buffer_}, {}}, [] {});
 }
 
-void RowPass::add_slots(Bytes resident) {
+void RowPass::add_slots() {
   constexpr const char* kHomes[2][2] = {{"scores", ""}, {"softmax", "gradient of the softmax"}};
   constexpr const char* kRows[2][2] = {{"rows of scores", ""},
                                        {"rows of the softmax", "rows of its gradient"}};
@@ -217,7 +214,7 @@ void RowPass::add_slots(Bytes resident) {
   home_in_.resize(std::size_t(inputs()));
   for (const TileId tile : homes_.tiles) {
     const std::int64_t bytes = homes_.per_tile * element();
-    add(resident_, tile, resident.value, SlotKind::Landing);
+    add(resident_, tile, tile_bytes_.value, SlotKind::Landing);
     for (std::size_t k = 0; k < home_in_.size(); ++k)
       home_in_[k].push_back(add(home_buffers_[k], tile, bytes, SlotKind::Landing));
     home_out_.push_back(add(home_out_buffer_, tile, bytes, SlotKind::Owned));
@@ -301,7 +298,7 @@ Cycles RowPass::compute(const device::Tile& tile) const {
 }
 
 template <class T>
-void RowPass::read_inputs(std::span<const std::span<const float>> inputs) {
+void RowPass::read_inputs(Inputs inputs) {
   const std::int64_t places = std::ssize(homes_.tiles) * homes_.per_tile;
   staged_.resize(inputs.size());
   for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -324,7 +321,7 @@ void RowPass::write_results(std::span<float> out) const {
 
 // Computes all results again by the reference kernel. Throws Error{CheckFailed} for another one.
 template <class T>
-void RowPass::check(std::span<const std::span<const float>> inputs, std::span<const float> results,
+void RowPass::check(Inputs inputs, std::span<const float> results,
                     const PassOptions& options) const {
   std::vector<std::int32_t> row_begin(dealt_.row_begin.begin(), dealt_.row_begin.end());
   std::vector<std::uint32_t> kept;
@@ -360,20 +357,18 @@ void RowPass::check(std::span<const std::span<const float>> inputs, std::span<co
   }
 }
 
-bool RowPass::run(std::span<const std::span<const float>> inputs, std::span<float> out,
-                  const PassOptions& options, device::Ledger& ledger) {
-  bool finished = false;
+void RowPass::start(Inputs inputs) {
+  with_type(type_, [&]<class T>(T) { read_inputs<T>(inputs); });
+}
+
+void RowPass::finish(Inputs inputs, std::span<float> out, const PassOptions& options) const {
   with_type(type_, [&]<class T>(T) {
-    read_inputs<T>(inputs);
-    finished = program_.run(options, ledger);
-    if (!finished) return;
     if (options.self_check == nullptr) return write_results<T>(out);
     std::vector<float> results(out.size());  // `out` may be an input
     write_results<T>(results);
     check<T>(inputs, results, options);
     std::copy(results.begin(), results.end(), out.begin());
   });
-  return finished;
 }
 
 }  // namespace tessera::runtime::internal

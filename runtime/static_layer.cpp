@@ -14,12 +14,13 @@
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layer_on_tiles.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/runtime/internal/static_pass.hpp"
 #include "tessera/sparse/value_range.hpp"
 
 namespace tessera::runtime {
 
-using internal::StaticPass;
+using StaticPass = internal::OwnPass<internal::StaticPass>;
 
 device::Machine machine_of_group(const device::Machine& machine, std::int64_t groups) {
   if (groups < 1 || groups > machine.tiles)
@@ -82,7 +83,7 @@ struct StaticLayer::State : internal::LayerOnTiles {
         device::ExchangeMode mode, Executor& threads);
 
   bool empty() const override { return false; }
-  bool has(Pass of) const override { return passes[std::size_t(of)] != nullptr; }
+  bool has(Pass of) const override { return passes[std::size_t(of)].has_value(); }
   const sparse::CheckedCsr<float>& given(std::int64_t group) const override {
     check_group(group);
     return weights[std::size_t(group)];
@@ -98,12 +99,12 @@ struct StaticLayer::State : internal::LayerOnTiles {
     return std::nullopt;
   }
 
-  StaticPass& pass(Pass of) const;
+  const StaticPass& pass(Pass of) const;
 
   std::vector<sparse::CheckedCsr<float>> weights;
   internal::StaticCut cut;
   std::optional<internal::StaticCut> grad_a_cut;
-  std::array<std::unique_ptr<StaticPass>, 3> passes;  // by Pass
+  std::array<std::optional<StaticPass>, 3> passes;  // by Pass
   std::vector<std::byte> stored;     // values in the layer's type, in the order of cut.homes
   std::vector<std::byte> gradients;  // in the layer's type, in the order of the patterns
 
@@ -137,14 +138,13 @@ StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<f
     sparse::check_range(matrix->values, problem.data_type);
   for (const Pass pass : passes_of(problem)) {
     const bool own = pass == Pass::GradA && grad_a_cut;
-    passes[std::size_t(pass)] =
-        std::make_unique<StaticPass>(own ? *grad_a_cut : cut, cut, pass, machine, mode, executor);
+    passes[std::size_t(pass)].emplace(on, mode, executor, own ? *grad_a_cut : cut, cut, pass);
   }
   stored.resize(std::size_t(cut.stored_values() * cut.sizes.bytes()));
   for (std::int64_t g = 0; g < problem.size.g; ++g) store(g);
 }
 
-StaticPass& StaticLayer::State::pass(Pass of) const {
+const StaticPass& StaticLayer::State::pass(Pass of) const {
   if (!has(of)) internal::throw_no_pass(of);
   return *passes[std::size_t(of)];
 }
@@ -169,7 +169,7 @@ void StaticLayer::State::store(std::int64_t group) {
 
 // Blocks of half are summed in half, and so are the partial sums of several tiles.
 verify::Rounding StaticLayer::State::rounding(Pass of) const {
-  const std::int64_t depth = pass(of).depth();
+  const std::int64_t depth = pass(of)->depth();
   const DataType type = problem.data_type;
   const bool narrow =
       depth > 1 || (of != Pass::GradW && type == DataType::Half && !problem.block.is_element());
@@ -182,7 +182,7 @@ bool StaticLayer::State::product(Pass of, device::ByteRows in, device::ByteRows 
   arrays.in = in;
   arrays.out = out;
   arrays.values = stored.data();
-  return pass(of).run(arrays, options, ledger);
+  return passes[std::size_t(of)]->run(options, ledger, arrays);
 }
 
 bool StaticLayer::State::gradient(device::ByteRows q_grad, device::ByteRows s,
@@ -193,7 +193,7 @@ bool StaticLayer::State::gradient(device::ByteRows q_grad, device::ByteRows s,
   arrays.in = q_grad;
   arrays.in_s = s;
   arrays.gradients = gradients.data();
-  if (!pass(Pass::GradW).run(arrays, options, ledger)) return false;
+  if (!passes[std::size_t(Pass::GradW)]->run(options, ledger, arrays)) return false;
   with_type(problem.data_type, [&]<class T>(T) {
     const T* const from = reinterpret_cast<const T*>(gradients.data());
     std::transform(from, from + results.size(), results.begin(),
@@ -221,7 +221,7 @@ void StaticLayer::State::set_values(std::span<const float> values, std::int64_t 
 
 const Program& StaticLayer::program(Pass pass) const { return state().program(pass); }
 device::MemoryUse StaticLayer::memory(Pass pass) const { return state().memory(pass); }
-std::int64_t StaticLayer::depth(Pass pass) const { return state().pass(pass).depth(); }
+std::int64_t StaticLayer::depth(Pass pass) const { return state().pass(pass)->depth(); }
 Bytes StaticLayer::high_water() const { return state().high_water(); }
 
 }  // namespace tessera::runtime

@@ -31,18 +31,17 @@ void transpose_block(const std::byte* from, std::int64_t side, std::int64_t byte
 }  // namespace
 
 StaticPass::StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass,
-                       const device::Machine& machine, device::ExchangeMode mode,
-                       Executor& executor)
+                       TileProgram& program)
     : cut_(cut),
       values_(values),
       pass_(pass),
       turned_(turned_works(cut, pass)),
       row_runs_(is_gradient() ? std::vector<StaticRun>()
                               : runs_of_rows(works(), cut.sizes.block.rows)),
-      program_("static " + to_string(pass), machine, mode, executor),
+      program_(program),
       sums_(is_gradient() ? std::span(cut.gradients) : std::span<const StaticRun>(row_runs_),
             cut.sizes.type),
-      work_of_tile_(std::size_t(machine.tiles), -1) {
+      work_of_tile_(std::size_t(program.engine().machine().tiles), -1) {
   in_.all_rows = pass == Pass::Fwd ? cut.sizes.size.y : cut.sizes.size.x;
   in_s_.all_rows = is_gradient() ? cut.sizes.size.y : 0;
   for (std::int64_t tile = 0; tile < cut.sizes.size.g * cut.sizes.tiles; ++tile)
@@ -52,9 +51,11 @@ StaticPass::StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass,
     work_of_tile_[std::size_t(works()[w].tile.value)] = std::int32_t(w);
   }
   write_words();
+}
+
+void StaticPass::declare_alone(Executor&) {
   declare();
   if (!cut_.works.empty()) program_.check_steps(static_step_order(steps()));
-  program_.seal();
 }
 
 StaticSteps StaticPass::steps() const {
@@ -220,12 +221,6 @@ void StaticPass::collect() {
     std::memset(arrays_.out.data + row * arrays_.out.stride, 0, std::size_t(arrays_.out.row_bytes));
   for (const StaticShare& share : sums_.shares())
     is_gradient() ? collect_gradients(share) : collect_rows(share);
-}
-
-bool StaticPass::run(const StaticArrays& arrays, const PassOptions& options,
-                     device::Ledger& ledger) {
-  arrays_ = arrays;
-  return program_.run(options, ledger);
 }
 
 }  // namespace tessera::runtime::internal

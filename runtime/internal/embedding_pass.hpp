@@ -40,9 +40,8 @@ void sort_places(const EmbeddingSizes& sizes, std::int64_t x_parts, EmbeddingLis
 // tiles. The columns of a part of y are dealt to the tiles of all x and z that have this part: the
 // owners of these columns.
 struct EmbeddingPass {
-  EmbeddingPass(const PassSpec& spec, const EmbeddingSizes& sizes, std::string name,
-                const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
-                Served served);
+  EmbeddingPass(const PassSpec& spec, const EmbeddingSizes& sizes, Served served,
+                TileProgram& program);
 
   std::int64_t element() const { return bytes_of(spec.data_type()); }
   std::int64_t slot_bytes() const { return sizes.slots * element(); }
@@ -78,7 +77,7 @@ struct EmbeddingPass {
 
   PassSpec spec;
   EmbeddingSizes sizes;
-  TileProgram program;
+  TileProgram& program;
   device::Engine& engine = program.engine();
   std::vector<std::byte> placed;  // memory of slots that are adjacent on this computer
   TileMap map;
@@ -92,15 +91,13 @@ struct EmbeddingPass {
   const EmbeddingLists* lists = nullptr;
 };
 
-// Looks up rows. Writes [columns of y][ids].
+// Looks up rows, in a program of its own (own_pass.hpp). Writes [columns of y][ids].
 class EmbeddingSlice : private EmbeddingPass {
  public:
-  EmbeddingSlice(const PassSpec& spec, const EmbeddingSizes& sizes, const device::Machine& machine,
-                 device::ExchangeMode mode, Executor& executor);
-  bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
-           const PassOptions& options, device::Ledger& ledger);
-  const device::Damage& damage() const { return program.damage(); }
-  Bytes high_water() const { return program.engine().high_water(); }
+  EmbeddingSlice(const PassSpec& spec, const EmbeddingSizes& sizes, TileProgram& program);
+  static std::string name_of(const PassSpec&, const EmbeddingSizes&) { return "embedding slice"; }
+  void declare_alone(Executor&);
+  void start(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out);
 
  private:
   struct TileSlots {
@@ -110,7 +107,6 @@ class EmbeddingSlice : private EmbeddingPass {
   // The columns that a tile looks up, counted from the start of its part of y.
   Range looked_up(Cell c) const { return share_of(columns(c.y), 1, spec.grid.splits.z, c.z); }
   void declare_buffers();
-  void declare();
   void add_slots();
   std::vector<device::Gather> prearrange_gathers() const;
   std::vector<device::Gather> gathers_to_owners() const;
@@ -127,15 +123,15 @@ class EmbeddingSlice : private EmbeddingPass {
   std::byte* out_ = nullptr;
 };
 
-// Updates rows. Reads slices [columns of y][ids] and writes the new values in bucket order.
+// Updates rows, in a program of its own. Reads slices [columns of y][ids] and writes the new values
+// in bucket order.
 class EmbeddingUpdate : private EmbeddingPass {
  public:
-  EmbeddingUpdate(const PassSpec& spec, const EmbeddingSizes& sizes, const device::Machine& machine,
-                  device::ExchangeMode mode, Executor& executor);
-  bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, const std::byte* slices,
-           float scale, std::byte* values, const PassOptions& options, device::Ledger& ledger);
-  const device::Damage& damage() const { return program.damage(); }
-  Bytes high_water() const { return program.engine().high_water(); }
+  EmbeddingUpdate(const PassSpec& spec, const EmbeddingSizes& sizes, TileProgram& program);
+  static std::string name_of(const PassSpec&, const EmbeddingSizes&) { return "embedding update"; }
+  void declare_alone(Executor&);
+  void start(const BucketImage& of_layer, const EmbeddingLists& of_run, const std::byte* slices,
+             float scale, std::byte* values);
 
  private:
   struct TileSlots {
@@ -165,7 +161,6 @@ class EmbeddingUpdate : private EmbeddingPass {
   };
   std::int64_t values() const { return spec.grid.blocks * spec.grid.block.area(); }
   void declare_buffers();
-  void declare();
   void declare_travel();
   void add_slots();
   std::vector<device::Gather> prearrange_gathers() const;

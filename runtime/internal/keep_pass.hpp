@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/codelets/cost/softmax_cycles.hpp"
@@ -11,17 +12,22 @@
 
 namespace tessera::runtime::internal {
 
-// A program that sets values to 0 where masks do not keep them. Values stay where they are; a tile
-// has a bit for each place of its share, and looks only at blocks that are not kept whole.
+// Sets values to 0 where masks do not keep them, in a program of its own (own_pass.hpp). Values
+// stay where they are; a tile has a bit for each place of its share, and looks only at blocks that
+// are not kept whole.
 class KeepPass {
  public:
-  // `resident` are bytes of every tile that are not available. The executor must outlive the pass.
-  KeepPass(std::span<const sparse::Csr<float>> masks, const ValueHomes& homes, DataType type,
-           Bytes resident, const device::Machine& machine, device::ExchangeMode mode,
-           Executor& executor);
+  using Masks = std::span<const sparse::Csr<float>>;
 
-  // Changes values in the order of the masks.
-  bool run(std::span<float> values, const PassOptions& options, device::Ledger& ledger);
+  // `resident` are bytes of every tile that are not available.
+  KeepPass(Masks masks, const ValueHomes& homes, DataType type, Bytes resident,
+           TileProgram& program);
+  static std::string name_of(Masks, const ValueHomes&, DataType, Bytes) { return "keep the mask"; }
+  void declare_alone(Executor&);
+
+  // Take values in the order of the masks, and give back what is kept of them.
+  void start(std::span<const float> values);
+  void finish(std::span<float> values) const;
 
  private:
   struct Share {
@@ -30,14 +36,14 @@ class KeepPass {
     device::SlotId mask, values, result;
   };
 
-  void make_shares(std::span<const sparse::Csr<float>> masks);
-  void declare(Bytes resident);
+  void make_shares(Masks masks);
   void load();
   Cycles keep(const device::Tile& tile) const;
 
   ValueHomes homes_;
   DataType type_;
-  TileProgram program_;
+  Bytes resident_;
+  TileProgram& program_;
   device::Engine& engine_ = program_.engine();
   std::vector<Share> shares_;          // by home
   std::vector<std::int64_t> home_of_;  // by tile; -1: none

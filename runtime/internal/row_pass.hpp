@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/codelets/cost/softmax_cycles.hpp"
@@ -28,22 +29,26 @@ struct DealtRows {
 // values so far; of equal ones to the lowest.
 DealtRows deal_rows(std::span<const sparse::Csr<float>> masks, std::int64_t tiles);
 
-// A program of BlockSoftmax: one of these, with one input for the softmax and two for its gradient.
+// The program of BlockSoftmax: one for the softmax with one input, and one for its gradient with
+// two. Each is a program of its own (own_pass.hpp).
 class RowPass {
  public:
   enum class Kind { Softmax, Gradient };
+  using Inputs = std::span<const std::span<const float>>;
 
   // `rows` and `homes` must outlive the pass.
   RowPass(Kind kind, const DealtRows& rows, const ValueHomes& homes, float scale, DataType type,
-          Bytes resident, const device::Machine& machine, device::ExchangeMode mode,
-          Executor& executor);
+          Bytes resident, TileProgram& program);
+  static std::string name_of(Kind kind, const DealtRows&, const ValueHomes&, float, DataType,
+                             Bytes) {
+    return kind == Kind::Softmax ? "softmax of rows" : "gradient of the softmax";
+  }
+  void declare_alone(Executor&);
 
-  // Runs on values in the order of the masks.
-  bool run(std::span<const std::span<const float>> inputs, std::span<float> out,
-           const PassOptions& options, device::Ledger& ledger);
-
-  const Program& program() const { return program_.program(); }
-  Bytes high_water() const { return engine_.high_water(); }
+  // Take the values of a run in the order of the masks, and write its results, which may replace an
+  // input.
+  void start(Inputs inputs);
+  void finish(Inputs inputs, std::span<float> out, const PassOptions& options) const;
 
   // Returns the cycles of a run, which do not depend on the values.
   Cycles planned() const;
@@ -62,8 +67,7 @@ class RowPass {
   std::int64_t inputs() const { return kind_ == Kind::Softmax ? 1 : 2; }
   void make_shares();
   codelets::SoftmaxWork slowest_worker(std::int64_t tile) const;
-  void declare();
-  void add_slots(Bytes resident);
+  void add_slots();
   void list_exchanges();
   void load();
   Cycles compute(const device::Tile& tile) const;
@@ -72,19 +76,19 @@ class RowPass {
   void compute_as(const device::Tile& tile, const Share& share) const;
   codelets::SoftmaxRows rows_on(const device::Tile& tile, const Share& share) const;
   template <class T>
-  void read_inputs(std::span<const std::span<const float>> inputs);
+  void read_inputs(Inputs inputs);
   template <class T>
   void write_results(std::span<float> out) const;
   template <class T>
-  void check(std::span<const std::span<const float>> inputs, std::span<const float> results,
-             const PassOptions& options) const;
+  void check(Inputs inputs, std::span<const float> results, const PassOptions& options) const;
 
   Kind kind_;
   const DealtRows& dealt_;
   const ValueHomes& homes_;
   float scale_;
   DataType type_;
-  TileProgram program_;
+  Bytes tile_bytes_;  // that are not available
+  TileProgram& program_;
   device::Engine& engine_ = program_.engine();
   std::vector<Share> shares_;                         // by tile
   std::vector<TileId> tiles_;                         // of the shares

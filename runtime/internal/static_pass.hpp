@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
@@ -26,30 +27,27 @@ struct StaticArrays {
   std::byte* gradients = nullptr;     // of all groups, in the order of their patterns (GradW)
 };
 
-// A pass with a static pattern on its machine. The tiles put their even spread of the operands in
-// order; one exchange brings every tile the rows that it uses; if the batch is in parts, or if
-// GradA has tiles of its own, another one brings the values to the tiles that multiply them. GradA
-// writes the tile's values in transposed order, by a table. After the kernel, results that several
-// tiles have in parts are added.
+// A pass with a static pattern, as a program of its own (own_pass.hpp). The tiles put their even
+// spread of the operands in order; one exchange brings every tile the rows that it uses; if the
+// batch is in parts, or if GradA has tiles of its own, another one brings the values to the tiles
+// that multiply them. GradA writes the tile's values in transposed order, by a table. After the
+// kernel, results that several tiles have in parts are added.
 class StaticPass {
  public:
   // `cut` has the tiles that multiply, and `values` the tiles that store the values: another cut
-  // only for GradA. Both and the executor must outlive the pass. Throws Error{LimitExceeded} if a
-  // word does not fit or a tile is too small.
-  StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass,
-             const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
+  // only for GradA. Both must outlive the pass. Throws Error{LimitExceeded} if a word does not fit.
+  StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass, TileProgram& program);
   StaticPass(const StaticPass&) = delete;
   StaticPass& operator=(const StaticPass&) = delete;
 
-  const Program& program() const { return program_.program(); }
-  device::MemoryUse memory() const { return program_.memory(); }
-  const device::Damage& damage() const { return program_.damage(); }
+  static std::string name_of(const StaticCut&, const StaticCut&, Pass pass) {
+    return "static " + to_string(pass);
+  }
+  void declare_alone(Executor&);
+  void start(const StaticArrays& arrays) { arrays_ = arrays; }
 
   // Returns the largest number of partial sums of a result.
   std::int64_t depth() const;
-
-  // Runs the pass. Returns false if options.stop ended it.
-  bool run(const StaticArrays& arrays, const PassOptions& options, device::Ledger& ledger);
 
  private:
   // An operand in its even spread, and the rows of it that the tiles use.
@@ -121,7 +119,7 @@ class StaticPass {
   Pass pass_;
   std::vector<StaticWork> turned_;   // GradA
   std::vector<StaticRun> row_runs_;  // Fwd and GradA
-  TileProgram program_;
+  TileProgram& program_;
   device::Engine& engine_ = program_.engine();
   StaticSums sums_;
   OperandUse in_, in_s_;
