@@ -5,6 +5,7 @@
 
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/host/best_places.hpp"
 #include "tessera/train/rewire/grow.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
 

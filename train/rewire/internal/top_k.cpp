@@ -11,6 +11,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/select.hpp"
+#include "tessera/host/best_places.hpp"
 #include "tessera/train/optim/values.hpp"
 #include "tessera/train/rewire/drop.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
