@@ -247,20 +247,6 @@ TEST_F(TrainCommand, PricesRewiresThatOnlyRemove) {
   EXPECT_EQ(pruned["constant_fan_in"], false);
 }
 
-TEST(PatternUpdate, TheIntervalIsTheLeastWithWhichRewiresAreRareEnough) {
-  const double rewire = 3.14e-3, step = 1.1e-4;
-  const std::int64_t n = train::steps_for_share(rewire, step, 0.05);
-  const auto share = [&](std::int64_t steps) { return rewire / (rewire + double(steps) * step); };
-  EXPECT_LT(share(n), 0.05);
-  EXPECT_GE(share(n - 1), 0.05);
-  const double dense = 1.5e-4;
-  const auto beats = train::steps_to_beat(rewire, step, dense);
-  ASSERT_TRUE(beats);
-  EXPECT_LT(rewire + double(*beats) * step, double(*beats) * dense);
-  EXPECT_GE(rewire + double(*beats - 1) * step, double(*beats - 1) * dense * (1 - 1e-12));
-  EXPECT_FALSE(train::steps_to_beat(rewire, step, step));
-}
-
 TEST_F(TrainCommand, UsesTheFirstImagesOnly) {
   const json all = json::parse(train({"--json"}).out),
              few = json::parse(train({"--json", "--images", "50"}).out);

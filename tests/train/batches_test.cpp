@@ -86,6 +86,7 @@ TEST(Batches, InOrderEndWithEmptyColumns) {
     EXPECT_EQ(s(f, 2), 0);
     EXPECT_EQ(s(f, 3), 0);
   }
+  EXPECT_EQ(batches.load_in_order(10, s.view(), labels), 0);
 }
 
 TEST(Batches, RefuseSizesOutsideTheirRange) {
@@ -103,6 +104,13 @@ TEST(Batches, RefuseSizesOutsideTheirRange) {
   EXPECT_THAT(refusal([&] { batches.load(0, 0, few.view(), labels); }), HasSubstr("20 features"));
   EXPECT_THAT(refusal([&] { batches.load(0, 0, s.view(), std::span(labels).first(3)); }),
               HasSubstr("3 labels"));
+  for (const std::int64_t begin : {-1, 11})
+    EXPECT_THAT(refusal([&] { batches.load_in_order(begin, s.view(), labels); }),
+                HasSubstr("0..10"));
+  EXPECT_THAT(refusal([&] { batches.load_in_order(0, few.view(), labels); }),
+              HasSubstr("20 features"));
+  labels.resize(3);
+  EXPECT_THAT(refusal([&] { batches.load_in_order(0, s.view(), labels); }), HasSubstr("3 labels"));
 }
 
 }  // namespace

@@ -258,6 +258,15 @@ TEST(Trainer, NamesTheLayerOfAWeightThatIsNotFinite) {
   EXPECT_EQ(test::bits_of(run.trainer), before);
 }
 
+TEST(UsualOptions, RewireForThreeQuartersAndLowerTheRateToTheEnd) {
+  for (const std::int64_t steps : {0, 1, 2, 100}) {
+    const TrainOptions options = usual_options(Set{}, steps, 0.25);
+    EXPECT_EQ(options.schedule.end, steps * 3 / 4);
+    EXPECT_EQ(options.rate.first, 0.25);
+    EXPECT_EQ(std::get<CosineRate>(options.rate.decay).steps, std::max<std::int64_t>(steps, 1));
+  }
+}
+
 TEST(Trainer, RefusesDataAndOptionsThatDoNotFit) {
   const auto refusal = [](const TrainOptions& options, const NetworkOptions& shape) {
     return test::message_of([&] { TrainingRun(options, shape); }, ErrorCode::InvalidArgument);

@@ -66,11 +66,11 @@ void Batches::load(std::int64_t epoch, std::int64_t index, MatrixView<float> s,
 std::int64_t Batches::load_in_order(std::int64_t begin, MatrixView<float> s,
                                     std::span<std::int32_t> labels) const {
   require_size("features", s.rows, images_->features());
+  require_size("labels", std::ssize(labels), s.cols);
   if (begin < 0 || begin > images_->count())
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("images from {} on; it must be in 0..{}", begin, images_->count()));
-  const std::int64_t count =
-      std::clamp<std::int64_t>(images_->count() - begin, 0, std::min(s.cols, std::ssize(labels)));
+  const std::int64_t count = std::min(images_->count() - begin, s.cols);
   std::vector<std::int32_t> chosen(static_cast<std::size_t>(count));
   std::iota(chosen.begin(), chosen.end(), std::int32_t(begin));
   write_columns(chosen, s);

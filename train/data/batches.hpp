@@ -38,8 +38,9 @@ class Batches {
   void load(std::int64_t epoch, std::int64_t index, MatrixView<float> s,
             std::span<std::int32_t> labels);
 
-  // Writes the images [begin, begin + labels) in the order of the data set in the same form.
-  // Columns beyond the last image are 0. Returns the number of images.
+  // Writes the images from `begin` on in the order of the data set in the same form, one for each
+  // column of s, with at least as many labels. Columns beyond the last image are 0. Returns the
+  // number of images. Throws Error{InvalidArgument} for a `begin` outside 0..images.
   std::int64_t load_in_order(std::int64_t begin, MatrixView<float> s,
                              std::span<std::int32_t> labels) const;
 

@@ -120,7 +120,7 @@ std::vector<char> used_rows(const Csr<float>& m) {
 }
 std::vector<char> used_cols(const Csr<float>& m) {
   std::vector<char> used(std::size_t(m.block_cols()));
-  for (const std::int32_t col : m.col) used[std::size_t(col)] = 1;
+  for (const std::int32_t col : m.col) used[std::size_t(col)] = true;
   return used;
 }
 
