@@ -45,10 +45,12 @@ REPLACEMENTS = [
     ("operator", r"\bstd::max\b", ["std::min"]),
     ("constant", r"\btrue\b", ["false"]),
     ("constant", r"\bfalse\b", ["true"]),
-    ("constant", r"(?<![\w.'])\d+(?![\w.'])", ["plus one", "minus one"]),
+    ("constant", r"(?<![\w.'])(?<!\de[+-])\d+(?![\w.'])", ["plus one", "minus one"]),
 ]
 STATEMENT = re.compile(r"^\s+[\w:.>\[\]()*-]+( [+*/%|&-]?= .*|\(.*\));$")
-NOT_CODE = re.compile(r"^\s*(//|#|using |static_assert|namespace |template|return;|break;)")
+# Memory that is reserved changes no result: growth gives it later.
+NOT_CODE = re.compile(r"^\s*(//|#|using |static_assert|namespace |template|return;|break;|[\w:.>\[\]()-]+\.reserve\()")
+RAW_TEXT = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 
 
 def code_of(line):
@@ -77,10 +79,25 @@ def changes_of(line, previous):
     return [(kind, text) for kind, text in found if text != line]
 
 
+def lines_of_text(lines):
+    """Return the numbers, from 0, of the lines that share a text literal of several lines, for example a table."""
+    text = "\n".join(lines)
+    found = set()
+    for match in RAW_TEXT.finditer(text):
+        first, more = text.count("\n", 0, match.start()), match.group().count("\n")
+        found.update(range(first, first + more + 1) if more else [])
+    return found
+
+
+def places_of(lines):
+    """Return the numbers, from 0, of the lines that have a change."""
+    text = lines_of_text(lines)
+    return [at for at, line in enumerate(lines) if at not in text and changes_of(line, lines[at - 1] if at else "")]
+
+
 def draw(random_numbers, files):
     """Draw a file, a line and a change; every line with a change is as likely as any other."""
-    places = [(path, at) for path, lines in files.items() for at, line in enumerate(lines)
-              if changes_of(line, lines[at - 1] if at else "")]
+    places = [(path, at) for path, lines in files.items() for at in places_of(lines)]
     if not places:
         sys.exit("mutate: the folder has no line to change")
     path, at = random_numbers.choice(places)

@@ -24,10 +24,20 @@ class Changes(unittest.TestCase):
         self.assertEqual([], self.texts("  x;  // 1 + 2"))
         self.assertEqual([], self.texts("  // a < b"))
 
+    def test_leave_tables_in_text_alone(self):
+        """A literal of several lines may hold figures, which are data."""
+        lines = ["  a = 1;", '  table = R"([', "    [1, 2 + 3],", '  ])";', "  b = 1;", '  c = f(R"(1)", 2);']
+        self.assertEqual([0, 4, 5], mutate.places_of(lines))
+
+    def test_leave_hints_alone(self):
+        """Nobody sees how much memory was reserved before it was needed."""
+        self.assertEqual([], self.texts("  places.row_begin.reserve(rows + 1);"))
+        self.assertEqual([], self.texts("  found[i].reserve(rows);"))
+
     def test_change_constants_by_one(self):
         """Both neighbours of a whole number are tried; parts of names and fractions are not."""
         self.assertEqual(["  return 5;", "  return 3;"], self.texts("  return 4;"))
-        self.assertEqual([], self.texts("  return x4(2.5);"))
+        self.assertEqual([], self.texts("  return x4(2.5, 7.25e+10);"))
 
     def test_drop_whole_statements_only(self):
         """A line that continues another one is not dropped."""
