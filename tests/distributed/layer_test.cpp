@@ -369,5 +369,41 @@ TEST(RunsOfRows, RefusesWhatIsNotTheRanks) {
   });
 }
 
+TEST(RunsOfRows, RefusesEveryCallBeforeItHasWeights) {
+  const auto executor = make_executor(1);
+  Problem problem = LayerCase{24, 20, 8, {1, 1}, 0.4}.problem(DataType::Float);
+  const Matrix<float> s(20, 8), q_grad(24, 8);
+  Matrix<float> q(24, 8), s_grad(20, 8);
+  const std::vector<float> values(1);
+  std::vector<float> gradients(1);
+  run_ranks(1, [&](Communicator& ranks) {
+    RankLayer layer(problem, kTiny, *executor, ranks);
+    const std::vector<std::function<void()>> calls{
+        [&] { layer.forward<float>(s.view(), q.view()); },
+        [&] { layer.grad_a<float>(q_grad.view(), s_grad.view()); },
+        [&] { layer.grad_w<float>(q_grad.view(), s.view(), gradients); },
+        [&] { layer.set_values(values); },
+        [&] { layer.prepare_update({}); },
+        [&] { layer.weights(); },
+        [&] { layer.rounding(Pass::Fwd); },
+        [&] { layer.parts(); },
+        [&] { layer.outputs(); },
+        [&] { layer.inputs(); },
+        [&] { layer.columns(); }};
+    for (const auto& call : calls) {
+      const std::string message = test::refusal(call);
+      EXPECT_NE(message.find("set_weights"), std::string::npos) << message;
+    }
+  });
+  problem.grad_a = false;
+  run_ranks(1, [&](Communicator& ranks) {
+    RankLayer layer(problem, kTiny, *executor, ranks);
+    layer.set_weights(sparse::checked(sparse::random_pattern(24, 20, {1, 1}, 0.5, 1)));
+    EXPECT_NE(test::refusal([&] { layer.columns(); }).find("no GradA"), std::string::npos);
+    EXPECT_NE(test::refusal([&] { layer.rounding(Pass::GradA); }).find("GradA"), std::string::npos);
+    EXPECT_GT(layer.rounding(Pass::GradW).partials, 0);
+  });
+}
+
 }  // namespace
 }  // namespace tessera::distributed

@@ -433,6 +433,8 @@ TEST(ParseMethod, ReadsTheNamesThatMethodsHaveAndListsThemForOthers) {
             (RigL{BlockScore::Max, Exclude::Original}));
   EXPECT_EQ(std::get<TopK>(parse_method("top-k", {.search = "sampled", .factor = 3})),
             (TopK{Search::Sampled, 3}));
+  EXPECT_EQ(std::get<TopK>(parse_method("top-k", {})), TopK{}) << "has a factor of its own";
+  EXPECT_EQ(std::get<Sampled>(parse_method("sampled", {})), Sampled{});
   EXPECT_EQ(test::refusal([] { parse_method("dense", {}); }),
             "method is \"dense\"; it is static, set, rigl, sampled, prune or top-k");
   EXPECT_EQ(test::refusal([] { parse_method("set", {.exclude = "no"}); }),

@@ -206,12 +206,13 @@ Method parse_method(std::string_view name, const MethodChoices& choices) {
   if (name == "static") return Static{};
   if (name == "set") return Set{exclude()};
   if (name == "rigl") return RigL{pool(), exclude()};
-  if (name == "sampled") return Sampled{choices.factor, pool(), exclude()};
+  if (name == "sampled")
+    return Sampled{choices.factor.value_or(Sampled{}.factor), pool(), exclude()};
   if (name == "prune") return Prune{};
   if (name == "top-k")
     return TopK{
         named(choices.search, {Search::Exact, Search::Shortlist, Search::Sampled}, "search"),
-        choices.factor};
+        choices.factor.value_or(TopK{}.factor)};
   throw_unknown_name(name, "method", {"static", "set", "rigl", "sampled", "prune", "top-k"});
 }
 

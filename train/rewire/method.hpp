@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -128,7 +129,7 @@ struct MethodChoices {
   std::string_view pool = "sum";      // of RigL and Sampled: sum, max or mean
   std::string_view exclude = "kept";  // of Set, RigL and Sampled: kept or original
   std::string_view search = "exact";  // of TopK: exact, shortlist or sampled
-  double factor = 2;                  // of Sampled and TopK
+  std::optional<double> factor = {};  // of Sampled and TopK; empty: that of the method
 };
 
 // Returns the method of a name: static, set, rigl, sampled, prune or top-k. Throws
