@@ -177,6 +177,43 @@ TEST(EveryCut, AChangeOfThePatternHasTheBitsOfNewWeights) {
   });
 }
 
+TEST(EveryCut, AChangePreparedForAnEarlierStateIsRefused) {
+  on_all_cuts([](const CutCase& c, Communicator& ranks) {
+    OnRank one(c, ranks, c.weights());
+    const std::int64_t group = one.layer.parts()[0].group;
+    layer::PreparedUpdate stale = one.layer.prepare_update({}, group);
+    const std::vector<float> values(one.layer.weights(group).values.size(), 0.5f);
+    one.layer.set_values(values, group);
+    const std::string message = test::refusal([&] { one.layer.commit(std::move(stale)); });
+    EXPECT_NE(message.find("call prepare_update of this layer again"), std::string::npos);
+    EXPECT_EQ(one.layer.weights(group).values, values);
+  });
+}
+
+TEST(EveryCut, ABatchWithoutColumnsHasNoResultsAndGradientsOfZero) {
+  on_all_cuts([](const CutCase& c, Communicator& ranks) {
+    if (c.cut.leaves > 0) return;  // these have the columns of the problem
+    OnRank one(c, ranks, c.weights());
+    for (Matrix<float>* m : {&one.s, &one.q_grad, &one.q, &one.s_grad})
+      *m = Matrix<float>(m->rows(), 0);
+    EXPECT_TRUE(one.run());
+    EXPECT_EQ(one.gradients, std::vector<float>(one.gradients.size()));
+  });
+}
+
+// A sum of GradW over leaves is rounded once more at each leaf; other passes know no leaves.
+TEST(EveryCut, RoundsAsOftenAsItsSumsHaveParts) {
+  on_all_cuts([](const CutCase& c, Communicator& ranks) {
+    if (c.cut.leaves == 0) return;
+    const OnRank one(c, ranks, c.weights());
+    Cut without = c.cut;
+    without.leaves = 0;
+    const OnRank plain(fixed({"", c.ranks, c.groups, without, c.block}), ranks, c.weights());
+    EXPECT_EQ(one.layer.rounding(Pass::Fwd).partials, plain.layer.rounding(Pass::Fwd).partials);
+    EXPECT_GE(one.layer.rounding(Pass::GradW).partials, c.cut.leaves);
+  });
+}
+
 TEST(EveryCut, NewValuesHaveTheBitsOfNewWeights) {
   on_all_cuts([](const CutCase& c, Communicator& ranks) {
     auto other = c.weights();
