@@ -13,6 +13,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/host/internal/rate_figures.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::host {
@@ -168,8 +169,8 @@ TEST(HostRatesFile, RefusesDamageAndOtherVersionsAndNamesTheFile) {
   };
   for (const std::string& bad :
        {std::string(), std::string("{}"), text.substr(0, text.size() / 2),
-        changed("\"version\": 1", "\"version\": 2"), changed("\"Fwd\"", "\"Forward\""),
-        changed("\"peak_flops\": ", "\"peak_flops\": -")}) {
+        changed("\"version\": 1", "\"version\": 2"), changed("{", "{\"more\": 1, "),
+        changed("\"Fwd\"", "\"Forward\""), changed("\"peak_flops\": ", "\"peak_flops\": -")}) {
     try {
       host_rates_from_json(bad, "rates.json");
       ADD_FAILURE() << bad.substr(0, 80);
@@ -204,30 +205,23 @@ TEST(HostRatesFile, IsMeasuredAtTheFirstForecastOnAnUnknownProcessor) {
   EXPECT_EQ(find_host_rates(path, never, "abacus").rates, own);
 }
 
-TEST(SettledRates, AreTheBestOfRoundsOfWhichTwoAgree) {
-  int round = 0;
-  const auto rates = measure_settled_rates([&] {
-    HostRates one = default_host_rates();
-    one.kernels[3].flops *= ++round == 1 ? 0.5 : 1.0;  // another program ran meanwhile
-    return one;
-  });
-  EXPECT_EQ(rates, default_host_rates());
-  EXPECT_EQ(round, 3);
-}
-
-TEST(SettledRates, HaveTheLeastSecondsOfAllRounds) {
+// Another program slows every figure down in one of three rounds.
+TEST(SettledRates, HaveTheBestOfEveryFigureInRoundsOfWhichTwoAgree) {
   int round = 0;
   const HostRates usual = default_host_rates();
   const auto rates = measure_settled_rates([&] {
     HostRates one = usual;
-    const double slower = ++round == 1 ? 1 : 3;  // another program ran in the second round
-    one.copy_seconds *= slower;
-    one.float_result_seconds *= slower;
-    one.half_result_seconds *= slower;
+    int figure = 0;
+    const auto slow = [&] { return (figure++ + round) % 3 == 0 ? 2.0 : 1.0; };
+    internal::each_speed(one, [&](const char*, double& speed) { speed /= slow(); });
+    internal::each_duration(one, [&](const char*, double& seconds) { seconds *= slow(); });
+    for (KernelRate& k : one.kernels) k.flops /= slow();
+    for (DenseRate& d : one.dense) d.flops /= slow();
+    ++round;
     return one;
   });
   EXPECT_EQ(rates, usual);
-  EXPECT_EQ(round, 2);
+  EXPECT_EQ(round, 3);
 }
 
 TEST(SettledRates, AreRefusedWithTheNameOfTheRateThatDoesNotSettle) {
