@@ -82,13 +82,22 @@ TEST(Communicator, TheErrorOfOneRankEndsAllWithItsMessageAndCode) {
   EXPECT_EQ(ended, 4);
 }
 
+// Runs three ranks, of which one throws this while the others wait.
+template <class Thrown>
+void throw_on_one_rank(const Thrown& thrown) {
+  for (const int thrower : {0, 2})
+    EXPECT_THROW(run_ranks(3,
+                           [&](Communicator& ranks) {
+                             if (ranks.rank() == thrower) throw thrown;
+                             ranks.barrier("start");
+                           }),
+                 Thrown);
+}
+
 TEST(Communicator, AnExceptionOfAnotherTypeEndsAllToo) {
-  EXPECT_THROW(run_ranks(3,
-                         [](Communicator& ranks) {
-                           if (ranks.rank() == 0) throw std::bad_alloc();
-                           ranks.barrier("start");
-                         }),
-               std::bad_alloc);
+  throw_on_one_rank(std::bad_alloc());
+  throw_on_one_rank(7);
+  throw_on_one_rank(std::string("of no type that exceptions have"));
 }
 
 TEST(Communicator, ARankThatStandsStillIsNamedAfterTheTimeout) {
