@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <new>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -222,6 +223,29 @@ TEST(EveryCut, NewValuesHaveTheBitsOfNewWeights) {
     OnRank expected(c, ranks, c.weights()), got(c, ranks, other);
     for (const GroupPart& part : got.layer.parts())
       got.layer.set_values(expected.layer.weights(part.group).values, part.group);
+    expected.run();
+    got.run();
+    expect_same_results(got, expected);
+  });
+}
+
+// With leaves every rank has all values, and all change them alike.
+TEST(EveryCut, AChangeOfValuesThatThrowsLeavesWhatItChangedForEveryPass) {
+  on_all_cuts([](const CutCase& c, Communicator& ranks) {
+    OnRank expected(c, ranks, c.weights()), got(c, ranks, c.weights());
+    const bool throws = c.cut.leaves > 0 || ranks.rank() == 0;
+    for (const GroupPart& part : got.layer.parts()) {
+      const auto change = [&](std::span<float> values, std::int64_t) {
+        for (float& value : values) value /= 2;
+        if (throws) throw std::bad_alloc();
+      };
+      try {
+        got.layer.change_values(change, part.group);
+      } catch (const std::bad_alloc&) {
+      }
+      EXPECT_NE(got.layer.weights(part.group), expected.layer.weights(part.group));
+      expected.layer.set_values(got.layer.weights(part.group).values, part.group);
+    }
     expected.run();
     got.run();
     expect_same_results(got, expected);
