@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 
@@ -128,6 +129,26 @@ TEST(ParseOptions, NamesWhatIsWrong) {
   EXPECT_THAT(message_of(R"({"sharedBuckets": true, "sharedBuckets": false})"),
               HasSubstr("key \"sharedBuckets\" is given twice"));
   EXPECT_THAT(message_of("[]"), HasSubstr("an object"));
+}
+
+// The ends of a range that belong to it, and the numbers beside the ends.
+TEST(ParseOptions, TakesTheEndsOfEveryRangeAndNothingBeyond) {
+  struct Range {
+    const char* key;
+    std::vector<const char*> legal, beyond;
+  };
+  for (const auto& [key, legal, beyond] :
+       {Range{"availableMemoryProportion", {"1e-9", "1"}, {"0", "-0.5", "1.001", "2"}},
+        {"metaInfoBucketOversizeProportion", {"0", "1000"}, {"-1e-9", "1000.5"}},
+        {"bucketConfidence", {"0", "0.999"}, {"-0.001", "1"}},
+        {"patternCount", {"1", "2147483647"}, {"0", "-1", "2147483648"}},
+        {"searchLimit", {"1", "4611686018427387904"}, {"0", "-1", "4611686018427387905"}}}) {
+    const auto text = [&](const char* value) {
+      return "{\"" + std::string(key) + "\": " + value + "}";
+    };
+    for (const char* value : legal) EXPECT_EQ(message_of(text(value)), "accepted") << text(value);
+    for (const char* value : beyond) EXPECT_THAT(message_of(text(value)), HasSubstr(key));
+  }
 }
 
 TEST(ParsePlanConstraints, ReadsTheObjectAlone) {

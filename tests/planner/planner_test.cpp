@@ -250,6 +250,7 @@ TEST(Plan, RefusesLayersAndMachinesThatCannotBe) {
   EXPECT_THAT(message_of(layer({1, 8, 8, 8}, {1, 1}, 1.5), gc200()), HasSubstr("density is 1.5"));
   EXPECT_THAT(message_of(layer({1, 8, 8, 8}, {1, 1}, -0.1), gc200()), HasSubstr("0..1"));
   EXPECT_THAT(message_of(layer({3, 8, 8, 8}), gc200(2)), HasSubstr("groups is 3"));
+  EXPECT_TRUE(plan(layer({2, 8, 8, 8}), gc200(2)).has_plan) << "a tile for each group";
   Problem narrow = layer({1, 8, 8, 8});
   narrow.partials_type = DataType::Half;
   EXPECT_TRUE(plan(narrow, gc200()).has_plan);

@@ -1,14 +1,19 @@
 #include "tessera/planner/internal/static_search.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/static_load.hpp"
+#include "tessera/planner/static_explain.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
 #include "tessera/tests/support/message_of.hpp"
@@ -67,6 +72,30 @@ TEST(StaticLoad, EvenRunsAreAsShortAsTheTilesAllow) {
   EXPECT_EQ(internal::even_runs(rows, 4), (internal::StaticRuns{{5, 5}, {5}}));
   EXPECT_EQ(internal::even_runs(rows, 5), (internal::StaticRuns{{4, 4, 2}, {4, 1}}));
   EXPECT_TRUE(internal::even_runs(rows, 1).empty());
+}
+
+// One block less a run takes more tiles than there are.
+TEST(StaticLoad, EvenRunsAreTheShortestOfRandomBands) {
+  Random random(5);
+  for (int i = 0; i < 200; ++i) {
+    internal::BandedRows rows;
+    for (std::int64_t band = 1 + random.below(4); band > 0; --band)
+      rows.bands.blocks.push_back(1 + std::int64_t(random.below(40)));
+    const auto tiles = std::int64_t(rows.bands.blocks.size() + random.below(60));
+    std::int64_t used = 0, with_less = 0, longest = 0;
+    const internal::StaticRuns runs = internal::even_runs(rows, tiles);
+    ASSERT_EQ(runs.size(), rows.bands.blocks.size());
+    for (std::size_t band = 0; band < runs.size(); ++band) {
+      EXPECT_EQ(std::reduce(runs[band].begin(), runs[band].end()), rows.bands.blocks[band]);
+      EXPECT_GT(std::ranges::min(runs[band]), 0);
+      used += std::ssize(runs[band]);
+      longest = std::max(longest, std::ranges::max(runs[band]));
+    }
+    EXPECT_LE(used, tiles);
+    if (longest == 1) continue;
+    for (const std::int64_t blocks : rows.bands.blocks) with_less += ceil_div(blocks, longest - 1);
+    EXPECT_GT(with_less, tiles);
+  }
 }
 
 TEST(StaticLoad, WholeRowRunsCutOnlyRowsThatAreLongerThanARun) {
@@ -296,6 +325,46 @@ TEST(StaticSearch, TellsTheCutsThatCameNextAndTheBounds) {
     EXPECT_GT(bound, Cycles(0));
     EXPECT_LT(bound, result.plan->cost.cycles);
   }
+}
+
+// Every figure of the text is looked up, and its share of the whole.
+TEST(StaticSearch, ExplainsAPlanWithItsFiguresInTextAndJson) {
+  Random random(23);
+  const auto m = random_matrix(random, 40, 50, 4, 0.3);
+  const Problem problem = problem_of(m, 64);
+  const auto result = plan_static(problem, view_of(m), small_machine(64));
+  const StaticExplanation e = explain_static(problem, view_of(m), small_machine(64), {});
+  const std::string text = to_text(e, result);
+  const PlanCost& cost = result.plan->cost;
+  const auto line = [&](std::string_view name, Cycles cycles, Cycles whole) {
+    EXPECT_THAT(text, testing::ContainsRegex(
+                          fmt::format("  {} +{} cycles +{:.1f} %", name, cycles.value,
+                                      100 * double(cycles.value) / double(whole.value))));
+  };
+  for (const PassCost& pass : cost.passes) {
+    line(to_string(pass.pass), pass.cycles(), cost.cycles);
+    for (const CostTerm& term : pass.terms)
+      if (term.cycles > Cycles()) line(to_string(term.name), term.cycles, cost.cycles);
+  }
+  line("kernel", e.bounds.kernel, cost.passes.front().cycles());
+  line("bytes", e.bounds.bytes, cost.passes.front().cycles());
+  line("barriers and launches", e.bounds.waiting, cost.passes.front().cycles());
+  const auto json = nlohmann::json::parse(to_json(e, result));
+  EXPECT_EQ(json["bounds"]["waiting"], e.bounds.waiting.value);
+  EXPECT_EQ(json["counted_cuts"], result.evaluations);
+  EXPECT_THAT(text, HasSubstr(fmt::format("of {} cuts counted", result.evaluations)));
+  ASSERT_EQ(json["runner_ups"].size(), result.runner_ups.size());
+  for (std::size_t i = 0; i < result.runner_ups.size(); ++i) {
+    EXPECT_EQ(json["runner_ups"][i]["cycles"], result.runner_ups[i].cycles.value);
+    EXPECT_EQ(json["runner_ups"][i]["temp_bytes"], result.runner_ups[i].temp.value);
+    EXPECT_THAT(text, HasSubstr(fmt::format("{} cycles", result.runner_ups[i].cycles.value)));
+  }
+  ASSERT_TRUE(e.popsparse);
+  EXPECT_EQ(json["poplibs"]["counted_cycles"], e.popsparse->cycles.value);
+  EXPECT_EQ(json["poplibs"]["bands"], e.popsparse_plan->bands.size() - 1);
+  EXPECT_THAT(text, HasSubstr(fmt::format(
+                        "{} cycles counted, {:.2f} times as many", e.popsparse->cycles.value,
+                        double(e.popsparse->cycles.value) / double(cost.cycles.value))));
 }
 
 }  // namespace
