@@ -1,11 +1,13 @@
 // FullyConnected::pattern_bytes and pattern_change_bytes beside copies of the buckets.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "tessera/tests/runtime/layer_case.hpp"
 #include "tessera/tests/runtime/two_layouts.hpp"
+#include "tessera/tests/support/message_of.hpp"
 
 namespace tessera::runtime {
 namespace {
@@ -72,6 +74,20 @@ TEST(PatternBytes, OfAnUpdateAreThoseOfTheBucketsThatDiffer) {
   EXPECT_EQ(layer.pattern_change_bytes().value, bytes);
   EXPECT_GT(bytes, 0);
   EXPECT_LT(3 * bytes, layer.pattern_bytes().value) << "one bucket of twelve changes";
+}
+
+// The bytes of another type would be read as numbers of this one.
+TEST(EncodedValues, AreRefusedBeforeThereAreWeightsAndInAnotherType) {
+  const LayerCase c = small_case();
+  const auto executor = make_executor(1);
+  FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share, *executor);
+  EXPECT_THAT(test::refusal([&] { layer.encoded_values<float>(); }),
+              testing::HasSubstr("set_weights first"));
+  EXPECT_THAT(test::refusal([&] { layer.saved_weights(); }), testing::HasSubstr("set_weights"));
+  ASSERT_FALSE(layer.set_weights(c.weights));
+  EXPECT_THAT(test::refusal([&] { layer.encoded_values<Half>(); }), testing::HasSubstr("half"));
+  EXPECT_EQ(std::ssize(layer.encoded_values<float>()),
+            layer.buckets().grid.buckets() * layer.buckets().values_per_bucket());
 }
 
 TEST(PatternBytes, IncludeTheWordsAndTablesOfALayoutOfGradA) {

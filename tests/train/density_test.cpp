@@ -86,6 +86,17 @@ TEST(ErdosRenyi, KeepsTheRatiosOfTheTableWhateverTheBlocks) {
   }
 }
 
+TEST(ErdosRenyi, GivesEqualLayersTheSameAndWhatIsLeftToTheFirst) {
+  for (const std::size_t count : {1, 3, 12})
+    for (double density = 0.013; density < 1; density += 0.017) {
+      const std::vector<LayerSize> layers(count, {10, 12, {}});
+      const auto blocks = blocks_per_layer(layers, density, Distribution::ErdosRenyi);
+      EXPECT_EQ(sum_of(blocks), std::llround(density * 120 * double(count)));
+      EXPECT_TRUE(std::is_sorted(blocks.rbegin(), blocks.rend()));
+      EXPECT_LE(blocks.front() - blocks.back(), 1);
+    }
+}
+
 TEST(ErdosRenyi, IsDenseEverywhereAtDensityOne) {
   EXPECT_THAT(blocks_per_layer(layers_of({6, 5, 4}), 1, Distribution::ErdosRenyi),
               ElementsAre(30, 20));
