@@ -11,11 +11,7 @@
 namespace tessera::host::internal {
 namespace {
 
-// The more rows a unit has, the more often is a slice of S used while it is in a near cache. A
-// single thread needs no units to share.
-constexpr std::int64_t kMostRows = 1024;
-
-using UnitRows = PlaceRows<std::int32_t, std::int64_t, kMostRows>;
+using UnitRows = PlaceRows<std::int32_t, std::int64_t>;
 
 Range blocks_of(const sparse::Csr<float>& pattern, Range rows) {
   return {pattern.row_begin[std::size_t(rows.begin)], pattern.row_begin[std::size_t(rows.end)]};

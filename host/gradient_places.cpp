@@ -17,7 +17,7 @@ namespace tessera::host {
 namespace {
 
 using Places = internal::PlaceGradient<float, std::int32_t>;
-using Rows = internal::PlaceRows<std::int32_t, std::int64_t, PlacesGradient::kRowsOfACall>;
+using Rows = internal::PlaceRows<std::int32_t, std::int64_t>;
 
 [[noreturn]] void refuse_places(const std::string& what) {
   throw Error(ErrorCode::InvalidArgument, "gradient at places: " + what);

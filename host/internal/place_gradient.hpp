@@ -21,23 +21,27 @@
 namespace tessera::host::internal {
 
 inline constexpr std::int64_t kVectorBytes = 64;  // of the widest vectors, and of a cache line
-inline constexpr std::int64_t kRowsAtOnce = 64;   // block rows that a thread takes at once
+inline constexpr std::int64_t kRowsAtOnce = 64;   // block rows of one call of a kernel
+// Block rows that are taken together at most. The more they are, the more often is a slice of S
+// used while it is in a near cache. A single thread needs no parts to share.
+inline constexpr std::int64_t kMostRows = 1024;
 
 // Calls run(thread, rows) for all block rows, in parts that threads take from a counter. `sums` is
 // the work of all, as in share_units().
 template <class Run>
 void for_each_rows(std::int64_t rows, std::int64_t sums, Executor& executor, Run&& run) {
+  const std::int64_t part = executor.threads() == 1 ? kMostRows : kRowsAtOnce;
   std::atomic<std::int64_t> next = 0;
   share_units(executor, sums, [&](std::int64_t thread) {
-    for (auto first = kRowsAtOnce * next++; first < rows; first = kRowsAtOnce * next++)
-      run(thread, Range{first, std::min(first + kRowsAtOnce, rows)});
+    for (auto first = part * next++; first < rows; first = part * next++)
+      run(thread, Range{first, std::min(first + part, rows)});
   });
 }
 
 // Some block rows of a pattern. The search for the places of one slice of S goes on where that of
 // the slice before ended, so every place is found once, in whatever order the columns are. There
 // are at most kMostRows rows.
-template <class Index, class Position, std::int64_t kMostRows = kRowsAtOnce>
+template <class Index, class Position>
 class PlaceRows {
  public:
   PlaceRows(std::span<const Position> row_begin, std::span<const Index> col, Range rows)
@@ -121,9 +125,9 @@ class PlaceGradient {
   // Sets or, with `adds`, increases the gradients of the places in some block rows. gradients[0]
   // belongs to place `origin`, and row 0 of the places to row `first_row` of q_grad. Rows are not
   // copied: their positions may be more than a small gradient.
-  template <class Position, std::int64_t kMostRows>
-  void run(PlaceRows<Index, Position, kMostRows>&& next, std::span<float> gradients,
-           std::int64_t origin = 0, bool adds = false, std::int64_t first_row = 0) const {
+  template <class Position>
+  void run(PlaceRows<Index, Position>&& next, std::span<float> gradients, std::int64_t origin = 0,
+           bool adds = false, std::int64_t first_row = 0) const {
     const Range rows = next.rows();
     std::array<codelets::RowPlaces, kRowsAtOnce> list;
     for (std::int64_t panel = 0; panel < panels(); ++panel) {
