@@ -56,6 +56,12 @@ std::vector<double> medians(const std::vector<std::function<void()>>& bodies, in
   return result;
 }
 
+std::vector<double> leasts(const std::vector<std::function<void()>>& bodies, int repeats) {
+  std::vector<double> result;
+  for (const auto& t : times_of(bodies, Clock::OwnThread, repeats)) result.push_back(t.front());
+  return result;
+}
+
 ThreadRatio::ThreadRatio() : one_(sequential()), two_(make_executor(2)) {}
 
 ThreadRatio::Figure ThreadRatio::operator()(const std::function<void(Executor&)>& body) {

@@ -21,6 +21,9 @@ double seconds(const std::function<void()>& body, Clock clock);
 // after a run that is not timed.
 std::vector<double> medians(const std::vector<std::function<void()>>& bodies, int repeats = 41);
 
+// Returns the least times: what neighbours who use up the caches of other cores disturb least.
+std::vector<double> leasts(const std::vector<std::function<void()>>& bodies, int repeats);
+
 // Two threads need a core each, and other programs may be using one. Both times are therefore taken
 // by the wall clock, and only if short counting loops before and after show that two cores were
 // free.

@@ -11,6 +11,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/bench/train/plain_step.hpp"
+#include "tessera/bench/train/searches.hpp"
 #include "tessera/host/float_peak.hpp"
 #include "tessera/host/gradient_panels.hpp"
 #include "tessera/host/layer.hpp"
@@ -169,37 +170,6 @@ void growth_bars(Report& report) {
   }
 }
 
-// The searches of top-k on matrices of a transformer at density 1/64: the exact one by the dense
-// product alone, and the shortlist by the exact one.
-void top_k_bars(Report& report) {
-  constexpr std::int64_t kBatch = 4096;
-  const auto executor = sequential();
-  for (const auto& [outputs, inputs] :
-       {std::pair<std::int64_t, std::int64_t>{1024, 1024}, {4096, 1024}, {1024, 4096}}) {
-    const auto q = random_matrix<float>(outputs, kBatch, 1);
-    const auto s = random_matrix<float>(inputs, kBatch, 2);
-    const train::GradientBatch batch{q.view(), s.view()};
-    const auto pattern = sparse::random_pattern(outputs, inputs, {}, 1.0 / 64, 3);
-    const std::int64_t k = pattern.blocks();
-    const auto times = medians(
-        {[&] {
-           train::largest_gradients(pattern, {&batch, 1}, k, train::BlockScore::Sum, *executor);
-         },
-         [&] {
-           host::for_each_gradient_panel(host::gradient_panel_size(), {&batch, 1}, *executor,
-                                         [](const auto&, const auto&) {});
-         },
-         [&] {
-           train::shortlisted_gradients(pattern, {&batch, 1}, k, 4 * k, train::BlockScore::Sum, 5,
-                                        *executor);
-         }},
-        5);
-    const std::string name = fmt::format("{} x {}, 1/64, {} rows", outputs, inputs, kBatch);
-    report.at_most(name + ": exact search of top-k by the dense product", times[0] / times[1], 1.1);
-    report.at_most(name + ": shortlist by the exact search", times[2] / times[0], 0.35);
-  }
-}
-
 void value_bars(Report& report) {
   constexpr std::int64_t kSide = 4096;
   const auto executor = sequential();
@@ -257,7 +227,7 @@ const std::vector<SpeedPart>& speed_parts() {
       {"values", [](const train::DataSet&, Report& report) { value_bars(report); }},
       {"growth", [](const train::DataSet&, Report& report) { growth_bars(report); }},
       {"rewire", rewire_bars},
-      {"top-k", [](const train::DataSet&, Report& report) { top_k_bars(report); }},
+      {"top-k", top_k_bars},
       {"step", step_bars},
       {"threads", thread_bars}};
   return parts;

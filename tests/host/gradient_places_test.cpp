@@ -89,6 +89,19 @@ TEST(GradientAtPlaces, HasTheSameBitsForAnyThreadsAndStrides) {
   }
 }
 
+// One thread takes 1,024 rows together, and several take 64.
+TEST(GradientAtPlaces, HasTheSameBitsForManyRows) {
+  constexpr std::int64_t kRows = 1100, kColumns = 300;
+  const auto pattern = sparse::random_pattern(kRows, 64, {}, 0.1, 3);
+  const auto q_grad = random_matrix<float>(kRows, kColumns, 5),
+             s = random_matrix<float>(64, kColumns, 6);
+  const GradientPlaces places{pattern.block, pattern.row_begin, pattern.col};
+  std::vector<float> one(pattern.values.size()), two(one.size());
+  gradient_at_places({q_grad.view(), s.view()}, places, *make_executor(1), one);
+  gradient_at_places({q_grad.view(), s.view()}, places, *make_executor(2), two);
+  EXPECT_EQ(one, two);
+}
+
 TEST(GradientAtPlaces, CountsMissingRowsOfTheLastBlockAsZero) {
   PlacesCase c(30, {4, 4}, 1.0);
   const GradientOperands whole = c.operands();

@@ -74,7 +74,7 @@ void add_training_options(CLI::App& app, TrainArguments& a) {
       ->check(CLI::IsMember({"sgd", "adam"}).description(""))
       ->capture_default_str();
   app.add_option("--search", a.search,
-                 "of --method top-k: exact, shortlist (a sample of the images, then exact) or "
+                 "of --method top-k: exact, shortlist (nearly the gradient, then exact) or "
                  "sampled (random places)")
       ->check(CLI::IsMember({"exact", "shortlist", "sampled"}).description(""))
       ->capture_default_str();

@@ -60,13 +60,12 @@ std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
                                                Executor& executor,
                                                std::string_view name = "weights");
 
-// Returns the places of largest gradient of a shortlist: a search on a sample of the batch's
-// columns finds `candidates` places, or k if that is more, and their gradients are then computed
-// from all columns. The sample has the mean of the columns, whose gradient is exact, and columns
-// less the mean. Those are drawn with probabilities in proportion to |dQ column| * |S column|, at
-// most 1, one in eight on average (one in all, if there are fewer than eight), and multiplied by
-// the inverse, so the gradient of the sample is right on average. Errors are those of
-// largest_gradients. O(rows * cols * z / 8 + candidates * z * block area + (rows + cols) * z).
+// Returns the places of largest gradient of a shortlist: a search in a matrix of rank 32 that is
+// nearly the gradient finds `candidates` places, or k if that is more, and their gradients are then
+// computed. The matrix is that of Halko, Martinsson and Tropp, "Finding structure with randomness",
+// 2011. The search is exact where the matrix would cost more than half of it, as for sides up to
+// 192. Errors are those of largest_gradients.
+// O((rows + cols) * z * 32 + candidates * z * block area).
 std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
                                                    std::span<const GradientBatch> batches,
                                                    std::int64_t k, std::int64_t candidates,

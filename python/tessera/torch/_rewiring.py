@@ -343,8 +343,8 @@ class TopK(Rewiring):
     After the optimiser's step, every `every` steps, places that are not stored make their first step, with a fresh state:
     by the learning rate with Adam. Of all weights the largest magnitudes stay. Optimisers are Adam, AdamW and SGD.
 
-    search  "exact": all places; "shortlist": a sample of the rows of the batch finds factor times as many places as are
-            stored, whose gradients are then exact; "sampled": as many random places; factor is 4 if it is not given
+    search  "exact": all places; "shortlist": a matrix of rank 32 that is nearly the gradient finds factor times as many
+            places as are stored, whose gradients are then exact; "sampled": as many random places; factor is 4 if not given
     Layers store single weights (block 1). Other options are those of Rewiring; `fraction` is not read.
     """
 

@@ -1,0 +1,100 @@
+#include "tessera/bench/train/searches.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/bench/timing.hpp"
+#include "tessera/host/gradient_panels.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::bench {
+namespace {
+
+constexpr std::int64_t kBatch = 4096, kFactor = 4;  // the default of --factor
+constexpr double kDensity = 1.0 / 64;
+
+// One search, by each of the two ways.
+struct Case {
+  const sparse::Csr<float>& taken;
+  train::GradientBatch batch;
+  Executor& executor;
+
+  std::vector<sparse::BlockAt> exact() const {
+    return train::largest_gradients(taken, {&batch, 1}, taken.blocks(), train::BlockScore::Sum,
+                                    executor);
+  }
+  std::vector<sparse::BlockAt> shortlist() const {
+    const std::int64_t k = taken.blocks();
+    return train::shortlisted_gradients(taken, {&batch, 1}, k, kFactor * k, train::BlockScore::Sum,
+                                        5, executor);
+  }
+  // Returns the share of the exact places that the shortlist finds.
+  double recall() const {
+    const auto all = exact(), found = shortlist();
+    std::vector<sparse::BlockAt> both;
+    std::set_intersection(all.begin(), all.end(), found.begin(), found.end(),
+                          std::back_inserter(both));
+    return double(both.size()) / double(all.size());
+  }
+};
+
+// Least times, which do not depend on the numbers.
+void time_bars(Report& report) {
+  const auto executor = sequential();
+  for (const auto& [outputs, inputs] :
+       {std::pair<std::int64_t, std::int64_t>{1024, 1024}, {4096, 1024}, {1024, 4096}}) {
+    const auto q = random_matrix<float>(outputs, kBatch, 1);
+    const auto s = random_matrix<float>(inputs, kBatch, 2);
+    const auto pattern = sparse::random_pattern(outputs, inputs, {}, kDensity, 3);
+    const Case one{pattern, {q.view(), s.view()}, *executor};
+    const auto times =
+        leasts({[&] { one.exact(); },
+                [&] {
+                  host::for_each_gradient_panel(host::gradient_panel_size(), {&one.batch, 1},
+                                                *executor, [](const auto&, const auto&) {});
+                },
+                [&] { one.shortlist(); }},
+               7);
+    const std::string name = fmt::format("{} x {}, 1/64, {} rows", outputs, inputs, kBatch);
+    report.at_most(name + ": exact search of top-k by the dense product", times[0] / times[1], 1.1);
+    report.at_most(name + ": shortlist by the exact search", times[2] / times[0], 0.35);
+  }
+}
+
+// The gradients of both hidden layers after some steps of Adam with top-k every ten.
+void recall_bars(const train::DataSet& data, std::uint64_t seed, Report& report) {
+  constexpr std::int64_t kEnd = 300;
+  const auto executor = sequential();
+  train::Network<> network(
+      {.sizes = {784, 512, 512, 10}, .density = kDensity, .batch = kBatch, .seed = seed},
+      train::host_layers(*executor), *executor);
+  train::TrainOptions options = train::usual_options(train::TopK{}, kEnd, 0.001);
+  options.schedule = {.end = kEnd, .every = 10};
+  options.optimiser = {.rule = train::Adam{}};
+  options.seed = seed;
+  train::Trainer trainer(network, data, options);
+  for (const std::int64_t step : {40, 150, 300}) {
+    while (trainer.report().steps < step) trainer.step();
+    for (std::int64_t i = 0; i < 2; ++i) {
+      const Case one{network.weights(i), {network.output_gradient(i), network.input(i)}, *executor};
+      report.at_least(
+          fmt::format("recall of the shortlist, Fashion-MNIST, seed {}, step {}, layer {}", seed,
+                      step, i + 1),
+          one.recall(), 0.95);
+    }
+  }
+}
+
+}  // namespace
+
+void top_k_bars(const train::DataSet& data, Report& report) {
+  time_bars(report);
+  for (const std::uint64_t seed : {1, 2}) recall_bars(data, seed, report);
+}
+
+}  // namespace tessera::bench
