@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/pass.hpp"
@@ -291,8 +292,23 @@ bool run_thread_bars() {
   return all;
 }
 
+// Prints the passes of the matrices of weight-sparse transformers, one value in 64 stored, for
+// 4,096 tokens, as fractions of the peak.
+bool run_transformer_bars() {
+  constexpr double kBar = 0.30;
+  bool all = true;
+  for (const auto& [x, y] :
+       {std::pair<std::int64_t, std::int64_t>{1024, 1024}, {1024, 4096}, {4096, 1024}})
+    for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
+      const LayerCase one{.x = x, .y = y, .z = 4096, .density = 1.0 / 64, .pass = pass};
+      all &= print_bar(one.name() + ", of peak", bench::measure(one).of_peak(), kBar);
+    }
+  return all;
+}
+
 bool run_bars() {
   bool all = run_rate_bars();
+  all &= run_transformer_bars();
   all &= run_avx2_bars();
   all &= run_thread_bars();
   all &= run_comparison_bars();
@@ -328,7 +344,8 @@ void run_grid(const std::string& shard, const std::string& only) {
 
 int main(int argc, char** argv) {
   CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
-  bool wants_bars = false, wants_peers = false, wants_forecasts = false, wants_avx2 = false;
+  bool wants_bars = false, wants_peers = false, wants_forecasts = false, wants_avx2 = false,
+       wants_transformers = false;
   app.add_flag("--peers", wants_peers, "the bars' forward cases beside other libraries");
   std::string type;
   app.add_option("--type", type, "for --peers: only this type; without it, all three")
@@ -343,6 +360,7 @@ int main(int argc, char** argv) {
                  "for these block sides");
   app.add_option("--caches", caches, "cut for an L1 and an L2 of so many KiB")->expected(2);
   app.add_flag("--forecasts", wants_forecasts, "what the cost model says, by what was measured");
+  app.add_flag("--transformers", wants_transformers, "the bars of weight-sparse transformers only");
   app.add_flag("--avx2", wants_avx2, "the cases of the bars on AVX2 only");
   app.add_flag("--bars", wants_bars, "one line a bar: name, figure, bar, ok or short");
   app.add_option("--case", cases, "out,in,z,block,density,pass,type,threads")->delimiter(';');
@@ -360,6 +378,7 @@ int main(int argc, char** argv) {
     if (wants_peers) print_peers(python, type);
     if (wants_grid) run_grid(shard, only);
     if (wants_forecasts) print_forecasts();
+    if (wants_transformers && !wants_bars) return run_transformer_bars() ? 0 : 1;
     if (wants_avx2 && !wants_bars) return run_avx2_bars() ? 0 : 1;
     return wants_bars && !run_bars() ? 1 : 0;
   } catch (const std::exception& e) {
