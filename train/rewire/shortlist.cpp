@@ -2,6 +2,7 @@
 #include <functional>
 #include <optional>
 
+#include "tessera/host/best_places.hpp"
 #include "tessera/train/rewire/grow.hpp"
 #include "tessera/train/rewire/internal/gradient_factors.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
