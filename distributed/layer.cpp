@@ -9,7 +9,6 @@
 #include "tessera/distributed/internal/rank_state.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/part.hpp"
-#include "tessera/distributed/tree_sum.hpp"
 #include "tessera/layer/check_weights.hpp"
 #include "tessera/sparse/check.hpp"
 
@@ -30,10 +29,9 @@ void RankLayer::State::require_weights(std::string_view call) const {
 
 Range RankLayer::State::columns_of_batch() const {
   if (!splits_batch()) return {0, problem.size.z};
-  const Range own = TreeSum(*ranks, cut.leaves, 0).leaves();
-  if (own.size() == 0) return {0, 0};
+  const Range own = even_part(cut.leaves, ranks->size(), ranks->rank());
   return {leaf_columns(cut, problem.size.z, own.begin).begin,
-          leaf_columns(cut, problem.size.z, own.end - 1).end};
+          leaf_columns(cut, problem.size.z, own.end).begin};
 }
 
 std::size_t RankLayer::State::index(std::string_view call, std::int64_t group) const {

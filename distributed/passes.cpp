@@ -82,7 +82,7 @@ bool RankLayer::State::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
     const auto dq = rows_in(q_grad, outputs[g]);
     const auto in = rows_in(s, inputs[g]);
     const std::span<float> own = numbers_in(to, values[g]);
-    if (!splits_batch()) return groups[g]->template grad_w<T>(dq, in, own, of_group, seconds);
+    if (!splits_batch()) return groups[g]->rows().gradients(dq, in, own, of_group, seconds);
     add_leaves<T>(*groups[g], dq, in, own, of_group, seconds);
     return true;
   };
@@ -102,8 +102,8 @@ void RankLayer::State::add_leaves(internal::GridPart& group, MatrixView<const T>
   const std::int64_t first = batch.begin;
   for (std::int64_t i = tree.leaves().begin; i < tree.leaves().end; ++i) {
     const Range all = leaf_columns(cut, problem.size.z, i), own{all.begin - first, all.end - first};
-    group.grad_w<T>(q_grad.sub({0, q_grad.rows}, own), s.sub({0, s.rows}, own), of_leaf, run,
-                    times);
+    group.rows().gradients(q_grad.sub({0, q_grad.rows}, own), s.sub({0, s.rows}, own), of_leaf, run,
+                           times);
     tree.add(of_leaf);
   }
   tree.finish(gradients);
@@ -125,8 +125,8 @@ bool RankLayer::State::compute_as(Pass pass, const layer::Operands& operands,
     case Pass::Fwd:
       return run_pass(options, times, [&](std::size_t g, auto& of_group, auto& seconds) {
         if (!options.bias.empty()) of_group.bias = numbers_in(options.bias, outputs[g]);
-        return groups[g]->template forward<T>(rows_in(in, inputs[g]), rows_in(out, outputs[g]),
-                                              of_group, seconds);
+        return groups[g]->rows().product(rows_in(in, inputs[g]), rows_in(out, outputs[g]), of_group,
+                                         seconds);
       });
     case Pass::GradA: {
       const bool finished =

@@ -32,12 +32,10 @@ class GridPart {
   GridPart(const RankSetting& setting, Communicator& all, const Problem& problem,
            std::int64_t group, Range of_group, Grid grid, sparse::Csr<float> own);
 
-  // The passes of RankLayer (layer.hpp). They return false if a stop ended them.
-  template <class T>
-  bool forward(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
-               host::HostTimes& times) {
-    return fwd_.product(s, q, options, times);
-  }
+  // Returns the products with R, of Fwd and GradW.
+  RunProduct& rows() { return fwd_; }
+
+  // The pass of RankLayer (layer.hpp). Returns false if a stop ended it.
   template <class T>
   bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, const layer::PassOptions& options,
               host::HostTimes& times) {
@@ -51,12 +49,6 @@ class GridPart {
       }
     return transposed_->product(q_grad, s_grad, options, times);
   }
-  template <class T>
-  bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
-              const layer::PassOptions& options, host::HostTimes& times) {
-    return fwd_.gradients(q_grad, s, gradients, options, times);
-  }
-
   // A change of the group's pattern that was prepared. No communication is left, and commit()
   // allocates nothing.
   struct Prepared {
