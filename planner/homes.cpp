@@ -84,12 +84,16 @@ HomePadding padding_of(const HomePiece& piece, std::int64_t rows, std::int64_t c
   return padding;
 }
 
-Homes::Homes(const Problem& problem, const Plan& plan)
-    : size_(problem.size), parts_(plan.partition), block_(plan.block) {
+Dims padded_size(const Problem& problem, const Plan& plan) {
   Dims grains = ceil_div(problem.size_in_blocks(), plan.grain);
-  grains.z = round_up(grains.z, parts_.z);
-  padded_ = grains * plan.grain;
+  grains.z = round_up(grains.z, plan.partition.z);  // equal z on every tile
+  Dims padded = grains * plan.grain;
+  padded.g = 1;
+  return padded;
 }
+
+Homes::Homes(const Problem& problem, const Plan& plan)
+    : Homes(problem.size, plan.partition, padded_size(problem, plan), plan.block) {}
 
 template <class PieceOf>
 Home Homes::home(bool by_rows_of_r, TileOrder order, PieceOf&& piece_of) const {

@@ -60,6 +60,10 @@ struct Home {
   std::int64_t most_elements_ = 0, most_rows_ = 0, sum_of_rows_ = 0;
 };
 
+// Returns the size of a layer of one group as a plan pads it: x and y in whole grains, z in equal
+// parts of them.
+Dims padded_size(const Problem& problem, const Plan& plan);
+
 // The homes of the tensors of a layout of a layer: its operands S and dQ before a pass, and its
 // results Q and dS after it; and the slices of the operands that the tiles need. `problem` is that
 // of the layout.

@@ -1,9 +1,9 @@
 #include "tessera/runtime/fit.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/least_fitting.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
@@ -51,23 +51,12 @@ bool fits(const Problem& problem, const device::Machine& machine, planner::Optio
 std::optional<double> oversize_that_fits(const Problem& problem, const device::Machine& machine,
                                          const planner::Options& options,
                                          const sparse::CheckedCsr<float>& weights) {
-  const auto try_one = [&](std::int64_t hundredths) {
-    return fits(problem, machine, options, hundredths, weights);
-  };
-  auto low =
+  const auto given =
       static_cast<std::int64_t>(std::floor(options.meta_info_bucket_oversize_proportion * 100));
-  if (low >= kLargestHundredths) return std::nullopt;
-  std::int64_t high = low + 1;
-  for (std::int64_t step = 1; !try_one(high); step *= 2) {
-    if (high == kLargestHundredths) return std::nullopt;
-    low = high;
-    high = std::min(high + 2 * step, kLargestHundredths);
-  }
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (try_one(middle) ? high : low) = middle;
-  }
-  return double(high) / 100;
+  const auto least = least_fitting(given, kLargestHundredths, [&](std::int64_t hundredths) {
+    return fits(problem, machine, options, hundredths, weights);
+  });
+  return least ? std::optional(double(*least) / 100) : std::nullopt;
 }
 
 }  // namespace tessera::runtime

@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/layer/check_weights.hpp"
+#include "tessera/planner/homes.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/dense_layer.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
@@ -21,10 +22,8 @@ partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& pla
                                 const device::Machine& machine) {
   if (plan.dense)
     throw Error(ErrorCode::InvalidArgument, "a dense plan without buckets has no grid of buckets");
-  Dims grains = ceil_div(problem.size_in_blocks(), plan.grain);
-  grains.z = round_up(grains.z, plan.partition.z);  // equal z on every tile
-  const Dims padded = grains * plan.grain, parts = plan.partition;
-  return {.size = {1, padded.x, padded.y, padded.z},
+  const Dims& parts = plan.partition;
+  return {.size = planner::padded_size(problem, plan),
           .block = plan.block,
           .z_grain = plan.grain.z,
           .splits = {1, parts.x, parts.y, parts.z},

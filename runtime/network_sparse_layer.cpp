@@ -211,13 +211,14 @@ sparse::Csr<float> NetworkSparseLayer::current_weights() {
 namespace {
 
 // Returns the cycles in which the tiles of the fullest cell visit all buckets of their cell in Fwd
-// or GradA.
+// or GradA, or in GradW the fullest bucket, of which a round visits one.
 Cycles fullest_visit(const NetworkLayout& layout, const PassSpec& spec,
-                     const device::Machine& machine) {
+                     const device::Machine& machine, bool one_by_one) {
   const partitioner::Buckets& buckets = layout.weights.buckets(0);
   const Dims& splits = layout.grid.splits;
-  const bool own_words = role_of(spec).forward ? false : layout.grid.separate_grad_a;
+  const bool own_words = values_shape(spec).grad_a_words;
   std::vector<const void*> words(std::size_t(splits.z));
+  const std::size_t together = one_by_one ? 1 : words.size();
   Cycles most;
   for (std::int64_t x = 0; x < splits.x; ++x)
     for (std::int64_t y = 0; y < splits.y; ++y) {
@@ -226,25 +227,10 @@ Cycles fullest_visit(const NetworkLayout& layout, const PassSpec& spec,
         words[std::size_t(z)] =
             own_words ? buckets.grad_a_meta_words(bucket) : buckets.meta_words(bucket);
       }
-      most = std::max(most,
-                      visit_cycles(spec, machine, words, codelets::sub_group_id(x, y, splits.y)));
+      for (std::size_t z = 0; z < words.size(); z += together)
+        most = std::max(most, visit_cycles(spec, machine, std::span(words).subspan(z, together),
+                                           codelets::sub_group_id(x, y, splits.y)));
     }
-  return most;
-}
-
-// Returns the cycles of the fullest bucket in GradW, which visits one bucket in each round.
-Cycles fullest_round(const NetworkLayout& layout, const device::Machine& machine) {
-  const partitioner::Buckets& buckets = layout.weights.buckets(0);
-  const Dims& splits = layout.grid.splits;
-  const PassSpec spec = layout.spec(Pass::GradW);
-  Cycles most;
-  for (std::int64_t x = 0; x < splits.x; ++x)
-    for (std::int64_t y = 0; y < splits.y; ++y)
-      for (std::int64_t z = 0; z < splits.z; ++z) {
-        const void* const words = buckets.meta_words(layout.grid.bucket_index(x, y, z));
-        most = std::max(
-            most, visit_cycles(spec, machine, {&words, 1}, codelets::sub_group_id(x, y, splits.y)));
-      }
   return most;
 }
 
@@ -268,7 +254,8 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
     const std::int64_t planned_rounds = of_pass.grad_w_exchange_buckets ? 1 : rounds;
     const Cycles planned = multiply_term(*plan.cost.find(Pass::GradW)) -
                            codelets::zero_cycles(sum_bytes, machine.workers);
-    const Cycles counted = fullest_round(layout, machine);
+    const Cycles counted =
+        fullest_visit(layout, layout.spec(Pass::GradW), machine, /*one_by_one=*/true);
     return rounds * counted - Cycles(rounds * planned.value / planned_rounds);
   }
   const bool is_forward = pass == Pass::Fwd;
@@ -281,7 +268,7 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
         rows, (in_layout == Pass::Fwd ? layout.grid.x_range(i) : layout.grid.y_range(i)).size());
   const Cycles cleared = codelets::zero_cycles(
       rows * layout.grid.z_per_tile() * bytes_of(problem.partials_type), machine.workers);
-  return cleared + fullest_visit(layout, spec, machine) -
+  return cleared + fullest_visit(layout, spec, machine, /*one_by_one=*/false) -
          multiply_term(*of_pass.cost.find(in_layout));
 }
 

@@ -21,22 +21,6 @@ double rounded_down(double density) {
 
 }  // namespace
 
-std::optional<std::int64_t> least_fitting(std::int64_t none, std::int64_t most,
-                                          const std::function<bool(std::int64_t)>& fits) {
-  if (none >= most) return {};
-  std::int64_t low = none, high = none + 1;
-  for (std::int64_t step = 1; !fits(high); step *= 2) {
-    if (high == most) return {};
-    low = high;
-    high = std::min(high + 2 * step, most);
-  }
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? high : low) = middle;
-  }
-  return high;
-}
-
 bool Relaxer::fits(const Asked& asked) {
   ++plans_made_;
   Options options = asked.options;

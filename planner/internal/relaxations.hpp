@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
+#include "tessera/base/least_fitting.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/no_fit.hpp"
 
@@ -55,11 +55,5 @@ class Relaxer {
   Asked asked_;
   std::int64_t plans_made_ = 0;
 };
-
-// Returns the least value in (none, most] that fits, or nullopt if none does. Requires that all
-// values above a fitting one fit and that `none` does not. Steps double until a value fits; then
-// the range is bisected. Calls `fits` about 2 * log2(answer - none) times.
-std::optional<std::int64_t> least_fitting(std::int64_t none, std::int64_t most,
-                                          const std::function<bool(std::int64_t)>& fits);
 
 }  // namespace tessera::planner::internal

@@ -47,7 +47,7 @@ class CutCounts {
 
   BlockPattern pattern_;
   StaticCounts counts_;
-  std::optional<BlocksByColumn> by_column_;  // once it was needed
+  std::optional<BlockLines> by_column_;  // once it was needed
   std::map<std::int64_t, BandedRows> banded_;
   std::map<BlockCut, CutLoads> kept_;
   std::int64_t most_kept_, kept_entries_ = 0;  // rows of tiles in `kept_`

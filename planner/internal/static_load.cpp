@@ -19,51 +19,59 @@ void for_each_block(const BlockPattern& pattern, const Visit& visit) {
       visit(row, std::size_t(i));
 }
 
-// Counts blocks and rows of the tiles, and the tiles of every row.
-void count_rows(const StaticLayout& layout, const BlockPattern& pattern, StaticLoad& load) {
-  std::vector<std::int64_t> last(layout.tiles.size(), -1);
-  load.tiles.assign(layout.tiles.size(), {});
-  load.depth.assign(std::size_t(pattern.block_rows), 0);
-  for_each_block(pattern, [&](std::int64_t row, std::size_t i) {
-    const auto tile = std::size_t(layout.tile_of[i]);
-    ++load.tiles[tile].blocks;
-    if (last[tile] == row) return;
-    last[tile] = row;
-    ++load.tiles[tile].rows;
-    ++load.depth[std::size_t(row)];
-  });
+// Calls visit(line, tile, is_first) for the blocks of the lines, which are rows or columns: whether
+// the block is the first of its line on the tile.
+template <class Visit>
+void for_each_on_tile(const BlockLines& lines, const std::vector<std::int32_t>& tile_of,
+                      std::size_t tiles, const Visit& visit) {
+  std::vector<std::int64_t> last(tiles, -1);  // line of each tile's last block
+  for (std::int64_t line = 0; line + 1 < std::ssize(lines.begin); ++line)
+    for (std::int64_t i = lines.begin[std::size_t(line)]; i < lines.begin[std::size_t(line) + 1];
+         ++i) {
+      const auto tile = std::size_t(tile_of[std::size_t(lines.block[std::size_t(i)])]);
+      visit(line, tile, last[tile] != line);
+      last[tile] = line;
+    }
+}
+
+// Lists the rows of all tiles, whose numbers are known.
+void list_rows(const BlockLines& rows, const std::vector<std::int32_t>& tile_of, StaticLoad& load) {
   for (const StaticTile& tile : load.tiles)
     load.row_begin.push_back(load.row_begin.back() + tile.rows);
-}
-
-void list_rows(const StaticLayout& layout, const BlockPattern& pattern, StaticLoad& load) {
-  std::vector<std::int64_t> next(load.row_begin.begin(), load.row_begin.end() - 1);
   load.rows.resize(std::size_t(load.row_begin.back()));
-  for_each_block(pattern, [&](std::int64_t row, std::size_t i) {
-    const auto tile = std::size_t(layout.tile_of[i]);
-    const bool goes_on =
-        next[tile] > load.row_begin[tile] && load.rows[std::size_t(next[tile]) - 1].row == row;
-    if (!goes_on) load.rows[std::size_t(next[tile]++)] = {row, 0};
-    ++load.rows[std::size_t(next[tile]) - 1].blocks;
-  });
+  load.depth.assign(rows.begin.size() - 1, 0);
+  std::vector<std::int64_t> next(load.row_begin.begin(), load.row_begin.end() - 1);
+  for_each_on_tile(rows, tile_of, load.tiles.size(),
+                   [&](std::int64_t row, std::size_t tile, bool is_first) {
+                     if (is_first) {
+                       load.rows[std::size_t(next[tile]++)] = {row, 0};
+                       ++load.depth[std::size_t(row)];
+                     }
+                     ++load.rows[std::size_t(next[tile]) - 1].blocks;
+                   });
 }
 
-// Visits the blocks column by column, so that one mark for each tile tells a column from the last.
-void count_columns(const StaticLayout& layout, const BlockPattern& pattern, StaticLoad& load) {
-  std::vector<std::int64_t> next(std::size_t(pattern.block_cols) + 1, 0);
-  for (const std::int32_t column : pattern.col) ++next[std::size_t(column) + 1];
-  std::partial_sum(next.begin(), next.end(), next.begin());
-  const std::vector<std::int64_t> begin = next;
-  std::vector<std::int32_t> tile_of(pattern.col.size());
-  for (std::size_t i = 0; i < pattern.col.size(); ++i)
-    tile_of[std::size_t(next[std::size_t(pattern.col[i])]++)] = layout.tile_of[i];
-  std::vector<std::int64_t> last(load.tiles.size(), -1);
-  for (std::int64_t column = 0; column < pattern.block_cols; ++column)
-    for (std::int64_t i = begin[std::size_t(column)]; i < begin[std::size_t(column) + 1]; ++i) {
-      const auto tile = std::size_t(tile_of[std::size_t(i)]);
-      load.tiles[tile].columns += last[tile] != column;
-      last[tile] = column;
-    }
+// Returns the counts of blocks that lie in these rows and columns.
+StaticLoad count_lines(const BlockLines& rows, const BlockLines& columns,
+                       const std::vector<std::int32_t>& tile_of, std::size_t tiles) {
+  StaticLoad load;
+  load.tiles.assign(tiles, {});
+  for_each_on_tile(rows, tile_of, tiles, [&](std::int64_t, std::size_t tile, bool is_first) {
+    ++load.tiles[tile].blocks;
+    load.tiles[tile].rows += is_first;
+  });
+  for_each_on_tile(columns, tile_of, tiles, [&](std::int64_t, std::size_t tile, bool is_first) {
+    load.tiles[tile].columns += is_first;
+  });
+  list_rows(rows, tile_of, load);
+  return load;
+}
+
+BlockLines blocks_by_row(const BlockPattern& pattern) {
+  BlockLines rows{{pattern.row_begin.begin(), pattern.row_begin.end()},
+                  std::vector<std::int64_t>(pattern.col.size())};
+  std::iota(rows.block.begin(), rows.block.end(), 0);
+  return rows;
 }
 
 // Returns the runs of one band of which none is heavier than `most`. A row that is heavier alone is
@@ -171,11 +179,13 @@ class RunDealer {
 }  // namespace
 
 StaticLoad load_of(const StaticLayout& layout, const BlockPattern& pattern) {
-  StaticLoad load;
-  count_rows(layout, pattern, load);
-  list_rows(layout, pattern, load);
-  count_columns(layout, pattern, load);
-  return load;
+  return count_lines(blocks_by_row(pattern), blocks_by_column(pattern), layout.tile_of,
+                     layout.tiles.size());
+}
+
+StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pattern) {
+  return count_lines(blocks_by_column(pattern), blocks_by_row(pattern), layout.tile_of,
+                     layout.tiles.size());
 }
 
 BlockPattern TransposedPattern::view() const {
@@ -183,7 +193,7 @@ BlockPattern TransposedPattern::view() const {
 }
 
 TransposedPattern transposed(const BlockPattern& pattern) {
-  BlocksByColumn by_column = blocks_by_column(pattern);
+  BlockLines by_column = blocks_by_column(pattern);
   TransposedPattern result{.block = {pattern.block.cols, pattern.block.rows},
                            .block_cols = pattern.block_rows,
                            .row_begin = std::move(by_column.begin),
@@ -204,18 +214,9 @@ std::vector<std::int32_t> tiles_in_given_order(const std::vector<std::int32_t>& 
   return result;
 }
 
-StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pattern) {
-  const TransposedPattern other = transposed(pattern);
-  StaticLayout turned{.tile_of = std::vector<std::int32_t>(pattern.col.size()),
-                      .tiles = layout.tiles};
-  for (std::size_t i = 0; i < other.place.size(); ++i)
-    turned.tile_of[i] = layout.tile_of[std::size_t(other.place[i])];
-  return load_of(turned, other.view());
-}
-
-BlocksByColumn blocks_by_column(const BlockPattern& pattern) {
-  BlocksByColumn result{.begin = std::vector<std::int64_t>(std::size_t(pattern.block_cols) + 1, 0),
-                        .block = std::vector<std::int64_t>(pattern.col.size())};
+BlockLines blocks_by_column(const BlockPattern& pattern) {
+  BlockLines result{.begin = std::vector<std::int64_t>(std::size_t(pattern.block_cols) + 1, 0),
+                    .block = std::vector<std::int64_t>(pattern.col.size())};
   for (const std::int32_t column : pattern.col) ++result.begin[std::size_t(column) + 1];
   std::partial_sum(result.begin.begin(), result.begin.end(), result.begin.begin());
   std::vector<std::int64_t> next = result.begin;
@@ -225,28 +226,11 @@ BlocksByColumn blocks_by_column(const BlockPattern& pattern) {
 }
 
 StaticLoad transposed_load(const StaticLoad& load, const std::vector<std::int32_t>& tile_of,
-                           const BlocksByColumn& blocks) {
-  const auto columns = std::ssize(blocks.begin) - 1;
+                           const BlockLines& blocks) {
   StaticLoad result;
-  for (const StaticTile& tile : load.tiles) {
+  for (const StaticTile& tile : load.tiles)
     result.tiles.push_back({tile.blocks, tile.columns, tile.rows});
-    result.row_begin.push_back(result.row_begin.back() + tile.columns);
-  }
-  result.rows.resize(std::size_t(result.row_begin.back()));
-  result.depth.assign(std::size_t(columns), 0);
-  std::vector<std::int64_t> next(result.row_begin.begin(), result.row_begin.end() - 1);
-  std::vector<std::int64_t> last(load.tiles.size(), -1);  // column of each tile's last entry
-  for (std::int64_t column = 0; column < columns; ++column)
-    for (std::int64_t i = blocks.begin[std::size_t(column)];
-         i < blocks.begin[std::size_t(column) + 1]; ++i) {
-      const auto tile = std::size_t(tile_of[std::size_t(blocks.block[std::size_t(i)])]);
-      if (last[tile] != column) {
-        last[tile] = column;
-        result.rows[std::size_t(next[tile]++)] = {column, 0};
-        ++result.depth[std::size_t(column)];
-      }
-      ++result.rows[std::size_t(next[tile]) - 1].blocks;
-    }
+  list_rows(blocks, tile_of, result);
   return result;
 }
 

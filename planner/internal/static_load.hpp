@@ -34,13 +34,13 @@ StaticLoad load_of(const StaticLayout& layout, const BlockPattern& pattern);
 // Returns the counts of the same blocks on the same tiles with rows and columns exchanged.
 StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pattern);
 
-// The blocks of a pattern column by column.
-struct BlocksByColumn {
-  std::vector<std::int64_t> begin;  // [block columns + 1] first entry of each column
-  std::vector<std::int64_t> block;  // [blocks] places in the pattern; rows ascend in a column
+// The blocks of a pattern line by line: its rows or its columns.
+struct BlockLines {
+  std::vector<std::int64_t> begin;  // [lines + 1] first entry of each line
+  std::vector<std::int64_t> block;  // [blocks] places in the pattern, ascending in a line
 };
 
-BlocksByColumn blocks_by_column(const BlockPattern& pattern);
+BlockLines blocks_by_column(const BlockPattern& pattern);
 
 // A pattern with rows and columns exchanged.
 struct TransposedPattern {
@@ -64,7 +64,7 @@ std::vector<std::int32_t> tiles_in_given_order(const std::vector<std::int32_t>& 
 // Returns what load_of_transpose() returns for the layout of `load`, whose tiles of blocks are
 // `tile_of`. One pass over the blocks.
 StaticLoad transposed_load(const StaticLoad& load, const std::vector<std::int32_t>& tile_of,
-                           const BlocksByColumn& blocks);
+                           const BlockLines& blocks);
 
 // The blocks that each row has in each of several bands.
 struct BandedRows {

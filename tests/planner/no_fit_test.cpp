@@ -52,7 +52,7 @@ TEST(LeastFitting, FindsEveryThresholdWithFewTries) {
     for (std::int64_t most = none; most < 40; ++most)
       for (std::int64_t threshold = none + 1; threshold < 42; ++threshold) {
         int tries = 0;
-        const auto found = internal::least_fitting(none, most, [&](std::int64_t value) {
+        const auto found = least_fitting(none, most, [&](std::int64_t value) {
           ++tries;
           EXPECT_GT(value, none);
           EXPECT_LE(value, most);
