@@ -205,6 +205,23 @@ TEST(HostRatesFile, IsMeasuredAtTheFirstForecastOnAnUnknownProcessor) {
   EXPECT_EQ(find_host_rates(path, never, "abacus").rates, own);
 }
 
+// Linux lists the caches of a core in folders; elsewhere the sizes are guesses.
+TEST(ReadHostCpu, HasTheCachesThatTheSystemLists) {
+  const std::filesystem::path caches = "/sys/devices/system/cpu/cpu0/cache";
+  const HostCpu cpu = read_host_cpu();
+  for (const Bytes size : {cpu.l1_data, cpu.l2, cpu.l3}) EXPECT_GT(size, Bytes());
+  if (!std::filesystem::exists(caches)) GTEST_SKIP() << "the system lists no caches";
+  for (const auto& cache : std::filesystem::directory_iterator(caches)) {
+    if (!std::filesystem::exists(cache.path() / "size")) continue;
+    const auto line = [&](const char* name) { return test::read_file(cache.path() / name); };
+    if (line("type") == "Instruction\n" || std::stoi(line("level")) > 3) continue;
+    const std::string size = line("size");
+    const std::int64_t unit = size.find('M') != std::string::npos ? 1 << 20 : 1 << 10;
+    const Bytes found[] = {cpu.l1_data, cpu.l2, cpu.l3};
+    EXPECT_EQ(found[std::stoi(line("level")) - 1].value, std::stoll(size) * unit);
+  }
+}
+
 // Another program slows every figure down in one of three rounds.
 TEST(SettledRates, HaveTheBestOfEveryFigureInRoundsOfWhichTwoAgree) {
   int round = 0;
