@@ -41,7 +41,7 @@ StaticPass::StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass,
       program_(program),
       sums_(is_gradient() ? std::span(cut.gradients) : std::span<const StaticRun>(row_runs_),
             cut.sizes.type),
-      work_of_tile_(std::size_t(program.engine().machine().tiles), -1) {
+      work_of_tile_(std::size_t(program.engine().machine().tiles)) {
   in_.all_rows = pass == Pass::Fwd ? cut.sizes.size.y : cut.sizes.size.x;
   in_s_.all_rows = is_gradient() ? cut.sizes.size.y : 0;
   for (std::int64_t tile = 0; tile < cut.sizes.size.g * cut.sizes.tiles; ++tile)

@@ -94,6 +94,20 @@ std::optional<Cycles> fewest_cycles(const Costs& costs, const device::Machine& m
   }
 }
 
+// One tile has all of every operand: results of two layers, or the slices of both operands of
+// GradW.
+TEST(PricedLayer, KeepsOperandsAndResultsBesideAPlanOfOneTile) {
+  const device::Machine machine = machine_of(1);
+  for (const bool trains : {false, true}) {
+    NetworkSpec spec{.layers = {{.outputs = 16, .inputs = 24, .density = 0.3}}, .batch = 8};
+    if (trains) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
+    const auto candidates = candidates_of(spec, machine, 1);
+    const Plan& plan = candidates[0].at(0);
+    const std::int64_t result = 16 * 8, s = 24 * 8, elements = s + (trains ? result : 2 * result);
+    EXPECT_EQ(PricedLayer(spec, 0, plan, machine).temp() - plan.cost.temp, Bytes(4 * elements));
+  }
+}
+
 TEST(ChoosePlans, FindsTheFewestCyclesOfAllChoicesThatFit) {
   Random random(11);
   int binding = 0;
