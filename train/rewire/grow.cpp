@@ -118,9 +118,13 @@ std::vector<BlockAt> largest_gradients(const Csr<float>& taken,
   check_growth(taken, k, name);
   check_batches(taken, batches, name);
   if (k == 0) return {};
-  constexpr std::int64_t kTried = 4096;
+  // The sample reads all of S. A threshold saves less than that where there are more columns
+  // (1024 x 1024, 4,096 columns: the search takes 1.02 instead of 1.17 dense products).
+  constexpr std::int64_t kTried = 4096, kMostColumns = 1024;
   const float likely =
-      likely_threshold(taken, batches, k, free_places(taken), kTried, pool, executor);
+      internal::columns_of(batches) > kMostColumns
+          ? 0
+          : likely_threshold(taken, batches, k, free_places(taken), kTried, pool, executor);
   return host::largest_gradients({taken, batches, k, pool, name, likely}, executor);
 }
 

@@ -8,6 +8,7 @@
 
 #include "tessera/base/random.hpp"
 #include "tessera/host/gradient_panels.hpp"
+#include "tessera/train/rewire/internal/scores.hpp"
 
 namespace tessera::train::internal {
 namespace {
@@ -17,9 +18,7 @@ constexpr std::int64_t kRank = 32;
 // Returns true if three products of this rank, and that of the factors, cost at most half of the
 // gradient.
 bool pays(std::span<const GradientBatch> batches) {
-  const std::int64_t columns =
-      std::accumulate(batches.begin(), batches.end(), std::int64_t{0},
-                      [](std::int64_t sum, const GradientBatch& b) { return sum + b.s.cols; });
+  const std::int64_t columns = columns_of(batches);
   if (columns == 0) return false;
   const GradientBatch& any = batches[0];
   if (any.q_grad.rows == 0 || any.s.rows == 0) return false;

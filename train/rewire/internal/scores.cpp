@@ -10,6 +10,11 @@
 
 namespace tessera::train::internal {
 
+std::int64_t columns_of(std::span<const GradientBatch> batches) {
+  return std::accumulate(batches.begin(), batches.end(), std::int64_t{0},
+                         [](std::int64_t sum, const GradientBatch& b) { return sum + b.s.cols; });
+}
+
 std::vector<float> gradients_at(BlockShape block, std::span<const GradientBatch> batches,
                                 const PlaceList& places, Executor& executor) {
   std::vector<float> sums(places.col.size() * std::size_t(block.area())), gradients;

@@ -14,6 +14,9 @@ struct PlaceList {
   std::vector<std::int32_t> col;        // [places]
 };
 
+// Returns the columns of all batches together.
+std::int64_t columns_of(std::span<const GradientBatch> batches);
+
 // Returns the gradients of these places, summed over the batches: [places][block.rows][block.cols].
 std::vector<float> gradients_at(BlockShape block, std::span<const GradientBatch> batches,
                                 const PlaceList& places, Executor& executor);
