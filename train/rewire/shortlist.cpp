@@ -29,6 +29,19 @@ std::vector<BlockAt> best_of(std::span<const BlockAt> places, std::span<const fl
   return best;
 }
 
+// Returns the batches in parts of a few columns. Copies of the operands of a part then stay in the
+// caches and in memory that the allocator has at hand.
+std::vector<GradientBatch> parts_of(std::span<const GradientBatch> batches) {
+  constexpr std::int64_t kColumns = 512;
+  std::vector<GradientBatch> parts;
+  for (const GradientBatch& b : batches)
+    for (std::int64_t first = 0; first < b.s.cols; first += kColumns) {
+      const Range cols{first, std::min(first + kColumns, b.s.cols)};
+      parts.push_back({b.q_grad.sub({0, b.q_grad.rows}, cols), b.s.sub({0, b.s.rows}, cols)});
+    }
+  return parts;
+}
+
 }  // namespace
 
 std::vector<BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
@@ -46,7 +59,7 @@ std::vector<BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
   const std::vector<BlockAt> places =
       largest_gradients(taken, {&nearly, 1}, listed, pool, executor, name);
   const std::vector<float> scores = internal::scores_at(
-      taken, batches, internal::list_of(taken.block_rows(), places), pool, executor);
+      taken, parts_of(batches), internal::list_of(taken.block_rows(), places), pool, executor);
   return best_of(places, scores, k, name);
 }
 
