@@ -10,6 +10,7 @@ before they are timed. --bars ends with exit code 1 if a bar is missed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pathlib
 import statistics
@@ -200,6 +201,38 @@ def step_of(sizes, make):
     return step
 
 
+@contextlib.contextmanager
+def idle_layers():
+    """Lets the passes of sparse layers do nothing, so that a step takes the time of torch and of Python alone."""
+    names = "_train_forward", "_train_backward"
+    kept = [getattr(ts.Layer, name) for name in names]
+    try:
+        for name in names:
+            setattr(ts.Layer, name, lambda *_: None)
+        yield
+    finally:
+        for name, call in zip(names, kept):
+            setattr(ts.Layer, name, call)
+
+
+def bench_floor(bars, repeats, sizes, density):
+    """States the parts of a step, each in turns with the masked step, which leaves the caches as it does in training."""
+    ours = step_of(sizes, lambda i, o: SparseLinear(i, o, density=density, activation="relu"))
+    masked = step_of(sizes, lambda i, o: Masked(i, o, density))
+    ours()  # makes the layer
+
+    def idle():
+        with idle_layers():
+            ours()
+
+    floor, first = medians((idle, masked), repeats)
+    whole, second = medians((ours, masked), repeats)
+    name = f"torch step, {'-'.join(map(str, sizes))}, {density}"
+    bars.add(f"{name}: floor, of torch and Python", 1e6 * floor, None, unit="us")
+    bars.add(f"{name}: our passes", 1e6 * (whole - floor), None, unit="us")
+    bars.add(f"{name}: masked `nn.Linear` by the floor", (first + second) / 2 / floor, None)
+
+
 def bench_torch(bars, repeats):
     small, large = (784, 1024, 10), (784, 4096, 4096, 10)
     for sizes, density, block, bar in (
@@ -210,6 +243,7 @@ def bench_torch(bars, repeats):
         name = "-".join(map(str, sizes))
         bars.add(f"torch step, {name}, {density}, block {block}: `nn.Linear` by ours", times[1] / times[0], bar)
         if sizes is small:
+            bench_floor(bars, 3 * repeats, sizes, density)
             peers = (ours, step_of(sizes, lambda i, o: Masked(i, o, density)),
                      step_of(sizes, lambda i, o: TorchSparse(i, o, density)))
             first, masked, sparse = medians(peers, 3 * repeats)

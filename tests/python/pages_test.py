@@ -78,6 +78,18 @@ def test_a_sparse_gpt_learns_as_a_masked_one(tmp_path):
     assert len((ROOT / "examples/python/sparse_gpt.py").read_text().splitlines()) < 200
 
 
+@pytest.mark.skipif(not (has("torch") and FASHION.is_dir()), reason="no torch or no dataset-fashion-mnist")
+def test_the_table_of_densities_has_both_networks():
+    sizes = ("--images=1000", "--epochs=1", "--densities", "0.01", "--repeats=1")
+    lines = run(sys.executable, "-B", "bench/python/densities.py", *sizes).splitlines()
+    head, *rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    for name, row in zip(("784-1024-1024-10", "3072-1024-512-10"), rows, strict=True):
+        found = dict(zip(head, row, strict=True))
+        assert (found["network"], found["density"]) == (name, "0.01")
+        assert float(found["faster"]) == pytest.approx(float(found["masked_s_epoch"]) / float(found["s_epoch"]), rel=0.02)
+        assert float(found["accuracy_percent"]) > 15 and float(found["batch_100_ms"]) > 0
+
+
 SMALL_SIZES = {
     "quick_start": None,
     "rigl_torch": ["--epochs=1", "--images=1280"],
