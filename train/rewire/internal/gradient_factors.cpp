@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/random.hpp"
