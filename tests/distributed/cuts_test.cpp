@@ -16,6 +16,7 @@
 #include "tessera/distributed/cut.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 
@@ -178,7 +179,7 @@ TEST(EveryCut, AChangeOfThePatternHasTheBitsOfNewWeights) {
   });
 }
 
-TEST(EveryCut, AChangePreparedForAnEarlierStateIsRefused) {
+TEST(EveryCut, AChangePreparedForAnEarlierStateOrAnotherLayerIsRefused) {
   on_all_cuts([](const CutCase& c, Communicator& ranks) {
     OnRank one(c, ranks, c.weights());
     const std::int64_t group = one.layer.parts()[0].group;
@@ -188,6 +189,10 @@ TEST(EveryCut, AChangePreparedForAnEarlierStateIsRefused) {
     const std::string message = test::refusal([&] { one.layer.commit(std::move(stale)); });
     EXPECT_NE(message.find("call prepare_update of this layer again"), std::string::npos);
     EXPECT_EQ(one.layer.weights(group).values, values);
+    host::HostLayer alone(c.problem(), kTiny, *one.executor);
+    alone.set_weights(c.weights());
+    layer::PreparedUpdate foreign = alone.prepare_update({}, group);
+    EXPECT_EQ(test::refusal([&] { one.layer.commit(std::move(foreign)); }), message);
   });
 }
 
