@@ -23,6 +23,8 @@ class TreeSum {
   // Throws Error{InvalidArgument} unless there are 1 to kMostLeaves leaves and `length` is at least
   // 0. The communicator must outlive the object.
   TreeSum(Communicator& ranks, std::int64_t leaves, std::int64_t length);
+  TreeSum(const TreeSum&) = delete;  // subtrees refer to the memory of their object
+  TreeSum& operator=(const TreeSum&) = delete;
 
   // Returns the numbers of the calling rank's leaves.
   Range leaves() const { return own_; }

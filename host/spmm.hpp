@@ -22,24 +22,27 @@ struct SpmmOptions {
 };
 
 // Computes C = A * B with what the options add. Nothing is encoded or kept, and A is read where it
-// is: the call for a matrix that is multiplied a few times. A matrix that is multiplied often is
-// faster as a host::Prepared or in a HostLayer, which are encoded once (bench/results/spmm.md).
+// is, or sorted by rows first: the call for a matrix that is multiplied a few times. A matrix that
+// is multiplied often is faster as a host::Prepared or in a HostLayer, which are encoded once
+// (bench/results/spmm.md).
 //
 // Shapes: A [x][y], B [y][z], C [x][z]. Operands may have any strides: for [batch][features] pass
 // the transposed view. Sums are floats, rounded once to T except that a bias is added to the
 // rounded sum. The bits do not depend on the threads. The terms of a sum are added in the order in
-// which the view lists them; the sums of compressed columns and of coordinates whose rows do not
-// ascend have up to eight parts, consecutive places each, which are then added in order: their
-// number follows from the shape and the number of places. With beta 1 the old value is the first
-// term of a sum if A has compressed rows or ascending coordinates and C is float with contiguous
-// rows, of several columns, else the last.
+// which the view lists them. Compressed columns are sorted by rows if z is at least 256, and
+// coordinates whose rows do not ascend if z is at least 64. Otherwise their sums have up to eight
+// parts, consecutive places each, which are then added in order: their number follows from the
+// shape and the number of places. With beta 1 the old value is the first term of a sum if A is in
+// the order of rows, or sorted, and C is float with contiguous rows, of several columns, else the
+// last.
 // Throws Error{InvalidArgument} if the sizes do not agree or C shares bytes with an operand,
 // Error{BadInput} that names the place if the lists are not those of a matrix of this size, and
 // Error{LimitExceeded} for sides above 2^31 and for blocks of more than 4096 values of 16 bits. C
 // is then unchanged.
-// O(places * block area * z), and O(y * z) for copies of B. Allocates a copy of one panel of B and
-// of sums for each thread; for columns and unordered coordinates copies of B and up to eight panels
-// of sums, for ascending coordinates x positions. Thread-safe if the executors differ.
+// O(places * block area * z), O(y * z) for copies of B, and O(places * threads) for sorting.
+// Allocates a copy of one panel of B and of sums for each thread; for columns and unordered
+// coordinates a sorted copy of A, or copies of B and up to eight panels of sums; for ascending
+// coordinates x positions. Thread-safe if the executors differ.
 // Example: spmm<float>(CompressedRows<float>{2, 3, {1, 1}, row_begin, col, values}, b.view(),
 //                      c.view(), *executor).
 template <class T, class Index, class Position>

@@ -19,6 +19,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
+#include "tessera/sparse/value_range.hpp"
 #include "tessera/verify/repair.hpp"
 #include "tessera/verify/verify.hpp"
 
@@ -92,6 +93,7 @@ class Backend {
     const std::vector<float>& now = weights_of(group).values;
     changed_.assign(now.begin(), now.end());
     change(changed_, 0);
+    sparse::check_range(changed_, facts().problem.data_type);
     set_values(changed_, group);
   }
 

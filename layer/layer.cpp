@@ -31,8 +31,9 @@ std::optional<partitioner::Misfit> Layer::set_all(std::vector<sparse::CheckedCsr
   const auto call = backend().caller.enter("set_weights");
   Backend& own = changeable("set_weights");
   check_weights(facts().problem, weights);
-  own.version = new_number();
-  return own.set_weights(std::move(weights));
+  std::optional<partitioner::Misfit> misfit = own.set_weights(std::move(weights));
+  if (!misfit) own.version = new_number();
+  return misfit;
 }
 
 std::optional<partitioner::Misfit> Layer::set_weights(
@@ -50,8 +51,9 @@ std::optional<partitioner::Misfit> Layer::update_weights(const sparse::PatternCh
                                                          std::int64_t group) {
   const auto call = backend().caller.enter("update_weights");
   Backend& own = changeable("update_weights");
-  own.version = new_number();
-  return own.update_weights(change, group);
+  std::optional<partitioner::Misfit> misfit = own.update_weights(change, group);
+  if (!misfit) own.version = new_number();
+  return misfit;
 }
 
 PreparedUpdate Layer::prepare_update(const sparse::PatternChange& change, std::int64_t group) {

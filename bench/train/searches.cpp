@@ -16,7 +16,7 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::int64_t kBatch = 4096, kFactor = 4;  // the default of --factor
+constexpr std::int64_t kBatch = 4096, kFactor = std::int64_t(train::TopK{}.factor);
 constexpr double kDensity = 1.0 / 64;
 
 // One search, by each of the two ways.

@@ -52,6 +52,7 @@ DeviceOutcome unpack(std::span<const std::byte>& from, std::span<std::byte> resu
     if constexpr (std::same_as<T, std::string>) {
       std::size_t size = 0;
       take(bytes_of(size));
+      TESSERA_ASSERT(size <= from.size());
       field.resize(size);
       take(std::as_writable_bytes(std::span(field)));
     } else {

@@ -158,6 +158,9 @@ void PassSteps::take_others(std::vector<DeviceOutcome>& outcomes, const Results&
     std::span<const std::byte> list = lists[std::size_t(rank)];
     if (rank == ranks.rank()) continue;
     for (const std::size_t d : devices_of(rank)) outcomes[d] = unpack(list, results_of(d));
+    if (!list.empty())
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("rank {} has larger results; give all ranks the same layer", rank));
   }
 }
 

@@ -103,7 +103,7 @@ struct DensePass {
     std::vector<SelectionRequest> requests;               // [tiles]
   };
 
-  // The program must outlive the state, as `homes` must if it is not null.
+  // The program must outlive the pass, as `homes` must if it is not null.
   // Throws Error{InvalidArgument} if the plan does not have the pass.
   DensePass(const planner::DensePlan& layer, Pass pass, const std::optional<Selection>& search,
             TileProgram& program, const DenseHomes* homes = nullptr);

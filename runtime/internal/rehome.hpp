@@ -18,7 +18,7 @@ struct RehomeSpec {
 };
 
 // The value buckets of both layouts on their tiles, if other steps of a program write or read them
-// too. They must be set before the state declares anything. Values are then neither loaded from the
+// too. They must be set before the pass declares anything. Values are then neither loaded from the
 // host nor collected.
 struct RehomeHomes {
   BufferId from_buffer, to_buffer;

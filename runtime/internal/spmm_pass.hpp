@@ -51,7 +51,7 @@ struct SpmmPass {
     BufferId in_home, in, partial, turned;
   };
 
-  // The program must outlive the state, as `shared` must if it is not null.
+  // The program must outlive the pass, as `shared` must if it is not null.
   SpmmPass(const PassSpec& spec, TileProgram& program, const PassHomes* shared = nullptr);
 
   static std::string name_of(const PassSpec& spec) {

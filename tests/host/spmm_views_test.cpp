@@ -120,7 +120,10 @@ TYPED_TEST(SpmmViews, AgreeWithDoublePrecision) {
 // Panels of 64 columns; with 600 of them compressed columns and lists are sorted by rows.
 TYPED_TEST(SpmmViews, CutWideOperandsInPanels) {
   ViewsCase<TypeParam, std::int32_t>(130, 700, 200, 40'000).expect_all_views({});
-  ViewsCase<TypeParam, std::int64_t>(40, 60, 600, 2'000).expect_all_views({});
+  const ViewsCase<TypeParam, std::int64_t> sorted(40, 60, 600, 2'000);
+  sorted.expect_all_views({});
+  sorted.expect_all_views({.alpha = -0.5f, .beta = 2});
+  sorted.expect_all_views({.beta = 1, .bias = sorted.bias, .activation = Activation::Relu});
 }
 
 TYPED_TEST(SpmmViews, MultiplyVectors) {

@@ -116,6 +116,11 @@ TYPED_TEST(AnyLayer, RefusesAChangeThatWasPreparedForOtherWeights) {
   };
   layer::PreparedUpdate of_another = other.prepare_update(change);
   refuses(of_another);
+  layer::PreparedUpdate kept = layer.prepare_update(change);
+  EXPECT_EQ(code_of([&] { layer.set_weights(weights[0]); }), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of([&] { layer.set_values({}); }), ErrorCode::InvalidArgument);
+  layer.commit(std::move(kept));  // what was refused has changed nothing
+  this->set(weights);
   layer::PreparedUpdate stale = layer.prepare_update(change);
   layer.set_values(weights[1].values, 1);
   refuses(stale);
@@ -323,6 +328,25 @@ TYPED_TEST(AnyLayer, RefusesWhatIsNotItsOwnAndStaysAsItWas) {
   EXPECT_EQ(code_of([&] { layer.set_weights(sparse::checked(outside)); }), ErrorCode::BadInput);
   EXPECT_EQ(layer.weights(1), weights[1]);
   EXPECT_EQ(this->run(), before);
+}
+
+TYPED_TEST(AnyLayer, RefusesValuesThatItsTypeCannotHold) {
+  if constexpr (std::is_same_v<typename TypeParam::T, Half>) {
+    auto& layer = this->layer_;
+    const auto weights = random_weights(this->problem_, 0.3, 3);
+    this->set(weights);
+    std::vector<float> large = weights[0].values;
+    large[0] = 1e6f;
+    EXPECT_EQ(code_of([&] { layer.set_values(large); }), ErrorCode::BadInput);
+    // The layer of this computer changes values where they are, part by part, and takes them.
+    if constexpr (TestFixture::kHasBuckets &&
+                  !std::is_same_v<typename TypeParam::Backend, OnHost>) {
+      const auto make_large = [](std::span<float> part, std::int64_t) { part[0] = 1e6f; };
+      EXPECT_EQ(code_of([&] { layer.change_values(make_large); }), ErrorCode::BadInput);
+    }
+    EXPECT_EQ(layer.weights(0), weights[0]);
+    this->expect_right(weights, this->run());
+  }
 }
 
 TYPED_TEST(AnyLayer, RefusesOperandsOfAnotherType) {

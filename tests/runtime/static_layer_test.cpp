@@ -234,7 +234,7 @@ TEST(StaticLayer, TakesNewValues) {
   EXPECT_EQ(layer.weights(), other);
   expect_right<Half>(c, layer, Values::Signs);
   other.values.pop_back();
-  EXPECT_THAT(test::refusal([&] { layer.set_values(other.values); }), HasSubstr("the pattern has"));
+  EXPECT_THAT(test::refusal([&] { layer.set_values(other.values); }), HasSubstr("the layer has"));
   EXPECT_THAT(test::refusal([&] { layer.set_values(other.values, 1); }), HasSubstr("in 0..0"));
   other = layer.weights();
   other.values[2] = 70000;

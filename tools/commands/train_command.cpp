@@ -13,6 +13,7 @@
 #include "tessera/tools/options/layer_options.hpp"
 #include "tessera/tools/page/report_page.hpp"
 #include "tessera/tools/run/ranks.hpp"
+#include "tessera/train/rewire/method.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -99,7 +100,7 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
     refuse_beside(*command, *a);
     refuse_idle_options(*command, *a);
     a->gives_rate = command->count("--learning-rate") > 0;
-    if (a->method == "top-k" && command->count("--factor") == 0) a->factor = 4;
+    if (a->method == "top-k" && command->count("--factor") == 0) a->factor = train::TopK{}.factor;
     if (a->optimiser == "adam" && !a->gives_rate) a->learning_rate = 0.001;
     if (a->data_type != DataType::Float && a->machine == device::kHostMachine)
       throw CLI::ValidationError("--data-type", "is of use with a modelled --machine only");

@@ -63,9 +63,9 @@ std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
 // Returns the places of largest gradient of a shortlist: a search in a matrix of rank 32 that is
 // nearly the gradient finds `candidates` places, or k if that is more, and their gradients are then
 // computed. The matrix is that of Halko, Martinsson and Tropp, "Finding structure with randomness",
-// 2011. The search is exact where the matrix would cost more than half of it, as for sides up to
-// 192. Errors are those of largest_gradients.
-// O((rows + cols) * z * 32 + candidates * z * block area).
+// 2011. The search is exact where the matrix would cost more than half of it: for sides up to 192,
+// and for batches of up to 64 columns. Errors are those of largest_gradients.
+// O((rows + cols) * z * 32 + rows * cols * 32 + candidates * z * block area).
 std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
                                                    std::span<const GradientBatch> batches,
                                                    std::int64_t k, std::int64_t candidates,

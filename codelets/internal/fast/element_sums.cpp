@@ -115,6 +115,7 @@ struct RowSums {
   // The input row stays in registers; each output row is read and written once for each term. The
   // arguments are copied, because the compiler has to read them again after each store of a vector.
   HWY_INLINE void scatter_all() const {
+    static_assert(!kNamed);
     const RowCode code = args.code;
     float* const out = args.out + panel.first;
     const std::int64_t stride = args.out_stride;

@@ -9,9 +9,10 @@
 
 namespace tessera::train::internal {
 
-// A matrix that is nearly a weight gradient: transpose(left) * right.
+// A matrix that is nearly a weight gradient: transpose(left) * right. The factor with the shorter
+// rows has orthonormal ones.
 struct GradientFactors {
-  Matrix<float> left;   // [rank][rows of dQ], orthonormal rows
+  Matrix<float> left;   // [rank][rows of dQ]
   Matrix<float> right;  // [rank][rows of S]
 
   GradientBatch operands() const { return {left.view().transposed(), right.view().transposed()}; }
