@@ -39,7 +39,7 @@ struct ProductScratch {
 // depend on the number of threads. A step of the pass is one panel; threads take its units, the
 // heaviest first. T is float, Half or BFloat16; sums are float.
 //
-// Where a product of 16-bit numbers takes longer than one of floats (widens() in cells.hpp), this
+// If a product of 16-bit numbers takes longer than one of floats (widens() in cells.hpp), this
 // class also keeps its values as floats, and widens each panel of the operand as it copies it. The
 // bits of results stay: every 16-bit number is a float, and neither the cells nor the order of sums
 // depends on it.
