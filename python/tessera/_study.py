@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -92,6 +91,8 @@ def advise(
 
 def _advise_matrices(given: Mapping[str, Any], tensor: str, asked: _core._Question) -> dict[str, Any]:
     """Return the advice for the matrices of a model, of which a temporary copy is written, because the library reads files."""
+    import tempfile  # with all it loads, a tenth of the time of `import tessera`
+
     names = [name for name in given if (name == tensor or not tensor) and len(getattr(given[name], "shape", ())) == 2]
     if not names:
         what = f"no matrix {tensor!r}" if tensor else "no matrix"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
 
 def si_bytes(count: float) -> str:
@@ -17,5 +16,7 @@ def si_bytes(count: float) -> str:
 
 def html_table(title: str, facts: Mapping[str, str]) -> str:
     """Return a table of names and facts, for notebooks."""
+    from html import escape  # `import tessera` would load a table of entities for it
+
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(fact)}</td></tr>" for name, fact in facts.items())
     return f"<table><caption>{escape(title)}</caption>{rows}</table>"

@@ -1,5 +1,6 @@
 """Threads, processes and memory."""
 
+import ast
 import os
 import resource
 import subprocess
@@ -188,19 +189,14 @@ def test_results_live_longer_than_their_layer_and_methods_keep_it():
     assert (q == expected[0]).all() and (values == expected[1]).all()
 
 
-def test_imports_quietly_and_without_scipy_or_torch():
+def test_imports_quietly_and_little_beyond_numpy():
+    # Its time is a row of bench/python/python_bench.py.
     out = run_python(
-        "import warnings, sys; warnings.simplefilter('error')\n"
-        "import tessera; print('scipy' in sys.modules, 'torch' in sys.modules)"
+        "import warnings, sys, numpy; warnings.simplefilter('error'); before = set(sys.modules)\n"
+        "import tessera; print(sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
     )
-    assert out == "False False\n"
-
-
-@pytest.mark.skipif("TESSERA_SANITIZED" in os.environ, reason="a sanitizer takes its time")
-def test_imports_within_60_milliseconds_of_numpys_own_time():
-    code = "import time, numpy; t = time.process_time(); import tessera; print(time.process_time() - t)"
-    # The least of several: other programs can only make one slower.
-    assert min(float(run_python(code)) for _ in range(5)) < 0.060
+    standard = {"_typing", "atexit", "numpy", "typing"}  # which of them NumPy loads depends on its version
+    assert set(ast.literal_eval(out)) - standard == {"tessera"}
 
 
 def test_the_module_may_be_imported_again():
