@@ -264,13 +264,45 @@ HWY_INLINE void take_pending(const ElementDots<In>& args, const Row& row, LeftTe
   }
 }
 
+// Takes the last terms, fewer than four, side by side: one alone waits for each of its sums. AMD
+// Zen 3, 1024 x 784, density 0.02, z 128: 0.96 of the time; 1024 x 1024 at 0.01, z 16: 0.93.
+template <bool kOffsets, class Row, bool kContiguous, class In>
+HWY_INLINE void take_last(const ElementDots<In>& args, const Row& row, LeftTerms& left,
+                          Pending<kContiguous>& pending) {
+  const std::int64_t count = left.count;
+  if (count == 0) return;
+  if (count == 3)
+    take_terms<kOffsets, 3>(args, row, left, pending.end());
+  else if (count == 2)
+    take_terms<kOffsets, 2>(args, row, left, pending.end());
+  else
+    take_terms<kOffsets, 1>(args, row, left, pending.end());
+  pending.added(count);
+}
+
+// Rows of q_grad that are a page or more apart are fetched ahead: the hardware prefetcher stops at
+// the end of a page. AMD Zen 3, 4096 x 1024, density 1/64, z 4096: 0.87 of the time.
+inline constexpr std::int64_t kPageBytes = 4096;
+inline constexpr std::size_t kRowsAhead = 2;
+
+template <class In>
+HWY_INLINE void fetch_row(const ElementDots<In>& args, std::size_t row) {
+  constexpr std::int64_t kLine = 64 / sizeof(In);  // elements of a cache line
+  if (row >= args.rows.size()) return;
+  const In* from = args.q_grad + args.rows[row].row * args.q_grad_stride;
+  for (std::int64_t z = 0; z < args.z; z += kLine) hwy::Prefetch(from + z);
+}
+
 // Adds up whole groups of kLanes dot products where they are, if the gradients of a row do not
 // follow those of the row before. The other products wait for those of the next rows.
 template <class Row, bool kOffsets, bool kContiguous, class In>
 HWY_INLINE void add_element_rows(const ElementDots<In>& args) {
   constexpr auto kGroup = static_cast<std::int64_t>(kLanes);
+  const bool is_apart = args.q_grad_stride * static_cast<std::int64_t>(sizeof(In)) >= kPageBytes;
+  std::size_t ahead = kRowsAhead;
   Pending<kContiguous> pending(args.gradients + args.rows.front().value, args.replaces);
   for (const TermRow& terms : args.rows) {
+    if (is_apart) fetch_row(args, ahead++);
     const Row row(args, terms.row);
     float* gradients = args.gradients + terms.value;
     LeftTerms left{terms.words, terms.count};
@@ -284,7 +316,7 @@ HWY_INLINE void add_element_rows(const ElementDots<In>& args) {
     pending.begin_row(gradients);
     take_pending<kOffsets, Row::kTogether>(args, row, left, pending);
     if constexpr (Row::kTogether > kFour) take_pending<kOffsets, kFour>(args, row, left, pending);
-    take_pending<kOffsets, 1>(args, row, left, pending);
+    take_last<kOffsets>(args, row, left, pending);
   }
   pending.finish();
 }
