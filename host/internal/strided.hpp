@@ -15,17 +15,31 @@
 // without contiguous rows or columns is copied element by element.
 namespace tessera::host::internal {
 
+// Asks for a row that will be copied soon, if rows are a page or more apart: the hardware fetches
+// ahead within a page only. AMD Zen 3, copying 1024 x 4096 floats in panels of 64 columns: 0.67 of
+// the time.
+template <class T>
+void fetch_far_row(MatrixView<const T> from, std::int64_t row) {
+  constexpr std::int64_t kPage = 4096 / sizeof(T), kLine = 64 / sizeof(T);  // elements
+  if (from.row_stride < kPage || row >= from.rows) return;
+  for (std::int64_t c = 0; c < from.cols; c += kLine) __builtin_prefetch(from.row(row) + c);
+}
+
 // Sets row r of `to`, which begins at to + r * stride, to row r of `from`. The two must not
 // overlap.
 template <class T>
 void copy_to_rows(MatrixView<const T> from, T* to, std::int64_t stride) {
+  constexpr std::int64_t kAhead = 8;  // rows
   if (!from.rows_are_contiguous() && from.row_stride == 1)
     return codelets::transpose(from.data, from.col_stride, from.cols, from.rows, to, stride);
-  for (std::int64_t r = 0; r < from.rows; ++r, to += stride)
-    if (from.rows_are_contiguous())
-      std::memcpy(to, from.row(r), std::size_t(from.cols) * sizeof(T));
-    else
+  for (std::int64_t r = 0; r < from.rows; ++r, to += stride) {
+    if (!from.rows_are_contiguous()) {
       for (std::int64_t c = 0; c < from.cols; ++c) to[c] = from(r, c);
+      continue;
+    }
+    fetch_far_row(from, r + kAhead);
+    std::memcpy(to, from.row(r), std::size_t(from.cols) * sizeof(T));
+  }
 }
 
 // The rows and columns of a tile of 16-bit elements that is copied beside its conversion: 4 KiB, so

@@ -68,6 +68,20 @@ class OffsetRows {
     return result;
   }
 
+  // Sums that are a page or more apart are fetched ahead, because the hardware does so within a
+  // page only. AMD Zen 3, density 1/64, z 4096: 4096 x 1024 0.91 of the time, 1024 x 4096 0.85.
+  HWY_INLINE bool are_apart() const {
+    constexpr std::int64_t kPage = 4096 / sizeof(float);
+    return out_stride_ >= kPage;
+  }
+  // Asks for the sums of the row that next() will return.
+  template <std::size_t kColumns>
+  HWY_INLINE void fetch_next() const {
+    constexpr std::size_t kLine = 64 / sizeof(float);
+    const float* sums = out_ + static_cast<std::int64_t>(words_[0]) * out_stride_;
+    for (std::size_t c = 0; c < kColumns; c += kLine) __builtin_prefetch(sums + c, 1);
+  }
+
  private:
   const Word* words_;
   const In* values_;
@@ -144,7 +158,7 @@ struct OffsetPanel {
 
   // Adds kRows rows side by side while each has terms, then one after the other. The rows differ.
   template <std::size_t kRows>
-  HWY_INLINE void add_rows(OffsetRows<In, Word>& rows) const {
+  HWY_INLINE void add_rows(OffsetRows<In, Word>& rows, bool fetches_next = false) const {
     Sums sums[kRows];
     OffsetRow<In, Word> row[kRows];
     std::int64_t common = 0;
@@ -153,6 +167,7 @@ struct OffsetPanel {
       begin(sums[r], row[r].out);
       common = r == 0 ? row[r].count : std::min(common, row[r].count);
     }
+    if (fetches_next) rows.template fetch_next<kVectors * kLanes>();
     std::int64_t i = 0;
     if constexpr (kFourWords)
       for (; i + 4 <= common; i += 4) {
@@ -171,9 +186,10 @@ struct OffsetPanel {
   HWY_INLINE void add_all(OffsetRows<In, Word> rows, std::int64_t count, FetchAhead ahead) const {
     constexpr std::size_t kRows = offset_rows_at_once(kVectors);
     constexpr auto kStep = static_cast<std::int64_t>(kRows);
+    const bool are_apart = rows.are_apart();
     for (; count >= kStep; count -= kStep) {
       ahead.step(kRows);
-      add_rows<kRows>(rows);
+      add_rows<kRows>(rows, are_apart && count > kStep);
     }
     if constexpr (kRows > 1)
       for (; count > 0; --count) add_rows<1>(rows);
