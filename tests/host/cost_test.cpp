@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -203,6 +204,11 @@ TEST(HostRatesFile, IsMeasuredAtTheFirstForecastOnAnUnknownProcessor) {
   EXPECT_NE(found.note.find("measured now"), std::string::npos) << found.note;
   const auto never = []() -> HostRates { throw Error(ErrorCode::Internal, "measured twice"); };
   EXPECT_EQ(find_host_rates(path, never, "abacus").rates, own);
+}
+
+TEST(ReadHostCpu, CountsTheCoresOfThisComputer) {
+  const auto cores = std::int64_t(std::thread::hardware_concurrency());  // 0: not known
+  EXPECT_EQ(read_host_cpu().cores, cores > 0 ? cores : 1);
 }
 
 // Linux lists the caches of a core in folders; elsewhere the sizes are guesses.
