@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -32,6 +33,25 @@ void transpose_values(const float* from, BlockShape block, T* to) {
     for (std::int64_t r = 0; r < block.rows; ++r)
       for (std::int64_t c = 0; c < block.cols; ++c)
         to[c * block.rows + r] = T(from[r * block.cols + c]);
+  }
+}
+
+// Sets block rows to 0, given by their first rows, which ascend. Rows that follow one another in
+// memory are cleared at once, which writes them without reading them first.
+void clear_rows(std::span<const std::int64_t> first_rows, std::int64_t height,
+                const codelets::Result& result) {
+  auto* const data = static_cast<float*>(result.data);
+  const auto width = std::size_t(result.z) * sizeof(float);
+  const bool is_whole = result.row_stride == result.z;
+  for (std::size_t i = 0; i < first_rows.size();) {
+    const std::int64_t begin = first_rows[i];
+    std::int64_t end = begin + height;
+    for (++i; i < first_rows.size() && first_rows[i] == end; ++i) end += height;
+    if (is_whole)
+      std::memset(data + begin * result.row_stride, 0, std::size_t(end - begin) * width);
+    else
+      for (std::int64_t r = begin; r < end; ++r)
+        std::memset(data + r * result.row_stride, 0, width);
   }
 }
 
@@ -166,9 +186,7 @@ void HostProduct<T>::run_unit(const Panels& panels, std::int64_t x, std::int64_t
     in_place = !cells_.gather && after.beta == 0 && part.rows_are_contiguous() && own == rows;
     if (in_place) result = {part.data, rows.size(), cols.size(), part.row_stride};
   }
-  for (const std::int64_t first : matrix_.unnamed_rows(x))
-    for (std::int64_t r = first; r < first + matrix_.grid().block.rows; ++r)
-      std::fill_n(static_cast<float*>(result.data) + r * result.row_stride, cols.size(), 0.0f);
+  clear_rows(matrix_.unnamed_rows(x), matrix_.grid().block.rows, result);
   const Stopwatch kernels;
   add_cells(x, panel, panels, result);
   own_scratch.kernel_seconds += kernels.seconds();

@@ -402,6 +402,15 @@ TEST(HostCells, CopyRowsOfElementsThatAreReadOftenAndNoOthers) {
   EXPECT_FALSE(product_columns(product_cells(problem, kUsual, 2), problem, 512, kUsual).pack);
 }
 
+// One layer has few values in a row; the other also reads every row of S often.
+TEST(HostCells, OfNearlyEmptyLayersHaveWidePanelsOfAllInputs) {
+  const HostProblem empty{{1, 2048, 4096, 1024}, {1, 1}, 2048, DataType::Float};
+  EXPECT_EQ(product_cells(empty, kUsual, 1).z, 512);
+  EXPECT_EQ(product_cells(empty, kUsual, 1).y, 4096);
+  const HostProblem reading{{1, 2048, 128, 1024}, {1, 1}, 2048, DataType::Float};
+  EXPECT_EQ(product_cells(reading, kUsual, 1).z, 64);
+}
+
 TEST(HostCells, OfOneThreadAreNotCutAlongOutputs) {
   const HostProblem problem{{1, 512, 1024, 64}, {1, 1}, 20 * 1024, DataType::Float};
   HostCells one = product_cells(problem, kUsual, 1);
