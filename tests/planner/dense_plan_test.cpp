@@ -193,5 +193,17 @@ TEST(DensePlan, IsTheCheapestOfAllPartitionsOfRandomProducts) {
   }
 }
 
+// 800 bytes spread over eight tiles are 100 bytes in each.
+TEST(EvenSpreadSenders, AreTheOtherTilesThatHoldABlockOfBytes) {
+  auto machine = device::machine_preset("gc200");
+  machine.tiles = 8;
+  EXPECT_EQ(even_spread_senders(machine, 100, 800), 1);
+  EXPECT_EQ(even_spread_senders(machine, 101, 800), 2);
+  EXPECT_EQ(even_spread_senders(machine, 800, 800), 7);  // the receiver has its own part
+  EXPECT_EQ(even_spread_senders(machine, 0, 800), 0);
+  machine.tiles = 1;
+  EXPECT_EQ(even_spread_senders(machine, 800, 800), 0);
+}
+
 }  // namespace
 }  // namespace tessera::planner

@@ -124,6 +124,21 @@ TEST(DenseSearch, FloorIsNeverAboveTheBestCutAndCloseToItForLargeProducts) {
   }
 }
 
+// 16 x 65536 by 65536 x 16 on 64 tiles: with the inner dimension in 64 parts a tile receives 2 x 16
+// x 1024 halves, and of the 256 floats of results its 64th part from 63 others.
+TEST(DenseSearch, FloorCountsTheBytesThatATileReceives) {
+  DenseCase c{
+      .product = dense_product({.size = {1, 16, 65536, 16}}, Pass::Fwd),
+      .machine = device::machine_preset("gc200"),
+      .kernel = dense_kernel(device::machine_preset("gc200"), DataType::Half, DataType::Float)};
+  c.machine.tiles = 64;
+  c.machine.tiles_per_exchange_bus = 1;
+  c.machine.exchange_bytes_per_cycle = 1;
+  const std::int64_t all = dense_floor(c);
+  c.machine.exchange_bytes_per_cycle = std::int64_t{1} << 40;  // multiplication alone
+  EXPECT_EQ(all - dense_floor(c), 2 * 16 * 1024 * 2 + 63 * 4 * 4);
+}
+
 TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
   Random random(kSeed);
   double closest = 0;
