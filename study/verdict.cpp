@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "tessera/report/report.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -29,12 +30,19 @@ std::string change_of(const Cost& best, const Form& own, std::int64_t batch,
   return blocks + (blocks.empty() || with.empty() ? "" : " and ") + with;
 }
 
+// Returns the batches with which a layer may cost less. One that is run has operands of its own.
+std::vector<std::int64_t> batches_of(const CostModel& model) {
+  const std::int64_t batch = model.layer().size.z;
+  if (model.origin() == Origin::Measured) return {batch};
+  return {batch, 4 * batch, 16 * batch, batch / 4, batch / 16};
+}
+
 // Returns the blocks and batches with which a sparse layer costs less than dense, by more than the
 // error of the costs.
 std::vector<report::Remedy> remedies_of(CostModel& model, const Form& own) {
   std::vector<report::Remedy> found;
   const std::int64_t batch = model.layer().size.z;
-  for (const std::int64_t z : {batch, 4 * batch, 16 * batch, batch / 4, batch / 16}) {
+  for (const std::int64_t z : batches_of(model)) {
     if (z < 1 || z > kLargestBatch) continue;
     const Cost dense = model.dense(z);
     if (!dense.value) continue;

@@ -80,3 +80,8 @@ def test_models_are_advised_by_their_matrices(tmp_path):
     for tensor in ("c.weight", "b.bias"):
         with pytest.raises(ts.InvalidArgument, match="there is no matrix .* among a.weight, b.weight"):
             ts.advise(state, batch=32, tensor=tensor)
+
+
+def test_a_layer_that_is_run_may_be_faster_dense():
+    nearly_full = sp.random(64, 64, 0.9, "csr", np.float32, random_state=1)
+    assert "measured" in ts.advise(nearly_full, batch=16, measure=True)["verdict"]
