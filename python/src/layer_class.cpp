@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,7 +146,7 @@ void add_layer(py::module_& module) {
           "_rewire",
           [](Layer& layer, const std::string& method, double fraction, const py::list& dq,
              const py::list& s, std::uint64_t seed, const std::string& pool,
-             const std::string& exclude, double factor, const std::string& search,
+             const std::string& exclude, std::optional<double> factor, const std::string& search,
              std::int64_t blocks, std::int64_t min_per_neuron, bool constant_fan_in,
              const std::string& rule, const std::vector<double>& numbers, std::int64_t steps) {
             return layer.rewire(train::parse_method(method, {pool, exclude, search, factor}),

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -133,7 +134,7 @@ void add_rewire(py::module_& module) {
   module.def(
       "_check_method",
       [](const std::string& method, const std::string& pool, const std::string& exclude,
-         double factor, const std::string& search) {
+         std::optional<double> factor, const std::string& search) {
         check(train::parse_method(method, {pool, exclude, search, factor}));
       },
       "method"_a, "pool"_a, "exclude"_a, "factor"_a, "search"_a);

@@ -90,7 +90,7 @@ class Layer:
         seed: int,
         pool: str,
         exclude: str,
-        factor: float,
+        factor: float | None,
         search: str,
         blocks: int,
         min_per_neuron: int,
@@ -115,7 +115,7 @@ class Layer:
     def threads(self) -> int: ...
 
 def _rewire_fraction(step: int, fraction: float, begin: int, end: int, every: int) -> float: ...
-def _check_method(method: str, pool: str, exclude: str, factor: float, search: str) -> None: ...
+def _check_method(method: str, pool: str, exclude: str, factor: float | None, search: str) -> None: ...
 def _scheduled_density(
     step: int,
     first: float,

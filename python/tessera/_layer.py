@@ -222,7 +222,7 @@ class Layer(_core.Layer):
         seed: int = 0,
         pool: str = "sum",
         exclude: str = "kept",
-        factor: float = 2.0,
+        factor: float | None = None,
         density: float | None = None,
         min_per_neuron: int = 0,
         constant_fan_in: bool = False,
@@ -230,8 +230,8 @@ class Layer(_core.Layer):
         """Drop the smallest blocks and grow as many, as training with a changing pattern does.
 
         method    "rigl": where |dQ @ S.T| is largest; "sampled": the same among factor times as many
-                  random places as blocks are stored; "set": at random places; "prune": nowhere, for
-                  a lower density
+                  random places as blocks are stored, twice if factor is None; "set": at random places;
+                  "prune": nowhere, for a lower density
         fraction  share of the stored blocks that moves
         dq, s     operands of grad_weights, float32, or lists of them; for rigl and sampled
         pool      how |gradients| of a block become one score: "sum", "max" or "mean"
@@ -260,7 +260,7 @@ class Layer(_core.Layer):
         seed: int = 0,
         pool: str = "sum",
         exclude: str = "kept",
-        factor: float = 2.0,
+        factor: float | None = None,
         search: str = "exact",
         density: float | None = None,
         min_per_neuron: int = 0,
@@ -273,7 +273,7 @@ class Layer(_core.Layer):
             raise InvalidArgument(f"{method} needs dq and s, one of each for every batch")
         return self._rewire(
             text("method", method), number("fraction", fraction), all_dq, all_s, seed_number(seed), text("pool", pool),
-            text("exclude", exclude), number("factor", factor), text("search", search), self._blocks_at(density),
+            text("exclude", exclude), factor if factor is None else number("factor", factor), text("search", search), self._blocks_at(density),
             whole_number("min_per_neuron", min_per_neuron, 0), bool(constant_fan_in), *rule,
         )
 

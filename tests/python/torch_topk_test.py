@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 torch = pytest.importorskip("torch", reason="python3-torch is not installed")
 from torch import nn  # noqa: E402
@@ -208,3 +209,25 @@ def test_top_k_begins_with_a_layer_that_stores_nothing(kind):
     for name in ("exp_avg", "exp_avg_sq"):
         slot = optimiser.state[layer.values][name]
         assert slot.dtype == kind and slot.numel() == len(origin) and bool((slot != 0).all())
+
+
+def test_the_candidates_of_a_search_are_those_of_the_library():
+    def trained(factor):
+        torch.manual_seed(1)
+        layer = SparseLinear(64, 48, density=0.1)
+        net, options = nn.Sequential(layer), {} if factor is None else {"factor": factor}
+        optimiser = torch.optim.Adam(net.parameters(), lr=0.5)
+        due = TopK(net, optimiser, every=1, end=5, search="sampled", **options)
+        (net(torch.randn(16, 64)) ** 2).sum().backward()
+        assert due.step()
+        return layer.indices
+
+    assert torch.equal(trained(None), trained(4)) and not torch.equal(trained(None), trained(0.5))
+    dq, s = (np.random.default_rng(i).standard_normal((n, 8)).astype(np.float32) for i, n in enumerate((48, 64)))
+
+    def rewired(**options):
+        layer = ts.Layer(sp.random(48, 64, 0.1, "csr", np.float32, np.random.default_rng(3)))
+        layer.rewire("sampled", dq=dq, s=s, **options)
+        return layer.arrays.indices
+
+    assert np.array_equal(rewired(), rewired(factor=2)) and not np.array_equal(rewired(), rewired(factor=4))

@@ -8,6 +8,7 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/network_json.hpp"
+#include "tessera/train/rewire/method.hpp"
 
 namespace CLI {
 class App;
@@ -23,7 +24,8 @@ struct TrainArguments {
   bool resident = false;                        // as one program of a modelled machine
   std::vector<std::int64_t> layers = {784, 1024, 10};
   std::string method = "rigl", distribution = "uniform";
-  double density = 0.1, learning_rate = 0.1, fraction = 0.3, factor = 2;
+  double density = 0.1, learning_rate = 0.1, fraction = 0.3;
+  double factor = train::Sampled{}.factor;
   std::string optimiser = "sgd";
   std::string density_schedule;  // the curve from first_density to density; empty: none
   double first_density = 1;

@@ -152,10 +152,11 @@ class Rewiring:
         if unknown:
             legal = ", ".join(("end", "every", "fraction", "begin", "seed", "density", "min_per_neuron", "constant_fan_in", "progress", *self._legal))
             raise TypeError(f"{type(self).__name__} has no option {unknown[0]}; its options are {legal}")
-        given: dict[str, Any] = {"pool": "sum", "exclude": "kept", "factor": 2.0, "search": "exact", **options}
+        given: dict[str, Any] = {"pool": "sum", "exclude": "kept", "search": "exact", **options}
+        factor = given.get("factor")
         _core._check_method(
-            self._method, text("pool", given["pool"]), text("exclude", given["exclude"]), number("factor", given["factor"]),
-            text("search", given["search"]),
+            self._method, text("pool", given["pool"]), text("exclude", given["exclude"]),
+            factor if factor is None else number("factor", factor), text("search", given["search"]),
         )
 
     def _check_density(self) -> None:
@@ -351,10 +352,6 @@ class TopK(Rewiring):
     _method, _reads_gradients, _legal = "top-k", True, ("search", "factor")
     _steps_too, _ignores_fraction = True, True
 
-    def _check_options(self, options: dict[str, Any]) -> None:
-        options.setdefault("factor", 4.0)
-        super()._check_options(options)
-
 
 class RigL(Rewiring):
     """Drops the smallest blocks and grows those of largest gradient, instead of a step.
@@ -368,6 +365,6 @@ class RigL(Rewiring):
 
 
 class Sampled(Rewiring):
-    """RigL with gradients at a random sample of the free places: factor * stored blocks."""
+    """RigL with gradients at a random sample of the free places: factor * stored blocks; factor is 2 if not given."""
 
     _method, _reads_gradients, _legal = "sampled", True, ("pool", "exclude", "factor")
