@@ -149,12 +149,22 @@ SafetensorsHead read_safetensors_head(const TextSource& file, std::string_view n
 namespace {
 
 // Throws for a tensor of whole numbers whose name says that they are a packed form of weights, as
-// in checkpoints of the compressed-tensors package: read as numbers, they would be other weights.
-void refuse_packed(const TensorInfo& tensor, std::string_view name) {
+// in checkpoints of the compressed-tensors package, or that another tensor scales: read as numbers,
+// they would be other weights.
+void refuse_packed(const std::vector<TensorInfo>& all, const TensorInfo& tensor,
+                   std::string_view name) {
   const std::string_view own = std::string_view(tensor.name).substr(tensor.name.rfind('.') + 1);
   const bool is_real = tensor.type == ElementType::F64 || tensor.type == ElementType::F32 ||
                        tensor.type == ElementType::F16 || tensor.type == ElementType::BF16;
-  if (is_real || (own != "bitmask" && !own.ends_with("_packed"))) return;
+  if (is_real) return;
+  if (const auto scale = std::ranges::find(all, tensor.name + "_scale", &TensorInfo::name);
+      scale != all.end())
+    throw Error(
+        ErrorCode::BadInput,
+        fmt::format("{}: tensor {} is whole numbers that {} scales, not the weights; read it "
+                    "in Python by tessera.read_model, or save the checkpoint in floats",
+                    name, internal::quoted(tensor.name), internal::quoted(scale->name)));
+  if (own != "bitmask" && !own.ends_with("_packed")) return;
   throw Error(ErrorCode::BadInput,
               fmt::format("{}: tensor {} is {} of compressed weights, not the weights; decompress "
                           "the checkpoint and save it as dense tensors, or save the matrix with "
@@ -182,7 +192,7 @@ Array read_safetensors(std::string_view bytes, std::string_view name, std::strin
                                    : "there is no tensor " + internal::quoted(tensor),
                     names.empty() ? "none" : names));
   const TensorInfo& t = *meant[0];
-  refuse_packed(t, name);
+  refuse_packed(head.tensors, t, name);
   const std::int64_t at = head.data_begin + t.begin;
   const std::int64_t count = (t.end - t.begin) / bytes_of(t.type);
   return {t.type,

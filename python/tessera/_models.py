@@ -49,7 +49,8 @@ class Model(Mapping[str, Any]):
 
     model[name]         a NumPy array; float32 for float16 and bfloat16. Weights in whole numbers are
                         multiplied by their scale (NAME_scale), and refused if the file has none
-    model.matrix(name)  a scipy.sparse.csr_matrix in float32, whose zeros are not stored
+    model.matrix(name)  a scipy.sparse.csr_matrix in float32, whose zeros are not stored; is_matrix(name) tells
+                        if there is one
     model.state_dict()  tensors of torch, for load_state_dict() of the dense model or a sparsified one
     model.tensors       a TensorInfo for each, in the order of the file
 
@@ -154,6 +155,13 @@ class Model(Mapping[str, Any]):
         import torch
 
         return {name: torch.from_numpy(np.array(self[name])) for name in self}
+
+    def is_matrix(self, name: str) -> bool:
+        """Return True for a tensor that matrix() reads as weights: floats, or whole numbers with a scale; no scale is one."""
+        info = self._info(name)
+        is_read = info.dtype in _FLOATS or f"{name}_scale" in self._infos
+        is_scale = name.endswith("_scale") and name[: -len("_scale")] in self._infos
+        return len(info.shape) == 2 and is_read and not is_scale
 
     def _info(self, name: str) -> TensorInfo:
         if name not in self._infos:

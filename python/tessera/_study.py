@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,11 @@ from typing import Any, NamedTuple
 
 from tessera import _core
 from tessera._core import InvalidArgument, Machine
+from tessera._layer import Layer
 from tessera._machines import _backward, _machine, _machine_or_host, _sizes
 from tessera._models import Model, read_model, write_model
 from tessera._options import block_shape, core_dtype, number, options_text, text, whole_number
-from tessera._weights import read_matrix
+from tessera._weights import is_sparse, read_matrix
 
 
 def _question(
@@ -72,7 +74,8 @@ def advise(
     """Return the best form for weights: blocks of a size, or dense.
 
     weights   as of ts.Layer; the path of a file: every matrix of a .safetensors file, or `tensor` of it; what
-              ts.read_model reads, or its path: a folder, shards, .onnx; or matrices by name, such as a state_dict
+              ts.read_model reads, or its path: a folder, shards, .onnx, compressed weights; a module of torch; or
+              matrices by name, such as a state_dict
     measure   True: this computer runs every form, a second or more for each matrix, where it is else forecast
 
     The result is that of `tessera advise --json`: result["machines"][0]["layers"] has an entry for each matrix. A model
@@ -80,27 +83,50 @@ def advise(
     """
     asked = _question((1, 1, whole_number("batch", batch)), machine, dtype=dtype, passes=passes, options=options)
     asked = asked.measured() if measure else asked
-    if isinstance(weights, (str, os.PathLike)) and (os.path.isdir(weights) or os.fspath(weights).endswith((".index.json", ".onnx"))):
-        weights = read_model(weights)
-    if isinstance(weights, Mapping):
-        return _advise_matrices(weights, text("tensor", tensor), asked)
     if isinstance(weights, (str, os.PathLike)):
-        return json.loads(_core._advise_file(os.fspath(weights), text("tensor", tensor), asked))
+        weights = _model_or_path(os.fspath(weights))
+    elif hasattr(weights, "named_modules"):  # a module of torch
+        from tessera.torch import densify
+
+        weights = densify(copy.deepcopy(weights)).state_dict()
+    if isinstance(weights, Mapping) and not is_sparse(weights):  # as SciPy's dictionary of keys is
+        return _advise_matrices(weights, text("tensor", tensor), asked)
+    if isinstance(weights, str):
+        return json.loads(_core._advise_file(weights, text("tensor", tensor), asked))
     return json.loads(_core._advise_matrix(read_matrix(weights), asked))
+
+
+def _model_or_path(path: str) -> Any:
+    """Return the model that a path has; the path if the library reads the file by itself, as it lies there."""
+    if os.path.isdir(path) or path.endswith((".index.json", ".onnx", ".pt", ".pth", ".bin", ".ckpt")):
+        return read_model(path)
+    if not path.endswith(".safetensors") or not os.path.isfile(path):
+        return path
+    model = read_model(path)
+    return model if any(t.form != "dense" or f"{t.name}_scale" in model for t in model.tensors) else path
+
+
+def _dense_matrix(given: Mapping[str, Any], name: str) -> Any:
+    """Return a matrix of a model, or of those by name, as a dense array or tensor."""
+    if isinstance(given, Model):
+        return given.matrix(name).toarray()
+    return Layer(given[name], dtype="float32", passes="fwd").weights.toarray() if is_sparse(given[name]) else given[name]
 
 
 def _advise_matrices(given: Mapping[str, Any], tensor: str, asked: _core._Question) -> dict[str, Any]:
     """Return the advice for the matrices of a model, of which a temporary copy is written, because the library reads files."""
     import tempfile  # with all it loads, a tenth of the time of `import tessera`
 
-    names = [name for name in given if (name == tensor or not tensor) and len(getattr(given[name], "shape", ())) == 2]
+    if isinstance(given, Model):
+        names = [name for name in given if (name == tensor if tensor else given.is_matrix(name))]
+    else:
+        names = [name for name in given if (name == tensor or not tensor) and len(getattr(given[name], "shape", ())) == 2]
     if not names:
         what = f"no matrix {tensor!r}" if tensor else "no matrix"
         raise InvalidArgument(f"there is {what} among {', '.join(map(str, list(given)[:20])) or 'no tensors'}")
-    is_model = isinstance(given, Model)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.safetensors")
-        write_model(path, {name: given.matrix(name).toarray() if is_model else given[name] for name in names})  # type: ignore[attr-defined]
+        write_model(path, {name: _dense_matrix(given, name) for name in names})
         advice: dict[str, Any] = json.loads(_core._advise_file(path, "", asked))
     advice["file"] = str(getattr(given, "path", ""))
     left_out = {*advice.get("left_out", ()), *(name for name in given if name not in names)}

@@ -48,6 +48,18 @@ TEST(CompressedCheckpoints, AreNoWeights) {
       << "a mask has no fractions";
 }
 
+TEST(WholeNumbersWithAScale, AreNoWeights) {
+  const std::string file =
+      write_safetensors({make_tensor<std::uint8_t>("fc.weight", {1, 0, 0, 1}, {2, 2}),
+                         make_tensor<float>("fc.weight_scale", {0.5F}, {1})},
+                        {});
+  for (const char* asked : {"", "fc.weight"})
+    EXPECT_THAT(message_of([&] { read_safetensors(file, "a.safetensors", asked); }),
+                HasSubstr("a.safetensors: tensor \"fc.weight\" is whole numbers that "
+                          "\"fc.weight_scale\" scales, not the weights"));
+  EXPECT_EQ(read_safetensors(file, "a", "fc.weight_scale").values.size(), 1u);
+}
+
 // An archive of 2 x 2 with the place 0, 0 twice.
 std::string twice(const std::string& format) {
   const bool is_bsr = format == "bsr";

@@ -82,6 +82,52 @@ def test_models_are_advised_by_their_matrices(tmp_path):
             ts.advise(state, batch=32, tensor=tensor)
 
 
+def names_of(advice):
+    return [layer["name"] for layer in advice["machines"][0]["layers"]]
+
+
 def test_a_layer_that_is_run_may_be_faster_dense():
     nearly_full = sp.random(64, 64, 0.9, "csr", np.float32, random_state=1)
     assert "measured" in ts.advise(nearly_full, batch=16, measure=True)["verdict"]
+
+
+def test_matrices_of_scipy_are_advised_in_any_format_and_by_name():
+    weights = sp.random(48, 32, 0.1, "csr", np.float32, random_state=1)
+    (wanted,) = ts.advise(weights, batch=8)["machines"][0]["layers"]
+    for form in ("dok", "coo", "lil"):
+        (found,) = ts.advise(weights.asformat(form), batch=8)["machines"][0]["layers"]
+        assert found["forms"] == wanted["forms"]
+    by_name = ts.advise({"a": weights, "b": weights.astype(float).todok(), "c": np.ones(3)}, batch=8)
+    assert names_of(by_name) == ["a", "b"] and by_name["left_out"] == ["c"]
+    assert by_name["machines"][0]["layers"][0]["forms"] == wanted["forms"]
+
+
+def test_weights_in_whole_numbers_are_advised_by_their_scale_and_compressed_ones_as_such(tmp_path):
+    weights = np.eye(16, dtype=np.float32)
+    state = {
+        "q.weight": weights.astype(np.int8), "q.weight_scale": np.full((16, 1), 0.5, np.float32), "ids": np.ones((4, 4), np.int64),
+        "l.compressed": np.ones(16, np.float32), "l.bitmask": np.packbits(weights != 0, 1, bitorder="little"),
+        "l.shape": np.array([16, 16]),
+    }  # fmt: skip
+    path = tmp_path / "m.safetensors"
+    ts.write_model(path, state)
+    for given in (path, tmp_path, ts.read_model(path)):
+        advice = ts.advise(given, batch=8)
+        assert sorted(names_of(advice)) == ["l.weight", "q.weight"] and sorted(advice["left_out"]) == ["ids", "q.weight_scale"]
+        assert all(layer["non_zeros"] == 16 for layer in advice["machines"][0]["layers"])
+    ts.write_model(path, {name: state[name] for name in ("q.weight", "q.weight_scale")})
+    assert names_of(ts.advise(path, batch=8, tensor="q.weight")) == ["q.weight"]
+    with pytest.raises(ts.BadInput, match='"q.weight" is whole numbers that "q.weight_scale" scales'):
+        ts.read(f"{path}#q.weight")
+    with pytest.raises(ts.BadInput, match="ts.write_model"):
+        ts.advise("model.pt", batch=8)
+
+
+def test_a_module_of_torch_is_advised_by_its_layers():
+    torch = pytest.importorskip("torch", reason="python3-torch is not installed")
+    from tessera.torch import SparseLinear
+
+    net = torch.nn.Sequential(torch.nn.Linear(32, 48), torch.nn.ReLU(), SparseLinear(48, 16, density=0.1))
+    first, second = ts.advise(net, batch=8)["machines"][0]["layers"]
+    assert (first["name"], second["name"]) == ("0.weight", "2.weight") and second["non_zeros"] == net[2].values.numel()
+    assert isinstance(net[2], SparseLinear), "the model stays as it was"
