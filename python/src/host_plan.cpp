@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tessera/python/src/interrupt.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/python/src/plan.hpp"
 #include "tessera/study/target.hpp"
 
@@ -51,14 +52,13 @@ py::dict forms_by_name(const HostAnswer& answer) {
 }  // namespace
 
 void add_host_plan(py::module_& module) {
-  py::class_<HostAnswer>(module, "HostPlan")
-      .def(
-          "to_json", [](const HostAnswer& answer) { return to_json(answer); },
-          "Return the forecasts as JSON, as `tessera plan --machine host --json` does.")
-      .def(
-          "to_csv", [](const HostAnswer& answer) { return report::to_csv(answer.plan); },
-          "Return the forecast of every form and pass as CSV.")
-      .def("__str__", [](const HostAnswer& answer) { return to_text(answer); })
+  py::class_<HostAnswer> type(module, "HostPlan");
+  add_method(type, "to_json", "to_json()",
+             "Return the forecasts as JSON, as `tessera plan --machine host --json` does.",
+             [](const HostAnswer& answer) { return to_json(answer); });
+  add_method(type, "to_csv", "to_csv()", "Return the forecast of every form and pass as CSV.",
+             [](const HostAnswer& answer) { return report::to_csv(answer.plan); });
+  type.def("__str__", [](const HostAnswer& answer) { return to_text(answer); })
       .def_property_readonly(
           "request", [](const HostAnswer& answer) { return to_string(answer.plan.problem); },
           "The layer in words.")

@@ -33,14 +33,15 @@ std::string path_of(py::handle object) {
   return path;
 }
 
-void refuse_arguments(const std::string& usage, const py::args& args, const py::kwargs& keywords) {
+void refuse_arguments(const std::string& usage, const py::args& args, const py::kwargs& keywords,
+                      bool is_method) {
   std::vector<std::string> given;
   for (const py::handle object : args) given.push_back(type_name(object));
   for (const auto& [name, object] : keywords)
     given.push_back(fmt::format("{}={}", py::str(name).cast<std::string>(), type_name(object)));
   throw py::type_error(
-      fmt::format("pass {}; it was called with ({}), or on an object whose __init__ was not called",
-                  usage, fmt::join(given, ", ")));
+      fmt::format("pass {}; it was called with ({}){}", usage, fmt::join(given, ", "),
+                  is_method ? ", or on an object whose __init__ was not called" : ""));
 }
 
 }  // namespace tessera::python

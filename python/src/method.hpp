@@ -23,9 +23,10 @@ struct MadeCaster : pybind11::detail::type_caster_base<T> {
 };
 
 // Throws TypeError in one line for arguments that `usage`, such as "forward(s, out=None)", does not
-// take. The types of the arguments are named.
+// take. The types of the arguments are named. A method may have been called on an object without
+// __init__, too.
 [[noreturn]] void refuse_arguments(const std::string& usage, const pybind11::args& args,
-                                   const pybind11::kwargs& keywords);
+                                   const pybind11::kwargs& keywords, bool is_method = true);
 
 // Returns an argument that is a text. Throws TypeError for anything else.
 std::string text_of(pybind11::handle object, const char* name);

@@ -1,5 +1,6 @@
 #include <pybind11/pybind11.h>
 
+#include "tessera/base/executor.hpp"
 #include "tessera/base/version.hpp"
 #include "tessera/python/src/errors.hpp"
 #include "tessera/python/src/files.hpp"
@@ -33,6 +34,7 @@ void add_all(py::module_& module) {
   add_study(module);
   add_trainer(module);
   module.attr("__version__") = TESSERA_VERSION;
+  module.attr("MOST_THREADS") = kMostThreads;
 }
 
 // Fills the module when an interpreter imports it; returns -1 with Python's error set if it cannot.

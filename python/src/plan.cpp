@@ -15,6 +15,7 @@
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/errors.hpp"
 #include "tessera/python/src/interrupt.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace py = pybind11;
@@ -97,17 +98,16 @@ Plan make_plan(const Problem& problem, const device::Machine& machine,
 }
 
 void add_plan(py::module_& module) {
-  py::class_<Plan>(module, "Plan")
-      .def(
-          "explain", [](const Plan& plan) { return explanation(plan, false); },
-          "Return the terms, rivals and limits of the plan as text.")
-      .def(
-          "explanation_json", [](const Plan& plan) { return explanation(plan, true); },
-          "Return the same as JSON.")
-      .def(
-          "to_json", [](const Plan& plan) { return planner::plan_to_json(plan.planned); },
-          "Return the plan with its request as JSON, which `tessera run --plan` reads.")
-      .def("__str__", [](const Plan& plan) { return planner::to_string(plan.planned.plan); })
+  py::class_<Plan> bound(module, "Plan");
+  add_method(bound, "explain", "explain()",
+             "Return the terms, rivals and limits of the plan as text.",
+             [](const Plan& plan) { return explanation(plan, false); });
+  add_method(bound, "explanation_json", "explanation_json()", "Return the same as JSON.",
+             [](const Plan& plan) { return explanation(plan, true); });
+  add_method(bound, "to_json", "to_json()",
+             "Return the plan with its request as JSON, which `tessera run --plan` reads.",
+             [](const Plan& plan) { return planner::plan_to_json(plan.planned); });
+  bound.def("__str__", [](const Plan& plan) { return planner::to_string(plan.planned.plan); })
       .def_property_readonly(
           "request", [](const Plan& plan) { return to_string(plan.planned.problem); },
           "The layer in words.")

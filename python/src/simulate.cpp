@@ -249,21 +249,20 @@ void write_page(const Run& run, const py::object& path) {
 }  // namespace
 
 void add_simulate(py::module_& module) {
-  py::class_<Run>(module, "Run")
-      .def(
-          "table", [](const Run& run) { return report::to_text(run.report); },
-          "Return the report as text: layer, plan, buckets, cycles of each phase, verdicts.")
-      .def(
-          "to_json", [](const Run& run) { return report::to_json(run.report, run.context); },
-          "Return the report as JSON by docs/report.schema.json.")
-      .def("to_html", &write_page, "path"_a,
-           "Write the report as one HTML page with charts, which needs no other file and no "
-           "network.\n\nRaises ts.InvalidArgument if this module was built without the chart "
-           "library, and if the file cannot be written.")
-      .def(
-          "to_csv", [](const Run& run) { return report::to_csv(run.report, run.context); },
-          "Return one CSV row for each pass and phase.")
-      .def_property_readonly(
+  py::class_<Run> type(module, "Run");
+  add_method(type, "table", "table()",
+             "Return the report as text: layer, plan, buckets, cycles of each phase, verdicts.",
+             [](const Run& run) { return report::to_text(run.report); });
+  add_method(type, "to_json", "to_json()", "Return the report as JSON by docs/report.schema.json.",
+             [](const Run& run) { return report::to_json(run.report, run.context); });
+  add_method(type, "to_html", "to_html(path)",
+             "Write the report as one HTML page with charts, which needs no other file and no "
+             "network.\n\nRaises ts.InvalidArgument if this module was built without the chart "
+             "library, and if the file cannot be written.",
+             &write_page, "path"_a);
+  add_method(type, "to_csv", "to_csv()", "Return one CSV row for each pass and phase.",
+             [](const Run& run) { return report::to_csv(run.report, run.context); });
+  type.def_property_readonly(
           "cycles", [](const Run& run) { return cycles_of(run.report); },
           "Modelled cycles of all passes.")
       .def_property_readonly("pass_cycles", &cycles_by_pass, "Modelled cycles of each pass.")

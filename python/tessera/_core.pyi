@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 import numpy as np
 
 __version__: str
+MOST_THREADS: int
 
 # A matrix as the arrays of its library: Matrix of _weights.py.
 _Matrix = tuple[str, NDArray[Any], NDArray[Any], NDArray[np.float32], tuple[int, int]]

@@ -8,7 +8,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from tessera._core import InvalidArgument
+from tessera._core import MOST_THREADS, InvalidArgument
 
 # The types of operands by the names that users of NumPy and torch write, with the library's own.
 DTYPES = {"float32": "float", "float16": "half", "bfloat16": "bfloat16"}
@@ -35,8 +35,11 @@ def whole_number(name: str, value: Any, least: int = -(2**63), most: int = 2**63
 
 
 def thread_count(value: Any) -> int:
-    """Return a number of threads as int; the library checks its range where threads are made."""
-    return whole_number("threads", value, -MOST_SIZE, MOST_SIZE)
+    """Return a number of threads as int. Raise ts.InvalidArgument for one that no call takes."""
+    threads = whole_number("threads", value)
+    if not 0 <= threads <= MOST_THREADS:
+        raise InvalidArgument(f"{threads} threads; use 1 to {MOST_THREADS}, or 0 for all cores")
+    return threads
 
 
 def seed_number(value: Any) -> int:

@@ -63,7 +63,7 @@ def _read(matrix: Any, shape: tuple[int, int] | None, name: str, casts: bool) ->
         return _matrix("csr", *matrix, name)
     dimensions = len(getattr(matrix, "shape", (0, 0)))
     if dimensions != 2:
-        raise InvalidArgument(f"{name}: {dimensions} dimensions; a matrix has 2")
+        raise InvalidArgument(f"{name}: {dimensions} dimensions; a matrix has 2: reshape it to [rows, columns]")
     if is_torch(matrix):
         return _from_torch(matrix, name, casts)
     if isinstance(matrix, np.ndarray):

@@ -172,3 +172,16 @@ def test_exceptions_are_also_those_of_python():
     assert issubclass(ts.InvalidArgument, ValueError) and issubclass(ts.BadInput, ValueError)
     assert issubclass(ts.LimitExceeded, MemoryError) and issubclass(ts.NoSolution, RuntimeError)
     assert all(issubclass(kind, ts.Error) for kind in (ts.BadInput, ts.LimitExceeded, ts.NoSolution))
+
+
+def test_no_call_answers_wrong_arguments_in_the_words_of_pybind():
+    plan, host = (ts.plan(64, 64, batch=8, density=0.1, machine=m) for m in (ts.Machine("gc200"), "host"))
+    run = ts.simulate(sp.random(16, 16, 0.2, "csr", np.float32, random_state=1), np.ones((16, 4), np.float32))
+    calls = [ts.Machine, lambda *_: ts.Machine(), lambda *_: ts.Machine("gc200", tiles=3), ts.Machine.from_file, ts.Machine.from_json]
+    for made in (plan, host, run, ts.Machine("gc200"), ts.Layer(np.eye(4, dtype=np.float32))):
+        calls += [getattr(made, name) for name in dir(made) if name[0] != "_" and callable(getattr(made, name, None))]
+    for call in calls:
+        try:
+            call(*range(30))
+        except TypeError as error:
+            assert "incompatible" not in str(error) and "Invoked" not in str(error), error

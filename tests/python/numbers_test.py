@@ -36,7 +36,7 @@ NUMBERS = {
     "rounding of a number": (lambda: layer().rounding(3), TypeError, "call is 3"),
     "Layer, batch 2^31": (lambda: ts.Layer(EYE, batch=2**31), ValueError, "batch.* 2147483648"),
     "Layer, batch 2^70": (lambda: ts.Layer(EYE, batch=2**70), ValueError, "batch is 1180591620717411303424"),
-    "Layer, threads 2^40": (lambda: ts.Layer(EYE, threads=2**40), ValueError, "threads is 1099511627776"),
+    "Layer, threads 2^40": (lambda: ts.Layer(EYE, threads=2**40), ValueError, "1099511627776 threads; use 1 to 1024"),
     "Layer, threads 1.0": (lambda: ts.Layer(EYE, threads=1.0), TypeError, "threads is 1.0"),
     "Layer, dtype an array": (lambda: ts.Layer(EYE, dtype=LARGE), ValueError, "dtype"),
     "spmm, threads 1.0": (lambda: ts.spmm(sp.csr_array(EYE), ONE, threads=1.0), TypeError, "threads is 1.0"),

@@ -25,13 +25,14 @@ def threads_of_process():
         return int(next(line for line in status if line.startswith("Threads")).split()[1])
 
 
-@pytest.mark.parametrize("threads", [-1, 1025, 10**6, 2**31 - 1])
+@pytest.mark.parametrize("threads", [-1, 1025, 10**6, 2**31 - 1, 10**12])
 def test_every_call_takes_0_to_1024_threads(threads):
     calls = [
         lambda: ts.spmm(WEIGHTS, S, threads=threads),
         lambda: ts.sddmm(WEIGHTS, S, S.T.copy(), threads=threads),
         lambda: ts.Layer(WEIGHTS, threads=threads),
         lambda: ts.simulate(WEIGHTS, S, threads=threads),
+        lambda: ts.train.Trainer("4-2", threads=threads),
     ]
     for call in calls:
         with pytest.raises(ts.InvalidArgument, match="threads; use 1 to 1024, or 0 for all cores"):

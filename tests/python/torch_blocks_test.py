@@ -172,11 +172,31 @@ def test_other_uses_of_the_weight_are_those_of_a_tensor():
     tied = nn.Linear(16, 8)
     with pytest.raises(TypeError, match="cannot assign"):
         tied.weight = layer.weight
-    with pytest.raises((KeyError, AttributeError)):
-        layer.weight = nn.Parameter(torch.zeros(8, 16))
 
 
 def test_a_nested_tensor_is_refused_with_the_remedy():
     nested = torch.nested.nested_tensor([torch.ones(2, 16), torch.ones(3, 16)])
     with pytest.raises(TypeError, match="enable_nested_tensor=False"):
         SparseLinear(16, 8)(nested)
+
+
+@pytest.mark.parametrize("given", [nn.Parameter(torch.zeros(4, 8)), torch.zeros(4, 8), None])
+def test_a_weight_is_not_set_or_shared(given):
+    layer = SparseLinear(8, 4, density=0.5)
+    with pytest.raises(ts.InvalidArgument, match="cannot be set or shared: write layer.values"):
+        layer.weight = given
+    with pytest.raises(ts.InvalidArgument, match="cannot be set or shared"):
+        layer.register_parameter("weight", None)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name, at, number", [("indices", 0, 7), ("indices", 3, -1), ("indptr", 0, 1), ("indptr", -1, 9), ("indptr", 1, 6)])
+def test_a_pattern_written_with_a_place_outside_is_told(kind, name, at, number):
+    layer = SparseLinear(6, 4, density=0.5).to(kind)  # 12 values; a place beyond a row is one of the next row
+    getattr(layer, name)[at] = number
+    if name == "indptr" and at == 1:
+        layer.indptr[2] = 5  # falls
+    with pytest.raises(ts.BadInput, match="indices|indptr"):
+        layer.weight
+    with pytest.raises(ts.BadInput, match="indices|indptr"):
+        layer(torch.ones(2, 6, dtype=kind))

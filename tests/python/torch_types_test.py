@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402
 from torch.nn.utils.stateless import functional_call  # noqa: E402
 
 import tessera as ts  # noqa: E402
-from tessera.torch import SparseLinear  # noqa: E402
+from tessera.torch import SparseLinear, sparsify  # noqa: E402
 
 NARROW = [torch.bfloat16, torch.float16]
 
@@ -172,3 +172,11 @@ def test_a_converted_module_is_saved_and_loaded():
     torch.save(layer, file)
     file.seek(0)
     assert torch.equal(torch.load(file, weights_only=False)(x), layer(x))
+
+
+@pytest.mark.parametrize("threads", [-1, 10**6])
+def test_threads_that_no_call_takes_are_told_at_once(threads):
+    with pytest.raises(ts.InvalidArgument, match="threads; use 1 to 1024, or 0 for all cores"):
+        SparseLinear(4, 4, threads=threads)
+    with pytest.raises(ts.InvalidArgument, match="threads; use 1 to 1024, or 0 for all cores"):
+        sparsify(nn.Sequential(nn.Linear(4, 4)), density=0.5, threads=threads)

@@ -194,6 +194,7 @@ WORKS = {
     "sparsify(TransformerEncoderLayer)": transformer,
     "attention.out_proj = SparseLinear.from_dense(...)": attention_projection,
     "torch.save, deepcopy": lambda: __import__("copy").deepcopy(small())(TX),
+    "ts.advise(net, batch=32)": lambda: ts.advise(small(), batch=32)["machines"][0]["layers"],
     "ts.__version__": lambda: ts.__version__.split("."),
 }
 
@@ -205,6 +206,7 @@ TELLS = {
     "SparseLinear(..., device='cuda')": (lambda: SparseLinear(4, 4, device="cuda"), ts.InvalidArgument, "leave device out"),
     "layer(x.double())": (lambda: SparseLinear(16, 4)(TX.double()), TypeError, r"pass x.to\(torch.float32\)"),
     "nn.init.zeros_(layer.weight)": (lambda: nn.init.zeros_(SparseLinear(4, 4).weight), ts.InvalidArgument, "write layer.values"),
+    "layer.weight = linear.weight": (lambda: setattr(SparseLinear(4, 4), "weight", nn.Linear(4, 4).weight), ts.InvalidArgument, "write layer.values"),
     "SparseLinear.from_dense(linear)": (lambda: SparseLinear.from_dense(nn.Linear(4, 4)), ts.InvalidArgument, "give density, sparsity or mask"),
     "sparsify(nn.Linear(...))": (lambda: tt.sparsify(nn.Linear(4, 4), density=0.1), ts.InvalidArgument, "itself call from_dense"),
     "RigL(dense network)": (lambda: RigL(nn.Linear(4, 4), None, end=10), ts.InvalidArgument, r"sparsify\(network\)"),

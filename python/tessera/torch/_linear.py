@@ -168,7 +168,22 @@ class SparseLinear(Passes, nn.Module):
         weight: Tensor = self._dense().to(self.dtype).as_subclass(Weight)
         return weight
 
+    @weight.setter
+    def weight(self, value: Any) -> None:
+        self.register_parameter("weight", value)
+
+    def register_parameter(self, name: str, param: nn.Parameter | None) -> None:
+        """Register a parameter as any module does. `weight` is refused: it is made from the values."""
+        if name == "weight":
+            raise InvalidArgument(
+                "the weight of a SparseLinear is made from its values, so it cannot be set or shared: write layer.values, "
+                "use from_dense(), or share values, indptr and indices of another SparseLinear"
+            )
+        super().register_parameter(name, param)
+
     def _dense(self) -> Tensor:
+        if not is_traced():  # where numbers are not known
+            patterns.require_inside(self.indptr, self.indices, self.in_features // self.block[1])
         shape = self.out_features, self.in_features
         return patterns.spread(self.values, self.indptr, self.indices, shape, self.block)
 

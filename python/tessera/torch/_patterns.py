@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tessera import _core
-from tessera._core import InvalidArgument
+from tessera._core import BadInput, InvalidArgument
 from tessera._options import number
 from tessera._weights import array_of
 
@@ -94,6 +94,16 @@ def cut(weight: Tensor, block: tuple[int, int], keep: Tensor) -> tuple[tuple[NDA
     rows, cols = torch.nonzero(keep, as_tuple=True)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(keep)))]).astype(np.int32)
     return (indptr, cols.numpy().astype(np.int32)), in_blocks(weight, block)[rows, cols].reshape(-1).clone()
+
+
+def require_inside(indptr: Tensor, indices: Tensor, columns: int) -> None:
+    """Raise ts.BadInput for a pattern that was written and names blocks outside the weight."""
+    outside = torch.nonzero((indices < 0) | (indices >= columns))
+    if len(outside):
+        at = int(outside[0])
+        raise BadInput(f"indices[{at}] names block column {int(indices[at])}; the weight has {columns}, counted from 0")
+    if int(indptr[0]) != 0 or int(indptr[-1]) != len(indices) or bool((indptr.diff() < 0).any()):
+        raise BadInput(f"indptr must rise from 0 to {len(indices)}, the number of blocks")
 
 
 def spread(values: Tensor, indptr: Tensor, indices: Tensor, shape: tuple[int, int], block: tuple[int, int]) -> Tensor:
