@@ -14,6 +14,7 @@ import contextlib
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import time
 
@@ -85,6 +86,13 @@ class Bars:
         print(f"| {name} | {figure:.3g} {unit} | {verdict} |", flush=True)
 
 
+def bench_import(bars, repeats):
+    code = "import time, numpy; begin = time.process_time(); import tessera; print(time.process_time() - begin)"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(repeats)]
+    # The least: other programs can only make one slower.
+    bars.add("`import tessera` beyond NumPy's own, least of the processes", 1e3 * min(float(run.stdout) for run in runs), 60, False, "ms")
+
+
 def bench_calls(bars, repeats):
     weights = make_weights(16, 16, 0.2, 1)
     layer = ts.Layer(weights, batch=1)
@@ -136,6 +144,14 @@ def bench_vector(bars, repeats):
     s, q = np.ones((4096, 1), np.float32), np.empty((4096, 1), np.float32)
     ours, theirs = medians((lambda: layer.forward(s, out=q), lambda: weights @ s), 3 * repeats)
     bars.add("batch of one, 4096 x 4096, 0.1: Fwd by SciPy", theirs / ours, 2.2)
+    for outputs, inputs, density in ((2048, 768, 0.1), (2048, 768, 0.01), (256, 256, 0.1), (4096, 1024, 0.02)):
+        weights = make_weights(outputs, inputs, density, 1)
+        layer = ts.Layer(weights, batch=1)
+        s, column = np.ones(inputs, np.float32), np.ones((inputs, 1), np.float32)
+        calls = (lambda: layer @ column, lambda: weights @ column, lambda: ts.spmm(weights, s, threads=1), lambda: weights @ s)
+        own, theirs, product, of_vector = medians(calls, 3 * repeats, 20)
+        for name, ratio in (("layer @ column", theirs / own), ("spmm(w, vector)", of_vector / product)):
+            bars.add(f"`{name}`, {outputs} x {inputs}, {density}: by SciPy", ratio, 1.0)
 
 
 def bench_batch_first(bars, repeats):
@@ -319,6 +335,7 @@ def bench_accuracy(bars, _):
 
 
 BENCHES = {
+    "import": bench_import,
     "calls": bench_calls,
     "passes": bench_passes,
     "vector": bench_vector,
