@@ -207,3 +207,24 @@ def test_torch_compile_has_no_break_at_a_layer():
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(net.wanted, compiled.wanted))
     exported = torch.export.export(net.eval(), (x,))
     assert torch.allclose(exported.module()(x), net(x))
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(3, 5, 16), (2, 3, 5, 16)])
+def test_contiguous_inputs_of_more_dimensions_are_not_copied(kind, shape):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    called = []
+
+    class Recorder(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            called.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    layer, x = SparseLinear(16, 8, density=0.5, dtype=kind), torch.randn(shape).to(kind).requires_grad_()
+    weights = torch.randn(*shape[:-1], 8).to(kind)  # a gradient that is contiguous, too
+    layer(x.detach())  # makes the layer, which looks at the pattern
+    with Recorder():
+        layer(x).backward(weights)
+    copies = [name for name in called if name.split(".")[1] in ("clone", "copy_", "_to_copy", "contiguous", "cat", "index")]
+    assert called and not copies, copies
