@@ -59,9 +59,8 @@ PodExplanation explain_pod(const PodPlan& plan, planner::PlanCache* cache) {
         {name, plan_pod(plan.problem, plan.pod, plan.options, pins, cache).plan});
   internal::LevelPrices prices(plan.pod);
   for (const PodPass& pass : plan.passes)
-    for (const auto* list : {&pass.before, &pass.after, &pass.once})
-      for (const PlannedCollective& c : *list)
-        add_prices(prices, plan, pass.pass, c, explanation.algorithms);
+    for (const PlannedCollective& c : pass.collectives)
+      add_prices(prices, plan, pass.pass, c, explanation.algorithms);
   return explanation;
 }
 

@@ -12,8 +12,11 @@
 #include "tessera/pod/internal/pass_run.hpp"
 
 namespace tessera::pod {
-struct PodLayer::State : internal::LayerState, layer::BackendOf<PodLedger> {
-  using LayerState::LayerState;
+struct PodLayer::State : layer::BackendOf<PodLedger> {
+  State(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order, Executor& executor)
+      : devices(plan, mode, order, executor) {}
+
+  const PodPlan& plan() const { return devices.plan(); }
 
   layer::LayerFacts facts() const override;
 
@@ -25,6 +28,8 @@ struct PodLayer::State : internal::LayerState, layer::BackendOf<PodLedger> {
   void set_values(std::span<const float> values, std::int64_t group) override;
   const sparse::Csr<float>& weights_of(std::int64_t group) const override;
   verify::Rounding rounding(Pass pass) const override;
+
+  internal::DeviceSet devices;
 
  private:
   bool takes(const layer::TargetOptions& options) const override {
@@ -38,7 +43,7 @@ struct PodLayer::State : internal::LayerState, layer::BackendOf<PodLedger> {
 
 namespace {
 
-void check_fault(const internal::LayerState& state, Pass pass, const DeviceOptions& options) {
+void check_fault(const internal::DeviceSet& devices, Pass pass, const DeviceOptions& options) {
   if (!options.fault) return;
   if (options.ranks != nullptr)
     throw Error(ErrorCode::InvalidArgument,
@@ -46,7 +51,7 @@ void check_fault(const internal::LayerState& state, Pass pass, const DeviceOptio
   const auto is_faulty = [&](const DevicePlace& place) {
     return place.device == options.fault->device;
   };
-  if (std::ranges::none_of(state.places(), is_faulty))
+  if (std::ranges::none_of(devices.places(), is_faulty))
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{}: device {} is not in use, so it can have no fault", to_string(pass),
                             options.fault->device));
@@ -54,8 +59,7 @@ void check_fault(const internal::LayerState& state, Pass pass, const DeviceOptio
 
 // New weights that every device has tried.
 struct PreparedPod : layer::PreparedUpdate::State {
-  std::vector<sparse::CheckedCsr<float>> weights;
-  internal::CutWeights cut;
+  internal::CutWeights weights;
 };
 
 }  // namespace
@@ -69,36 +73,34 @@ PodLayer::State& PodLayer::state() const { return static_cast<State&>(backend())
 std::optional<partitioner::Misfit> PodLayer::State::set_weights(
     std::vector<sparse::CheckedCsr<float>> next) {
   internal::CutWeights cut;
-  if (auto misfit = devices.encode(next, cut)) return misfit;
-  devices.take(std::move(cut));
-  weights = std::move(next);
-  return {};
+  auto misfit = devices.encode(std::move(next), cut);
+  if (!misfit) devices.take(std::move(cut));
+  return misfit;
 }
 
 std::unique_ptr<layer::PreparedUpdate::State> PodLayer::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
   auto made = std::make_unique<PreparedPod>();
   made->change = sparse::place_change(weights_of(group), change);
-  made->weights = weights;
-  made->weights[std::size_t(group)] = sparse::with_change(weights[std::size_t(group)], change);
-  made->misfit = devices.encode(made->weights, made->cut);
+  std::vector<sparse::CheckedCsr<float>> next = devices.weights();
+  next[std::size_t(group)] = sparse::with_change(next[std::size_t(group)], change);
+  made->misfit = devices.encode(std::move(next), made->weights);
   return made;
 }
 
 void PodLayer::State::commit(layer::PreparedUpdate::State& update) {
-  auto& own = static_cast<PreparedPod&>(update);
-  devices.take(std::move(own.cut));
-  weights = std::move(own.weights);
+  devices.take(std::move(static_cast<PreparedPod&>(update).weights));
 }
 
 void PodLayer::State::set_values(std::span<const float> values, std::int64_t group) {
-  std::vector<sparse::CheckedCsr<float>> next = weights;
+  std::vector<sparse::CheckedCsr<float>> next = devices.weights();
   std::ranges::copy(values, next[std::size_t(group)].mutable_values().begin());
   const auto misfit = set_weights(std::move(next));
   TESSERA_ASSERT(!misfit);  // the pattern is that of before
 }
 
 const sparse::Csr<float>& PodLayer::State::weights_of(std::int64_t group) const {
+  const auto& weights = devices.weights();
   if (group < 0 || group >= std::ssize(weights))
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("group is {}; the layer has weights of {}", group, weights.size()));
@@ -110,33 +112,25 @@ bool PodLayer::State::compute(Pass pass, const layer::Operands& operands,
   const DeviceOptions none;
   const auto& target =
       options.target == nullptr ? none : static_cast<const DeviceOptions&>(*options.target);
-  check_fault(*this, pass, target);
-  return with_type(problem().data_type, [&]<class T>(T) {
-    internal::PassRun<T> run(*this, pass, options, target, ledger);
-    if (pass == Pass::GradW)
-      return run.gradient(operands.in.as<T>(), operands.in_s.as<T>(), operands.gradients);
-    return run.product(operands.in.as<T>(), operands.out.as<T>());
+  check_fault(devices, pass, target);
+  return with_type(plan().problem.data_type, [&]<class T>(T) {
+    return internal::PassRun<T>(devices, pass, options, target, ledger).run(operands);
   });
 }
 
 layer::LayerFacts PodLayer::State::facts() const {
-  const Problem& of = problem();
+  const Problem& of = plan().problem;
   return {.problem = of,
           .passes = {true, of.grad_a, of.grad_w},
-          .has_weights = !weights.empty(),
-          .values = first_value(std::ssize(weights)),
+          .has_weights = !devices.weights().empty(),
+          .values = devices.first_value(std::ssize(devices.weights())),
           .output_rows = of.size.g * of.size.x,
           .input_rows = of.size.g * of.size.y};
 }
 
 const PodPlan& PodLayer::plan() const { return state().plan(); }
-const std::vector<DevicePlace>& PodLayer::places() const { return state().places(); }
+const std::vector<DevicePlace>& PodLayer::places() const { return state().devices.places(); }
 Bytes PodLayer::high_water(std::size_t device) const { return state().devices.high_water(device); }
-Bytes PodLayer::high_water() const {
-  Bytes most;
-  for (std::size_t d = 0; d < places().size(); ++d) most = std::max(most, high_water(d));
-  return most;
-}
 
 // Devices round their partial sums to the layer's type before these travel, so the bound is that of
 // sums in that type if devices add to each other's sums.

@@ -80,10 +80,9 @@ class PodLayer : public layer::LayerOf<PodLedger> {
   // Returns the devices in use, in the order of the ledger.
   const std::vector<DevicePlace>& places() const;
 
-  // Return the most memory that any tile of a device, given by its index in places(), or of any
-  // device needs in any pass.
+  // Returns the most memory that any tile of a device, given by its index in places(), needs in any
+  // pass.
   Bytes high_water(std::size_t device) const;
-  Bytes high_water() const;
 
  private:
   struct State;

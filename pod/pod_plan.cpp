@@ -29,15 +29,20 @@ std::string collective_text(const PlannedCollective& c, std::int64_t runs) {
 }
 
 std::string pass_text(const PodPass& pass) {
+  const auto collectives = [&](bool are_before) {
+    std::string lines;
+    for (const PlannedCollective& c : pass.collectives)
+      if ((c.when == When::Before) == are_before) lines += collective_text(c, pass.runs(c));
+    return lines;
+  };
   std::string text =
       fmt::format("{:<10} {:>23.2f} us\n", to_string(pass.pass), pass.seconds() * kMicroseconds);
-  for (const PlannedCollective& c : pass.before) text += collective_text(c, pass.serial_parts);
+  text += collectives(/*are_before=*/true);
   text += fmt::format("  {:<20} {:>11.2f} us  {} cycles", "devices",
                       pass.device_seconds * kMicroseconds, pass.cycles.value);
   if (pass.serial_parts > 1) text += fmt::format(", {} times", pass.serial_parts);
   text += "\n";
-  for (const PlannedCollective& c : pass.after) text += collective_text(c, pass.serial_parts);
-  for (const PlannedCollective& c : pass.once) text += collective_text(c, 1);
+  text += collectives(/*are_before=*/false);
   if (pass.barrier_seconds > 0)
     text += fmt::format("  {:<20} {:>11.2f} us\n", "barrier", pass.barrier_seconds * kMicroseconds);
   return text;

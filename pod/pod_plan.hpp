@@ -25,12 +25,17 @@ enum class Operand { S, Q, SGrad, QGrad, Gradient };
 // Returns "S", "Q", "dS", "dQ" or "dR"; the text is valid as long as the program.
 std::string_view to_string(Operand operand);
 
+// Collectives run before or after the device step of each serial part of the batch, or once, after
+// the last one.
+enum class When { Before, After, Once };
+
 // One collective of a pass, which all groups of devices along one axis run at the same time. The
 // sizes are those of the devices with the largest shares.
 struct PlannedCollective {
   collectives::Operation operation = collectives::Operation::AllGather;
   Operand operand = Operand::S;
   Axis axis = Axis::X;
+  When when = When::Before;
   std::vector<collectives::LevelPart> levels;  // one for each level of the pod
   std::int64_t elements = 0;                   // that each member has, or gets, in all
   double seconds = 0;                          // of one run
@@ -39,20 +44,23 @@ struct PlannedCollective {
   friend bool operator==(const PlannedCollective&, const PlannedCollective&) = default;
 };
 
-// The cost of one pass. A pass runs once for each serial part of the batch; `once` is left to the
-// end of the last one, and a barrier over the devices in use ends the pass.
+// The cost of one pass. A pass runs once for each serial part of the batch, and a barrier over the
+// devices in use ends it.
 struct PodPass {
   Pass pass = Pass::Fwd;
   std::int64_t serial_parts = 1;
-  Cycles cycles;                          // of the slowest device in one serial part
-  Cycles add_cycles;                      // that add gradients to those of the part before
-  std::vector<PlannedCollective> before;  // the device step of each serial part
-  std::vector<PlannedCollective> after;   // the device step of each serial part
-  std::vector<PlannedCollective> once;    // after the last serial part
+  Cycles cycles;                               // of the slowest device in one serial part
+  Cycles add_cycles;                           // that add gradients to those of the part before
+  std::vector<PlannedCollective> collectives;  // in their order
   double device_seconds = 0, collective_seconds = 0, barrier_seconds = 0;  // in all
 
   friend bool operator==(const PodPass&, const PodPass&) = default;
   double seconds() const { return device_seconds + collective_seconds + barrier_seconds; }
+
+  // Returns how often a collective runs.
+  std::int64_t runs(const PlannedCollective& c) const {
+    return c.when == When::Once ? 1 : serial_parts;
+  }
 };
 
 // The plan of the devices whose shares have one size.

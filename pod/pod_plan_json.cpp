@@ -25,9 +25,10 @@ std::string order_text(const std::array<Axis, 3>& order) {
   return text;
 }
 
-Json json_of(const std::vector<PlannedCollective>& list) {
+Json collectives_json(const PodPass& pass, When when) {
   Json array = json::List();
-  for (const PlannedCollective& c : list) {
+  for (const PlannedCollective& c : pass.collectives) {
+    if (c.when != when) continue;
     Json& object = array.push_back();
     object["operation"] = collectives::to_string(c.operation);
     object["operand"] = to_string(c.operand);
@@ -56,9 +57,9 @@ Json cost_json(const PodPlan& plan) {
     object["pass"] = to_string(pass.pass);
     object["cycles"] = pass.cycles.value;
     object["add_cycles"] = pass.add_cycles.value;
-    object["before"] = json_of(pass.before);
-    object["after"] = json_of(pass.after);
-    object["once"] = json_of(pass.once);
+    object["before"] = collectives_json(pass, When::Before);
+    object["after"] = collectives_json(pass, When::After);
+    object["once"] = collectives_json(pass, When::Once);
     object["device_seconds"] = pass.device_seconds;
     object["collective_seconds"] = pass.collective_seconds;
     object["barrier_seconds"] = pass.barrier_seconds;

@@ -53,9 +53,11 @@ std::string verdict_text(const PlanAnswer& answer, bool explain) {
          report::verdict_line(verdict->comparison);
 }
 
-void add_collectives(const pod::PodPass& pass, const std::vector<pod::PlannedCollective>& steps,
-                     std::int64_t runs, Table& table) {
-  for (const pod::PlannedCollective& step : steps) {
+// Adds the collectives before the step of the devices, or those after it.
+void add_collectives(const pod::PodPass& pass, bool are_before, Table& table) {
+  for (const pod::PlannedCollective& step : pass.collectives) {
+    if ((step.when == pod::When::Before) != are_before) continue;
+    const std::int64_t runs = pass.runs(step);
     double bytes = 0;
     for (const double level : step.level_bytes) bytes += level;
     table.rows.push_back({to_string(pass.pass), std::string(collectives::to_string(step.operation)),
@@ -72,13 +74,12 @@ std::string to_csv(const pod::PodPlan& plan) {
        {"pass", "step", "operand", "axis", "runs", "seconds", "link_bytes", "cycles"})
     table.columns.push_back({.key = key, .title = key});
   for (const pod::PodPass& pass : plan.passes) {
-    add_collectives(pass, pass.before, pass.serial_parts, table);
+    add_collectives(pass, /*are_before=*/true, table);
     table.rows.push_back(
         {to_string(pass.pass), "devices", Cell(), Cell(), pass.serial_parts, pass.device_seconds,
          Cell(),
          pass.serial_parts * pass.cycles.value + (pass.serial_parts - 1) * pass.add_cycles.value});
-    add_collectives(pass, pass.after, pass.serial_parts, table);
-    add_collectives(pass, pass.once, 1, table);
+    add_collectives(pass, /*are_before=*/false, table);
     if (pass.barrier_seconds > 0)
       table.rows.push_back({to_string(pass.pass), "barrier", Cell(), Cell(), std::int64_t{1},
                             pass.barrier_seconds, Cell(), Cell()});

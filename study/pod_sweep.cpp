@@ -33,15 +33,9 @@ std::string_view to_string(Scaling scaling) {
 // The seconds of all collectives of one operation.
 double seconds_of(const pod::PodPlan& plan, collectives::Operation operation) {
   double sum = 0;
-  for (const pod::PodPass& pass : plan.passes) {
-    const auto add = [&](const std::vector<pod::PlannedCollective>& list, std::int64_t runs) {
-      for (const pod::PlannedCollective& c : list)
-        if (c.operation == operation) sum += c.seconds * double(runs);
-    };
-    add(pass.before, pass.serial_parts);
-    add(pass.after, pass.serial_parts);
-    add(pass.once, 1);
-  }
+  for (const pod::PodPass& pass : plan.passes)
+    for (const pod::PlannedCollective& c : pass.collectives)
+      if (c.operation == operation) sum += c.seconds * double(pass.runs(c));
   return sum;
 }
 

@@ -7,7 +7,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/layer/prepared_update.hpp"
-#include "tessera/pod/internal/pod_cost.hpp"
 
 namespace tessera::pod::internal {
 
@@ -33,9 +32,10 @@ std::vector<Cell> cut_weights(const Problem& problem, const Dims& parts,
       }
   return cells;
 }
+
 DeviceSet::DeviceSet(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order,
                      Executor& executor)
-    : plan_(plan), order_(order), executor_(executor) {
+    : plan_(plan), prices_(plan_.pod), order_(order), executor_(executor) {
   check_cut(plan_);
   places_ = places_of(plan_.grid, plan_.pod);
   for (const DevicePlace& place : places_)
@@ -61,6 +61,19 @@ std::size_t DeviceSet::cell_of(std::size_t device) const {
   return std::size_t((at.g * parts.x + at.x) * parts.y + at.y);
 }
 
+std::int64_t DeviceSet::most_values() const {
+  std::int64_t most = 0;
+  for (const Cell& cell : weights_.cells) most = std::max(most, cell.values());
+  return most;
+}
+
+std::int64_t DeviceSet::first_value(std::int64_t group) const {
+  std::int64_t sum = 0;
+  for (std::int64_t g = 0; g < group; ++g)
+    sum += std::ssize(weights_.groups[std::size_t(g)]->values);
+  return sum;
+}
+
 std::size_t DeviceSet::worker_of(std::size_t device) const {
   return order_ == DeviceOrder::SideBySide ? device : shape_of_[device];
 }
@@ -80,9 +93,10 @@ std::optional<partitioner::Misfit> DeviceSet::load(std::size_t device, const Cut
 }
 
 // Every device must hold its part, also where one layer serves several.
-std::optional<partitioner::Misfit> DeviceSet::encode(
-    std::span<const sparse::CheckedCsr<float>> weights, CutWeights& next) {
-  next = {cut_weights(plan_.problem, plan_.grid.parts(), weights), layer::new_number()};
+std::optional<partitioner::Misfit> DeviceSet::encode(std::vector<sparse::CheckedCsr<float>> weights,
+                                                     CutWeights& next) {
+  next = {std::move(weights), {}, layer::new_number()};
+  next.cells = cut_weights(plan_.problem, plan_.grid.parts(), next.groups);
   std::vector<std::size_t> all(places_.size());
   std::iota(all.begin(), all.end(), std::size_t(0));
   std::vector<std::optional<partitioner::Misfit>> misfits(all.size());

@@ -9,6 +9,7 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/distributed/part.hpp"
+#include "tessera/pod/internal/pod_cost.hpp"
 #include "tessera/pod/pod_layer.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/checked.hpp"
@@ -28,8 +29,10 @@ struct Cell {
 std::vector<Cell> cut_weights(const Problem& problem, const Dims& parts,
                               std::span<const sparse::CheckedCsr<float>> weights);
 
-// The weights of all groups, cut for the devices, and the number by which a device knows them.
+// The weights of all groups, whole and cut for the devices, and the number by which a device knows
+// them.
 struct CutWeights {
+  std::vector<sparse::CheckedCsr<float>> groups;
   std::vector<Cell> cells;  // [g][x][y] of the grid
   std::int64_t number = 0;
 };
@@ -43,14 +46,20 @@ class DeviceSet {
   const PodPlan& plan() const { return plan_; }
   const std::vector<DevicePlace>& places() const { return places_; }
 
-  // Returns the cell of a device.
-  std::size_t cell_of(std::size_t device) const;
-  const Cell& cell(std::size_t index) const { return weights_.cells[index]; }
+  LevelPrices& prices() { return prices_; }
+
+  // Return the weights, which are empty before the first take(); the part of them that a device
+  // has; the largest number of values of a device, which a sum of gradients moves; and the number
+  // of values of the groups before this one.
+  const std::vector<sparse::CheckedCsr<float>>& weights() const { return weights_.groups; }
+  const Cell& cell(std::size_t device) const { return weights_.cells[cell_of(device)]; }
+  std::int64_t most_values() const;
+  std::int64_t first_value(std::int64_t group) const;
 
   // Cuts the weights of all groups and encodes them on every device. Returns the first misfit,
   // whose message names the device; without one, take() makes them the weights, and cannot fail.
   // Until then, and after a misfit, the devices run with the weights that they had.
-  std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
+  std::optional<partitioner::Misfit> encode(std::vector<sparse::CheckedCsr<float>> weights,
                                             CutWeights& next);
   void take(CutWeights&& next) { weights_ = std::move(next); }
 
@@ -69,11 +78,13 @@ class DeviceSet {
     std::size_t cell = 0;
   };
 
+  std::size_t cell_of(std::size_t device) const;
   std::size_t worker_of(std::size_t device) const;
   void visit(std::span<const std::size_t> devices, const std::function<void(std::size_t)>& run);
   std::optional<partitioner::Misfit> load(std::size_t device, const CutWeights& weights);
 
   const PodPlan plan_;
+  LevelPrices prices_;
   const DeviceOrder order_;
   Executor& executor_;
   std::vector<DevicePlace> places_;

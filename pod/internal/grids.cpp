@@ -99,11 +99,11 @@ CheapestLayout cheapest_layout(LevelPrices& prices, const Problem& problem,
                                const GridFamily& family, std::int64_t serial_parts) {
   const device::Pod& pod = prices.pod();
   const Dims share = largest_share(problem, family.parts, serial_parts);
-  std::vector<CollectiveNeed> needs;
+  std::vector<PlannedCollective> needs;
   const std::vector<Pass> passes = passes_of(problem);
   for (const Pass pass : passes)
-    for (const CollectiveNeed& need : collectives_of(problem, pass, family.parts, serial_parts,
-                                                     share, expected_nonzeros(problem, share)))
+    for (const PlannedCollective& need : collectives_of(problem, pass, family.parts, serial_parts,
+                                                        share, expected_nonzeros(problem, share)))
       needs.push_back(need);
   CheapestLayout best{{}, std::numeric_limits<double>::infinity()};
   for (const PodGrid& layout : family.layouts) {
@@ -116,10 +116,11 @@ CheapestLayout cheapest_layout(LevelPrices& prices, const Problem& problem,
       for (const auto& order : orders(pod.levels[l], grid.levels[l].parts)) {
         const LevelCut cut{grid.levels[l].parts, order};
         double sum = 0;
-        for (const auto& [need, runs, when] : needs) {
+        for (const PlannedCollective& need : needs) {
           if (along(cut.parts, need.axis) == 1) continue;
           const double part = part_bytes(grid, l, need, problem.data_type);
           const collectives::LevelCost& cost = prices.cheapest(l, cut, need.axis, part);
+          const std::int64_t runs = need.when == When::Once ? 1 : serial_parts;
           sum += prices.seconds(l, cost, need.operation, part) * double(runs);
         }
         if (sum < least) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,164 +15,166 @@
 
 namespace tessera::pod::internal {
 
-// One pass of a layer, on operands of the caller.
+// One pass of a layer, on operands of the caller: gathers of what it reads, the step of the
+// devices, and the sum of what they leave.
 template <class T>
 class PassRun {
  public:
-  PassRun(LayerState& state, Pass pass, const layer::PassOptions& options,
-          const DeviceOptions& target, PodLedger& ledger)
-      : state_(state), pass_(pass), steps_(state, pass, options, target, ledger) {}
+  PassRun(DeviceSet& set, Pass pass, const layer::PassOptions& options, const DeviceOptions& target,
+          PodLedger& ledger)
+      : set_(set),
+        pass_(pass),
+        steps_(set, pass, options, target, ledger),
+        results_(set.places().size()) {}
 
-  bool product(MatrixView<const T> in, MatrixView<T> out) {
-    const bool is_forward = pass_ == Pass::Fwd;
+  // Returns false if a stop ended it.
+  bool run(const layer::Operands& operands) {
+    const bool is_gradient = pass_ == Pass::GradW;
+    const layer::ConstView s = is_gradient ? operands.in_s : operands.in;
     for (std::int64_t part = 0; part < plan().serial_parts; ++part) {
-      const auto operands = gathered(in, is_forward ? Operand::S : Operand::QGrad, part);
-      if (!operands) return false;
-      std::vector<Matrix<T>> results(state_.places().size());
-      for (const std::size_t d : steps_.devices()) results[d] = slice_matrix(result(), d);
-      const bool finished = steps_.run_devices(
-          part,
-          [&](std::size_t d, runtime::FullyConnected& layer, const auto& with,
-              device::Ledger& cost) {
-            const MatrixView<const T> operand = std::as_const((*operands)[d]).view();
-            return is_forward ? layer.forward<T>(operand, results[d].view(), with, cost)
-                              : layer.grad_a<T>(operand, results[d].view(), with, cost);
-          },
-          [&](std::size_t d) { return std::as_writable_bytes(std::span(results[d].elements())); });
-      if (!finished || !sum_results(results, out, part)) return false;
+      if (pass_ != Pass::GradA && !gather(s.as<T>(), Operand::S, part, s_)) return false;
+      if (pass_ != Pass::Fwd && !gather(operands.in.as<T>(), Operand::QGrad, part, q_grad_))
+        return false;
+      for (const std::size_t d : steps_.devices())
+        if (!is_gradient || part == 0) results_[d].assign(result_count(d, part), 0.0F);
+      const auto run_device = [&](std::size_t d, runtime::FullyConnected& layer, const auto& with,
+                                  device::Ledger& cost) {
+        return is_gradient ? add_gradients(d, layer, with, cost)
+                           : multiply(d, part, layer, with, cost);
+      };
+      if (!steps_.run_devices(part, run_device, results_)) return false;
+      if (!is_gradient && !sum_results(operands.out.as<T>(), part)) return false;
     }
-    steps_.end();
-    return true;
-  }
-
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients) {
-    std::vector<std::vector<float>> sums(state_.places().size());
-    for (std::int64_t part = 0; part < plan().serial_parts; ++part) {
-      const auto s_parts = gathered(s, Operand::S, part);
-      if (!s_parts) return false;
-      const auto q_parts = gathered(q_grad, Operand::QGrad, part);
-      if (!q_parts) return false;
-      const bool finished = steps_.run_devices(
-          part,
-          [&](std::size_t d, runtime::FullyConnected& layer, const auto& with,
-              device::Ledger& cost) {
-            std::vector<float> own(std::size_t(layer.values()));
-            const bool done = layer.grad_w<T>(std::as_const((*q_parts)[d]).view(),
-                                              std::as_const((*s_parts)[d]).view(), own, with, cost);
-            if (part == 0) sums[d].assign(own.size(), 0.0F);
-            std::ranges::transform(sums[d], own, sums[d].begin(),
-                                   [](float a, float b) { return a + b; });
-            return done;
-          },
-          [&](std::size_t d) {
-            sums[d].resize(std::size_t(state_.devices.cell(state_.devices.cell_of(d)).values()));
-            return std::as_writable_bytes(std::span(sums[d]));
-          });
-      if (!finished) return false;
-    }
-    if (!sum_gradients(sums, gradients)) return false;
+    if (is_gradient && !sum_gradients(operands.gradients)) return false;
     steps_.end();
     return true;
   }
 
  private:
-  const PodPlan& plan() const { return state_.plan(); }
+  using Slices = std::vector<Matrix<T>>;  // [devices]
+
+  const PodPlan& plan() const { return set_.plan(); }
   Operand result() const { return pass_ == Pass::Fwd ? Operand::Q : Operand::SGrad; }
+  std::size_t result_count(std::size_t d, std::int64_t part) const {
+    return std::size_t(pass_ == Pass::GradW ? set_.cell(d).values()
+                                            : steps_.slice_of(result(), d, part).elements());
+  }
 
   // The last serial part may have fewer columns than the devices' programs; the others are zero.
   Matrix<T> slice_matrix(Operand operand, std::size_t d) const {
     const Slice slice = steps_.slice_of(operand, d, 0);
-    return Matrix<T>(slice.all_rows(), size_at(plan(), state_.places()[d].at).z);
+    return Matrix<T>(slice.all_rows(), size_at(plan(), set_.places()[d].at).z);
   }
 
-  // Returns each device's slice of an operand: its home part from the caller, all others by the
-  // schedule of the gather. Returns nothing if the caller wants to stop.
-  std::optional<std::vector<Matrix<T>>> gathered(MatrixView<const T> operand, Operand name,
-                                                 std::int64_t part) {
-    std::vector<Matrix<T>> slices(state_.places().size());
-    for (std::size_t d = 0; d < slices.size(); ++d) slices[d] = slice_matrix(name, d);
+  // Writes each device's slice of an operand: its home part from the caller, all others by the
+  // schedule of the gather. Returns false if the caller wants to stop.
+  bool gather(MatrixView<const T> operand, Operand name, std::int64_t part, Slices& slices) {
+    slices.clear();
+    for (std::size_t d = 0; d < set_.places().size(); ++d) slices.push_back(slice_matrix(name, d));
     PassSteps::Collective gather;
-    if (!steps_.begin_collective(name, gather)) return {};
+    if (!steps_.begin_collective(name, gather)) return false;
     for (const Members& members : gather.groups) {
       const Slice slice = steps_.slice_of(name, members.front(), part);  // the same for all
       const std::vector<float> missing(std::size_t(slice.elements()),
                                        std::numeric_limits<float>::quiet_NaN());
-      std::vector<std::vector<float>> data(members.size(), missing);
+      Results data(members.size(), missing);
       for (std::size_t m = 0; m < members.size(); ++m)
         for_each_element(slice, gather.part(slice.elements(), m),
                          [&](std::int64_t row, std::int64_t col, std::int64_t position) {
                            data[m][std::size_t(position)] = float(operand(row, col));
                          });
-      run(gather, data);
+      move(gather, data);
       for (std::size_t m = 0; m < members.size(); ++m)
         for (std::int64_t p = 0; p < slice.elements(); ++p)
           slices[members[m]](p / slice.cols.size(), p % slice.cols.size()) =
               T(data[m][std::size_t(p)]);
     }
-    return slices;
+    return true;
   }
 
-  static void run(const PassSteps::Collective& collective, std::vector<std::vector<float>>& data) {
+  bool multiply(std::size_t d, std::int64_t part, runtime::FullyConnected& layer,
+                const layer::PassOptions& with, device::Ledger& cost) {
+    Matrix<T> out = slice_matrix(result(), d);
+    const bool finished =
+        pass_ == Pass::Fwd
+            ? layer.forward<T>(std::as_const(s_[d]).view(), out.view(), with, cost)
+            : layer.grad_a<T>(std::as_const(q_grad_[d]).view(), out.view(), with, cost);
+    const std::int64_t cols = steps_.slice_of(result(), d, part).cols.size();
+    for (std::size_t p = 0; p < results_[d].size(); ++p)
+      results_[d][p] = float(out(std::int64_t(p) / cols, std::int64_t(p) % cols));
+    return finished;
+  }
+
+  // Adds the gradients of one serial part to those of the parts before it.
+  bool add_gradients(std::size_t d, runtime::FullyConnected& layer, const layer::PassOptions& with,
+                     device::Ledger& cost) {
+    std::vector<float> own(results_[d].size());
+    const bool finished = layer.grad_w<T>(std::as_const(q_grad_[d]).view(),
+                                          std::as_const(s_[d]).view(), own, with, cost);
+    std::ranges::transform(results_[d], own, results_[d].begin(), std::plus<>());
+    return finished;
+  }
+
+  static void move(const PassSteps::Collective& collective, Results& data) {
     if (collective.schedule)
       collectives::run_schedule(*collective.schedule,
                                 std::vector<std::span<float>>(data.begin(), data.end()));
   }
 
-  // Adds the partial results of all devices of a group, and writes each member's part to `out`.
-  bool sum_results(const std::vector<Matrix<T>>& results, MatrixView<T> out, std::int64_t part) {
+  // Adds the results of the devices of each group, and calls write(collective, members, sums).
+  // Returns false if the caller wants to stop.
+  template <class Write>
+  bool sum(Operand name, const Write& write) {
     PassSteps::Collective sum;
-    if (!steps_.begin_collective(result(), sum)) return false;
+    if (!steps_.begin_collective(name, sum)) return false;
     if (steps_.is_sample()) return true;
     for (const Members& members : sum.groups) {
-      const Slice slice = steps_.slice_of(result(), members.front(), part);
-      std::vector<std::vector<float>> data(members.size());
-      for (std::size_t m = 0; m < members.size(); ++m)
-        for (std::int64_t p = 0; p < slice.elements(); ++p)
-          data[m].push_back(
-              float(results[members[m]](p / slice.cols.size(), p % slice.cols.size())));
-      run(sum, data);
-      for (std::size_t m = 0; m < members.size(); ++m)
-        for_each_element(slice, sum.part(slice.elements(), m),
-                         [&](std::int64_t row, std::int64_t col, std::int64_t position) {
-                           out(row, col) = T(data[m][std::size_t(position)]);
-                         });
+      Results data;
+      for (const std::size_t d : members) data.push_back(std::move(results_[d]));
+      move(sum, data);
+      write(sum, members, data);
     }
     return true;
   }
 
-  // Adds the gradients of the devices with the same part of R, and writes them to their places.
-  // Leaves `sums` empty.
-  bool sum_gradients(std::vector<std::vector<float>>& sums, std::span<float> gradients) {
-    PassSteps::Collective sum;
-    if (!steps_.begin_collective(Operand::Gradient, sum)) return false;
-    if (steps_.is_sample()) return true;
-    for (const Members& members : sum.groups) {
-      std::vector<std::vector<float>> data;
-      for (const std::size_t d : members) data.push_back(std::move(sums[d]));
-      run(sum, data);
-      write_gradients(members.front(), data.front(), gradients);
-    }
-    return true;
+  // Each member of a group writes its part of the sums.
+  bool sum_results(MatrixView<T> out, std::int64_t part) {
+    return sum(result(), [&](const auto& sum, const Members& members, const Results& sums) {
+      const Slice slice = steps_.slice_of(result(), members.front(), part);
+      for (std::size_t m = 0; m < members.size(); ++m)
+        for_each_element(slice, sum.part(slice.elements(), m),
+                         [&](std::int64_t row, std::int64_t col, std::int64_t position) {
+                           out(row, col) = T(sums[m][std::size_t(position)]);
+                         });
+    });
+  }
+
+  // The devices of a group have the same part of R.
+  bool sum_gradients(std::span<float> gradients) {
+    return sum(Operand::Gradient, [&](const auto&, const Members& members, Results& sums) {
+      write_gradients(members.front(), sums.front(), gradients);
+    });
   }
 
   void write_gradients(std::size_t d, std::span<float> sum, std::span<float> gradients) const {
     for (float& value : sum) value = float(T(value));
-    const Cell& cell = state_.devices.cell(state_.devices.cell_of(d));
-    const Shares shares = shares_at(plan().problem, plan().grid.parts(), state_.places()[d].at);
+    const Shares shares = shares_at(plan().problem, plan().grid.parts(), set_.places()[d].at);
     std::int64_t next = 0;
-    for (std::size_t i = 0; i < cell.parts.size(); ++i) {
-      const std::int64_t count = std::ssize(cell.parts[i]->values);
+    for (std::size_t i = 0; i < set_.cell(d).parts.size(); ++i) {
+      const std::int64_t count = std::ssize(set_.cell(d).parts[i]->values);
       const std::int64_t group = shares.g.begin + std::int64_t(i);
-      copy_to_whole(cell.runs[i], plan().problem.block.area(),
+      copy_to_whole(set_.cell(d).runs[i], plan().problem.block.area(),
                     sum.subspan(std::size_t(next), std::size_t(count)),
-                    gradients.subspan(std::size_t(state_.first_value(group))));
+                    gradients.subspan(std::size_t(set_.first_value(group))));
       next += count;
     }
   }
 
-  LayerState& state_;
+  DeviceSet& set_;
   const Pass pass_;
   PassSteps steps_;
+  Slices s_, q_grad_;
+  Results results_;
 };
 
 }  // namespace tessera::pod::internal

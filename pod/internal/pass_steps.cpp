@@ -5,14 +5,45 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/distributed/cut.hpp"
 #include "tessera/distributed/lists.hpp"
-#include "tessera/distributed/row_cut.hpp"
 
 namespace tessera::pod::internal {
+namespace {
+
+// Calls move(bytes) for the bytes of all fields, which it reads or overwrites. The size of a text
+// is in front of it.
+template <class Move>
+void for_each_field(DeviceOutcome& outcome, const Move& move) {
+  const auto field = [&]<class T>(T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      std::size_t size = value.size();
+      move(std::as_writable_bytes(std::span(&size, 1)));
+      value.resize(size);
+      move(std::as_writable_bytes(std::span(value)));
+    } else {
+      move(std::as_writable_bytes(std::span(&value, 1)));
+    }
+  };
+  verify::Checksums& c = outcome.checks;
+  const auto all = [&](auto&... fields) { (field(fields), ...); };
+  all(outcome.figures, outcome.stopped, c.exact, c.compared, c.recomputed, c.damaged,
+      c.first_failure, c.first_damage, c.wrong_rows, c.wrong_cols, c.first_wrong_row,
+      c.first_wrong_col, c.worst);
+}
+
+[[noreturn]] void refuse_results(int rank) {
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("rank {} has other results; give all ranks the same layer", rank));
+}
+
+}  // namespace
 
 std::vector<Members> groups_along(const PodGrid& grid, const std::vector<DevicePlace>& places,
                                   Axis axis) {
@@ -37,9 +68,9 @@ Range part_range(const collectives::Schedule& schedule, std::int64_t size, std::
           share_of(size, 1, schedule.pieces(), last).end};
 }
 
-PassSteps::PassSteps(LayerState& state, Pass pass, const layer::PassOptions& options,
+PassSteps::PassSteps(DeviceSet& set, Pass pass, const layer::PassOptions& options,
                      const DeviceOptions& target, PodLedger& ledger)
-    : state_(state),
+    : set_(set),
       pass_(pass),
       options_(options),
       target_(target),
@@ -47,14 +78,14 @@ PassSteps::PassSteps(LayerState& state, Pass pass, const layer::PassOptions& opt
       devices_(chosen()) {
   ledger_ = {pass, {}, std::ssize(devices_)};
   const Dims parts = plan().grid.parts();
-  needs_ = collectives_of(plan().problem, pass, parts, plan().serial_parts,
-                          largest_share(plan().problem, parts, plan().serial_parts),
-                          state.most_values());
+  needs_ =
+      collectives_of(plan().problem, pass, parts, plan().serial_parts,
+                     largest_share(plan().problem, parts, plan().serial_parts), set.most_values());
   if (options_.self_check != nullptr) *options_.self_check = {};
 }
 
 std::vector<std::size_t> PassSteps::chosen() const {
-  const std::int64_t all = std::ssize(state_.places()), wanted = target_.devices_simulated;
+  const std::int64_t all = std::ssize(set_.places()), wanted = target_.devices_simulated;
   if (wanted < 0 || wanted > all)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("devices_simulated is {}; it must be in 0..{}, the devices in use, "
@@ -77,7 +108,7 @@ bool PassSteps::begin(std::string_view name) {
 
 Slice PassSteps::slice_of(Operand operand, std::size_t device, std::int64_t part) const {
   const Problem& problem = plan().problem;
-  const Shares shares = shares_at(problem, plan().grid.parts(), state_.places()[device].at);
+  const Shares shares = shares_at(problem, plan().grid.parts(), set_.places()[device].at);
   const Range cols = share_of(shares.z.size(), 1, plan().serial_parts, part);
   const bool is_x = rows_axis(operand) == Axis::X;
   return {shares.g,
@@ -91,41 +122,40 @@ Range PassSteps::Collective::part(std::int64_t size, std::size_t m) const {
 }
 
 bool PassSteps::begin_collective(Operand operand, Collective& made) {
-  const auto need = std::ranges::find_if(
-      needs_, [=](const CollectiveNeed& n) { return n.collective.operand == operand; });
+  const auto need = std::ranges::find(needs_, operand, &PlannedCollective::operand);
   if (need == needs_.end()) {
     for (const std::size_t d : devices_) made.groups.push_back({d});
     return true;
   }
-  PlannedCollective real = need->collective;  // with the sizes of the real parts
+  PlannedCollective real = *need;  // with the sizes of the real parts
   if (!begin(collectives::to_string(real.operation))) return false;
-  add_prices(state_.prices, plan().grid, plan().problem.data_type, real);
+  add_prices(set_.prices(), plan().grid, plan().problem.data_type, real);
   made.schedule = collectives::make_schedule(real.operation, real.levels);
-  made.groups = groups_along(plan().grid, state_.places(), real.axis);
+  made.groups = groups_along(plan().grid, set_.places(), real.axis);
   ledger_.steps.push_back({real.seconds, {}, std::move(real)});
   return true;
 }
 
-bool PassSteps::run_devices(std::int64_t part, const Run& run, const Results& results_of) {
+bool PassSteps::run_devices(std::int64_t part, const Run& run, Results& results) {
   if (!begin("devices")) return false;
-  std::vector<DeviceOutcome> outcomes(state_.places().size());
+  std::vector<DeviceOutcome> outcomes(set_.places().size());
   const int rank = target_.ranks != nullptr ? target_.ranks->rank() : 0;
-  state_.devices.for_each(devices_of(rank), [&](std::size_t d, runtime::FullyConnected& layer) {
+  set_.for_each(devices_of(rank), [&](std::size_t d, runtime::FullyConnected& layer) {
     run_device(d, run, layer, device_options(d, part, outcomes[d].checks), outcomes[d]);
   });
-  if (target_.ranks != nullptr) take_others(outcomes, results_of);
+  if (target_.ranks != nullptr) take_others(outcomes, results);
   if (std::ranges::any_of(outcomes, &DeviceOutcome::stopped)) return false;
   add_device_step(part, outcomes);
   if (options_.self_check != nullptr)
     for (const std::size_t d : devices_)
       verify::add_part(outcomes[d].checks, *options_.self_check,
-                       fmt::format("device {}", state_.places()[d].device));
+                       fmt::format("device {}", set_.places()[d].device));
   return true;
 }
 
 void PassSteps::run_device(std::size_t device, const Run& run, runtime::FullyConnected& layer,
                            const runtime::TilePass& with, DeviceOutcome& outcome) const {
-  const DevicePlace& place = state_.places()[device];
+  const DevicePlace& place = set_.places()[device];
   device::Ledger cost;
   try {
     outcome.stopped = !run(device, layer, with, cost);
@@ -144,23 +174,38 @@ std::span<const std::size_t> PassSteps::devices_of(int rank) const {
 }
 
 // Exchanges the outcomes and the results of devices with the other ranks.
-void PassSteps::take_others(std::vector<DeviceOutcome>& outcomes, const Results& results_of) {
+void PassSteps::take_others(std::vector<DeviceOutcome>& outcomes, Results& results) {
   distributed::Communicator& ranks = *target_.ranks;
   std::vector<std::byte> own;
-  for (const std::size_t d : devices_of(ranks.rank())) pack(outcomes[d], results_of(d), own);
+  std::vector<float> own_results;
+  for (const std::size_t d : devices_of(ranks.rank())) {
+    for_each_field(outcomes[d], [&](std::span<const std::byte> bytes) {
+      own.insert(own.end(), bytes.begin(), bytes.end());
+    });
+    own_results.insert(own_results.end(), results[d].begin(), results[d].end());
+  }
   const auto counts = gather(ranks, "numbers of devices", std::ssize(devices_));
   if (std::ranges::count(counts, counts[0]) != std::ssize(counts))
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("ranks run {} devices of a pod; give all ranks the same layer",
                             fmt::join(counts, ", ")));
-  const auto lists = gather_lists(ranks, "results of devices", own);
+  const auto lists = gather_lists(ranks, "outcomes of devices", own);
+  const auto lists_of_results = gather_lists(ranks, "results of devices", own_results);
   for (int rank = 0; rank < ranks.size(); ++rank) {
-    std::span<const std::byte> list = lists[std::size_t(rank)];
     if (rank == ranks.rank()) continue;
-    for (const std::size_t d : devices_of(rank)) outcomes[d] = unpack(list, results_of(d));
-    if (!list.empty())
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("rank {} has larger results; give all ranks the same layer", rank));
+    auto from = lists[std::size_t(rank)].begin();
+    std::span<const float> numbers = lists_of_results[std::size_t(rank)];
+    for (const std::size_t d : devices_of(rank)) {
+      for_each_field(outcomes[d], [&](std::span<std::byte> bytes) {
+        std::copy_n(from, bytes.size(), bytes.begin());
+        from += std::ssize(bytes);
+      });
+      std::vector<float>& numbers_of_device = results[d];
+      if (numbers.size() < numbers_of_device.size()) refuse_results(rank);
+      std::ranges::copy(numbers.first(numbers_of_device.size()), numbers_of_device.begin());
+      numbers = numbers.subspan(numbers_of_device.size());
+    }
+    if (!numbers.empty()) refuse_results(rank);
   }
 }
 
@@ -170,7 +215,7 @@ runtime::TilePass PassSteps::device_options(std::size_t d, std::int64_t part,
   with.pass.stop = options_.stop;
   if (options_.self_check != nullptr) with.pass.self_check = &check;
   with.pass.repair = options_.repair;
-  const bool struck = target_.fault && target_.fault->device == state_.places()[d].device;
+  const bool struck = target_.fault && target_.fault->device == set_.places()[d].device;
   if (struck && part == 0) {
     with.tiles.fault = target_.fault->fault;
     with.tiles.struck = target_.struck;

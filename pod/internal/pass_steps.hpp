@@ -12,10 +12,10 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/collectives/make_schedule.hpp"
 #include "tessera/collectives/schedule.hpp"
-#include "tessera/pod/internal/device_outcome.hpp"
 #include "tessera/pod/internal/device_set.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
 #include "tessera/pod/pod_layer.hpp"
+#include "tessera/verify/self_check.hpp"
 
 namespace tessera::pod::internal {
 
@@ -57,43 +57,26 @@ std::vector<Members> groups_along(const PodGrid& grid, const std::vector<DeviceP
 // Returns the values of member m's part of `size` values by a schedule.
 Range part_range(const collectives::Schedule& schedule, std::int64_t size, std::int32_t member);
 
-// The state of a layer that it keeps from pass to pass.
-struct LayerState {
-  LayerState(const PodPlan& given, device::ExchangeMode mode, DeviceOrder order, Executor& executor)
-      : devices(given, mode, order, executor), prices(devices.plan().pod) {}
-
-  const PodPlan& plan() const { return devices.plan(); }
-  const std::vector<DevicePlace>& places() const { return devices.places(); }
-  const Problem& problem() const { return plan().problem; }
-
-  // The largest number of non-zeros of a device, which a sum of gradients moves.
-  std::int64_t most_values() const {
-    std::int64_t most = 0;
-    for (std::size_t d = 0; d < places().size(); ++d)
-      most = std::max(most, devices.cell(devices.cell_of(d)).values());
-    return most;
-  }
-
-  std::int64_t first_value(std::int64_t group) const {
-    std::int64_t sum = 0;
-    for (std::int64_t g = 0; g < group; ++g) sum += std::ssize(weights[std::size_t(g)]->values);
-    return sum;
-  }
-
-  DeviceSet devices;
-  LevelPrices prices;
-  std::vector<sparse::CheckedCsr<float>> weights;  // [groups]; empty before the first
+// The outcome of a device step for one device, beside its results.
+struct DeviceOutcome {
+  DeviceFigures figures;
+  verify::Checksums checks;
+  bool stopped = false;
 };
+
+// The results of a device step in float: elements of Q or dS row by row, or gradients. They are
+// empty for devices that do not run.
+using Results = std::vector<std::vector<float>>;  // [devices]
 
 // The steps of one pass of a layer: which devices run, and what each step costs.
 class PassSteps {
  public:
-  PassSteps(LayerState& state, Pass pass, const layer::PassOptions& options,
+  PassSteps(DeviceSet& set, Pass pass, const layer::PassOptions& options,
             const DeviceOptions& target, PodLedger& ledger);
 
   // The devices that run: all, or some of them, evenly spread.
   const std::vector<std::size_t>& devices() const { return devices_; }
-  bool is_sample() const { return devices_.size() < state_.places().size(); }
+  bool is_sample() const { return devices_.size() < set_.places().size(); }
 
   // Returns a device's slice of an operand or a result, in one serial part.
   Slice slice_of(Operand operand, std::size_t device, std::int64_t part) const;
@@ -111,35 +94,35 @@ class PassSteps {
   bool begin_collective(Operand operand, Collective& made);
 
   // Runs the device step. Each device has a ledger and, if the caller wants them, checksums.
-  // run() returns false if it was stopped, and results_of(device) the memory of its results.
+  // run() writes the results of a device, whose number is there before, and returns false if it was
+  // stopped.
   using Run = std::function<bool(std::size_t, runtime::FullyConnected&, const layer::PassOptions&,
                                  device::Ledger&)>;
-  using Results = std::function<std::span<std::byte>(std::size_t)>;
-  bool run_devices(std::int64_t part, const Run& run, const Results& results_of);
+  bool run_devices(std::int64_t part, const Run& run, Results& results);
 
   // A barrier over the devices in use ends the pass.
   void end();
 
  private:
-  const PodPlan& plan() const { return state_.plan(); }
+  const PodPlan& plan() const { return set_.plan(); }
   std::vector<std::size_t> chosen() const;
   bool begin(std::string_view name);
   void run_device(std::size_t device, const Run& run, runtime::FullyConnected& layer,
                   const runtime::TilePass& with, DeviceOutcome& outcome) const;
   std::span<const std::size_t> devices_of(int rank) const;
-  void take_others(std::vector<DeviceOutcome>& outcomes, const Results& results_of);
+  void take_others(std::vector<DeviceOutcome>& outcomes, Results& results);
   runtime::TilePass device_options(std::size_t d, std::int64_t part,
                                    verify::Checksums& check) const;
   void add_device_step(std::int64_t part, const std::vector<DeviceOutcome>& outcomes);
   Cycles planned_add_cycles() const;
 
-  LayerState& state_;
+  DeviceSet& set_;
   const Pass pass_;
   const layer::PassOptions& options_;
   const DeviceOptions& target_;
   PodLedger& ledger_;
   const std::vector<std::size_t> devices_;
-  std::vector<CollectiveNeed> needs_;
+  std::vector<PlannedCollective> needs_;
 };
 
 }  // namespace tessera::pod::internal

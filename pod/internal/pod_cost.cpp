@@ -15,7 +15,6 @@ namespace {
 using collectives::LevelCost;
 using collectives::LevelPart;
 using collectives::Operation;
-using When = CollectiveNeed::When;
 
 // The share of one dimension without a smaller count that has it.
 bool has_least_count(std::int64_t size, std::int64_t grain, std::int64_t parts) {
@@ -93,16 +92,15 @@ std::int64_t expected_nonzeros(const Problem& problem, const Dims& share) {
   return std::llround(problem.density * double(whole.g) * double(whole.x) * double(whole.y));
 }
 
-std::vector<CollectiveNeed> collectives_of(const Problem& problem, Pass pass, const Dims& parts,
-                                           std::int64_t serial_parts, const Dims& share,
-                                           std::int64_t nonzeros) {
+std::vector<PlannedCollective> collectives_of(const Problem& problem, Pass pass, const Dims& parts,
+                                              std::int64_t serial_parts, const Dims& share,
+                                              std::int64_t nonzeros) {
   const std::int64_t s = share.g * share.y * share.z, q = share.g * share.x * share.z;
-  std::vector<CollectiveNeed> all;
+  std::vector<PlannedCollective> all;
   const auto add = [&](Operation operation, Operand operand, Axis axis, std::int64_t elements,
                        When when) {
-    if (along(parts, axis) == 1) return;
-    const std::int64_t runs = when == When::Once ? 1 : serial_parts;
-    all.push_back({{operation, operand, axis, {}, elements, 0, {}}, runs, when});
+    if (along(parts, axis) > 1)
+      all.push_back({operation, operand, axis, when, {}, elements, 0, {}});
   };
   const bool keeps_slices = serial_parts == 1;
   switch (pass) {
@@ -190,33 +188,18 @@ double barrier_seconds(const device::Pod& pod, const PodGrid& grid) {
 
 std::vector<DeviceShape> shapes_of(const Problem& problem, const Dims& parts,
                                    std::int64_t serial_parts) {
-  // The first and the last share of a dimension, and how many there are of each size.
-  struct Kind {
-    std::int64_t size = 0, count = 0;
-  };
-  const auto kinds = [](Range first, Range last, std::int64_t count) {
-    std::vector<Kind> result = {{first.size(), count}};
-    if (last.size() == first.size()) return result;
-    result.front().count = count - 1;
-    result.push_back({last.size(), 1});
-    return result;
-  };
-  const Shares first = shares_at(problem, parts, {0, 0, 0, 0});
-  const Shares last =
-      shares_at(problem, parts, {parts.g - 1, parts.x - 1, parts.y - 1, parts.z - 1});
   std::vector<DeviceShape> shapes;
-  for (const Kind& g : kinds(first.g, last.g, parts.g))
-    for (const Kind& x : kinds(first.x, last.x, parts.x))
-      for (const Kind& y : kinds(first.y, last.y, parts.y))
-        for (const Kind& z : kinds(first.z, last.z, parts.z)) {
-          const Dims size{g.size, x.size, y.size, ceil_div(z.size, serial_parts)};
-          const std::int64_t devices = g.count * x.count * y.count * z.count;
-          const auto same = std::ranges::find(shapes, size, &DeviceShape::size);
-          if (same != shapes.end())
-            same->devices += devices;
-          else
-            shapes.push_back({size, devices, {}});
-        }
+  for (std::int64_t device = 0; device < parts.product(); ++device) {
+    const Dims at{device / parts.z / parts.y / parts.x, device / parts.z / parts.y % parts.x,
+                  device / parts.z % parts.y, device % parts.z};
+    Dims size = shares_at(problem, parts, at).size();
+    size.z = ceil_div(size.z, serial_parts);
+    const auto same = std::ranges::find(shapes, size, &DeviceShape::size);
+    if (same != shapes.end())
+      ++same->devices;
+    else
+      shapes.push_back({size, 1, {}});
+  }
   return shapes;
 }
 
@@ -237,14 +220,10 @@ void add_costs(LevelPrices& prices, PodPlan& plan) {
       if (pass == Pass::GradW && plan.serial_parts > 1)
         row.add_cycles = std::max(row.add_cycles, add_cycles(plan, shape.plan, shape.size));
     }
-    for (CollectiveNeed& need :
-         collectives_of(problem, pass, parts, plan.serial_parts, share, nonzeros)) {
-      buffer = std::max(buffer, add_prices(prices, plan.grid, problem.data_type, need.collective));
-      row.collective_seconds += need.collective.seconds * double(need.runs);
-      auto& list = need.when == When::Before  ? row.before
-                   : need.when == When::After ? row.after
-                                              : row.once;
-      list.push_back(std::move(need.collective));
+    row.collectives = collectives_of(problem, pass, parts, plan.serial_parts, share, nonzeros);
+    for (PlannedCollective& c : row.collectives) {
+      buffer = std::max(buffer, add_prices(prices, plan.grid, problem.data_type, c));
+      row.collective_seconds += c.seconds * double(row.runs(c));
     }
     const double runs = double(plan.serial_parts);
     row.device_seconds =

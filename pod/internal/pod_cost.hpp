@@ -10,14 +10,6 @@
 
 namespace tessera::pod::internal {
 
-// A collective of a pass and how often it runs. `collective` has levels and prices once its grid is
-// laid out on the levels of a pod.
-struct CollectiveNeed {
-  PlannedCollective collective;
-  std::int64_t runs = 1;  // serial parts, or 1 if it is run after the last one
-  enum class When { Before, After, Once } when = When::Before;
-};
-
 // Returns the largest share of every dimension for the parts of a grid, with the batch cut into
 // serial parts.
 Dims largest_share(const Problem& problem, const Dims& parts, std::int64_t serial_parts);
@@ -37,10 +29,11 @@ bool suits(const Problem& problem, const Dims& parts);
 void check_cut(const PodPlan& plan);
 
 // Returns the collectives of a pass on devices whose largest share is `share`, for R with
-// `nonzeros` elements there. Slices stay gathered for GradW if the batch is in one part.
-std::vector<CollectiveNeed> collectives_of(const Problem& problem, Pass pass, const Dims& parts,
-                                           std::int64_t serial_parts, const Dims& share,
-                                           std::int64_t nonzeros);
+// `nonzeros` elements there, before they have levels and prices. Slices stay gathered for GradW if
+// the batch is in one part.
+std::vector<PlannedCollective> collectives_of(const Problem& problem, Pass pass, const Dims& parts,
+                                              std::int64_t serial_parts, const Dims& share,
+                                              std::int64_t nonzeros);
 
 // Returns the non-zeros that a device with a share of this size has on average.
 std::int64_t expected_nonzeros(const Problem& problem, const Dims& share);
