@@ -1,13 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/row_cut.hpp"
+#include "tessera/distributed/cut.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::distributed {
@@ -22,7 +20,8 @@ struct LayerState {
   friend bool operator==(const LayerState&, const LayerState&) = default;
 };
 
-// The state of a run: all layers of a network, and the step.
+// The state of a run: all layers of a network, and the step. Its checkpoint is one io::Archive,
+// which does not depend on the number of ranks.
 struct RunState {
   std::int64_t step = 0;
   std::vector<LayerState> layers;
@@ -30,25 +29,17 @@ struct RunState {
   friend bool operator==(const RunState&, const RunState&) = default;
 };
 
-// A checkpoint is a folder with one file a rank and a manifest, manifest.safetensors, which has the
-// layers, the positions of all their rows and the checksums of the files; all are io::Archives.
-// Files have a new name in every checkpoint, and the manifest is written last, beside the old one,
-// and renamed; then the files of the old checkpoint are removed. So the folder holds a whole
-// checkpoint whenever the run is killed: the last one or, until the rename, the one before.
+// Writes the state of a run to a file by the rules of write_file (base/file.hpp): the old file is
+// whole until the new one is. Collective. All ranks give the same step, the same layers and cuts,
+// and as many slots. Throws CannotWrite (base/write_file.hpp), and Error{InvalidArgument} for a
+// state that contradicts itself or has numbers that are not finite. O(values); the first rank
+// writes the file and holds its bytes twice meanwhile.
+void write_checkpoint(Communicator& ranks, const std::string& path, const RunState& own);
 
-// Writes the state of a run to a folder, which is created if it is missing. Collective. All ranks
-// give the same step, the same layers and cuts, and as many slots. Throws CannotWrite
-// (base/write_file.hpp), and Error{InvalidArgument} for a state that contradicts itself or has
-// numbers that are not finite; the old checkpoint is then still whole. O(values of the rank + block
-// rows of the layers); holds the bytes of the rank's file twice.
-void write_checkpoint(Communicator& ranks, const std::string& folder, RunState own);
-
-// Reads a checkpoint, on any number of ranks. Each rank gets its rows by `outputs`, one cut for
-// each layer, or by a cut with about as many blocks for each rank. Every file is read once to
-// compare its checksum, each by one rank. Collective. Throws Error{BadInput}, which names the file
-// and what is wrong, for a folder without a manifest, files that are missing, cut or changed, and a
-// matrix that is not legal.
-RunState read_checkpoint(Communicator& ranks, const std::string& folder,
-                         std::span<const RowCut> outputs = {});
+// Reads a checkpoint, on any number of ranks. Each rank reads its own rows, by a cut with about as
+// many blocks for each rank, and the first one the whole file to compare its checksum. Collective.
+// Throws Error{BadInput}, which names the file and what is wrong, for a file that is missing, cut
+// or changed, and for a matrix that is not legal.
+RunState read_checkpoint(Communicator& ranks, const std::string& path);
 
 }  // namespace tessera::distributed

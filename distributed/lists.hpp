@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/row_cut.hpp"
+#include "tessera/distributed/cut.hpp"
 
 namespace tessera::distributed {
 
@@ -47,6 +47,18 @@ template <class T>
 std::vector<std::vector<T>> gather_lists(Communicator& ranks, std::string_view what,
                                          const std::vector<T>& list) {
   return exchange_spans<T>(ranks, what, [&](int) { return std::span(list); });
+}
+
+// Returns the lists of all ranks one after the other, on the first rank; the others get none. A
+// list is a vector or a span.
+template <class List>
+auto lists_on_first(Communicator& ranks, std::string_view what, const List& own) {
+  using T = typename List::value_type;
+  const auto to = [&](int r) { return std::span(own).first(r == 0 ? own.size() : 0); };
+  std::vector<T> all;
+  for (const auto& list : exchange_spans<T>(ranks, what, to))
+    all.insert(all.end(), list.begin(), list.end());
+  return all;
 }
 
 // Returns the numbers of all ranks, by rank.

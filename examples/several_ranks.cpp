@@ -39,7 +39,7 @@ sparse::Csr<float> weights() { return sparse::random_pattern(kOutputs, kInputs, 
 
 // The steps [first, end) of one rank. It begins with the file of weights, or with a checkpoint, and
 // leaves a checkpoint.
-void run(Communicator& ranks, const std::string& file, const std::string& folder,
+void run(Communicator& ranks, const std::string& file, const std::string& saved_run,
          std::int64_t first, std::int64_t end) {
   const auto executor = make_executor(1);
   distributed::RankLayer layer(kProblem, host::read_host_cpu(), *executor, ranks);
@@ -49,7 +49,7 @@ void run(Communicator& ranks, const std::string& file, const std::string& folder
     layer.set_rows(own.outputs, own.rows);
     state = train::make_value_state<float>(kOptimiser, layer.values());
   } else {
-    const distributed::RunState saved = distributed::read_checkpoint(ranks, folder);
+    const distributed::RunState saved = distributed::read_checkpoint(ranks, saved_run);
     layer.set_rows(saved.layers[0].outputs, saved.layers[0].rows);
     state = {saved.step, saved.layers[0].slots};
   }
@@ -68,7 +68,7 @@ void run(Communicator& ranks, const std::string& file, const std::string& folder
     layer.grad_w<float>(q_gradient, own_s, gradients);
     layer.change_values(train::ValueStep<float>(kOptimiser, gradients, state));
   }
-  write_checkpoint(ranks, folder,
+  write_checkpoint(ranks, saved_run,
                    {state.steps, {{*layer.cut().rows, layer.weights(), state.arrays}}});
 }
 
@@ -96,10 +96,10 @@ std::vector<float> split_batch(int count) {
   return values;
 }
 
-std::vector<float> values_of(const std::string& folder) {
+std::vector<float> values_of(const std::string& saved_run) {
   std::vector<float> values;
   distributed::run_ranks(1, [&](Communicator& ranks) {
-    values = distributed::read_checkpoint(ranks, folder).layers[0].rows.values;
+    values = distributed::read_checkpoint(ranks, saved_run).layers[0].rows.values;
   });
   return values;
 }
@@ -111,8 +111,8 @@ int main() {
   std::string pattern = (fs::temp_directory_path() / "several-ranks-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) return 1;
   const fs::path folder = pattern;
-  const std::string file = folder / "weights.mtx", alone = folder / "alone",
-                    spread = folder / "spread";
+  const std::string file = folder / "weights.mtx", alone = folder / "alone.safetensors",
+                    spread = folder / "spread.safetensors";
   write_file(file, io::write_mtx(weights()));
   const auto on = [&](int ranks, const std::string& to, std::int64_t first, std::int64_t end) {
     distributed::run_ranks(ranks, [&](Communicator& all) { run(all, file, to, first, end); });

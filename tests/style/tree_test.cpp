@@ -111,9 +111,9 @@ TEST(SavedStates, HaveOneForm) {
     }
   }
   EXPECT_EQ(forms, (std::set<std::string>{"io/archive.cpp", "io/internal/archive_seal.hpp"}));
-  EXPECT_EQ(kinds, (std::set<std::string>{"a training run", "an encoded layer of tessera run",
-                                          "the encoded weights of a network",
-                                          "the manifest of ranks", "the part of a rank"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"a run on ranks", "a training run",
+                                          "an encoded layer of tessera run",
+                                          "the encoded weights of a network"}));
 }
 
 TEST(Options, AreReadByMoreThanTheirParsers) {

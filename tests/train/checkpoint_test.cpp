@@ -202,9 +202,8 @@ TEST(Checkpoint, ThatIsNoneIsRefused) {
     return test::message_of([&] { restore(run.trainer, bytes, "other"); });
   };
   EXPECT_THAT(refusal(io::write_safetensors({}, {})), HasSubstr("other: byte 8: this is no state"));
-  EXPECT_THAT(
-      refusal(io::Archive("the manifest of ranks").bytes()),
-      HasSubstr("this is \"the manifest of ranks\" that was saved; \"a training run\" is needed"));
+  EXPECT_THAT(refusal(io::Archive("a run on ranks").bytes()),
+              HasSubstr("this is \"a run on ranks\" that was saved; \"a training run\" is needed"));
   EXPECT_THAT(refusal("nonsense"), HasSubstr("other"));
 }
 

@@ -117,11 +117,12 @@ verify::Verdict RankTarget::of_all(const verify::Verdict& own) {
 }
 
 void RankTarget::collect(Range GroupShare::* rows, layer::ConstView own, layer::View all) {
-  const auto shares = to_first("parts of the ranks", this->shares());
+  const auto shares = distributed::lists_on_first(ranks_, "parts of the ranks", this->shares());
   with_type(own.type, [&]<class T>(T) {
     const MatrixView<const T> mine = own.as<T>();
     const auto count = static_cast<std::size_t>(mine.rows * mine.cols);
-    const std::vector<T> values = to_first("results", std::span<const T>(mine.data, count));
+    const std::vector<T> values =
+        distributed::lists_on_first(ranks_, "results", std::span<const T>(mine.data, count));
     if (all.empty()) return;
     const std::int64_t rows_of_group = all.rows / layer_.facts().problem.size.g;
     auto from = values.begin();
@@ -137,9 +138,9 @@ void RankTarget::collect(Range GroupShare::* rows, layer::ConstView own, layer::
 sparse::Csr<float> RankTarget::whole(const sparse::Coo<float>& own) {
   sparse::Coo<float> all{
       .rows = own.rows, .cols = own.cols, .block = own.block, .row = {}, .col = {}, .values = {}};
-  all.row = to_first("rows of the gradients", own.row);
-  all.col = to_first("columns of the gradients", own.col);
-  all.values = to_first("gradients", own.values);
+  all.row = distributed::lists_on_first(ranks_, "rows of the gradients", own.row);
+  all.col = distributed::lists_on_first(ranks_, "columns of the gradients", own.col);
+  all.values = distributed::lists_on_first(ranks_, "gradients", own.values);
   return sparse::inside(sparse::to_csr(all), weights_.rows, weights_.cols);
 }
 

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "tessera/distributed/layer.hpp"
@@ -39,18 +38,6 @@ class RankTarget final : public MeasuredTarget {
   // Returns the gradients of a group of all ranks, on the first one. `own` has those of this rank's
   // part at their places.
   sparse::Csr<float> whole(const sparse::Coo<float>& own);
-
-  // Returns the parts of all ranks, one after the other, on the first rank.
-  template <class List>
-  auto to_first(std::string_view what, const List& part) {
-    using Element = std::remove_const_t<typename List::value_type>;
-    std::vector<std::vector<Element>> lists(std::size_t(ranks_.size()));
-    lists[0].assign(part.begin(), part.end());
-    std::vector<Element> all;
-    for (const auto& list : distributed::exchange_lists(ranks_, what, std::move(lists)))
-      all.insert(all.end(), list.begin(), list.end());
-    return all;
-  }
 
   distributed::RankLayer& layer_;
   distributed::Communicator& ranks_;
