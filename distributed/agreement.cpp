@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/distributed/lists.hpp"
@@ -46,26 +47,23 @@ void Digest::add_bytes(std::span<const std::byte> bytes) {
   }
 }
 
-Given given_problem(const Problem& problem) {
-  Digest digest;
-  for (const std::int64_t number :
-       {problem.size.g, problem.size.x, problem.size.y, problem.size.z, problem.block.rows,
-        problem.block.cols, std::int64_t(problem.data_type), std::int64_t(problem.partials_type),
-        std::int64_t{problem.grad_a}, std::int64_t{problem.grad_w}})
-    digest.add(number);
-  digest.add(problem.density);
-  return {"problem", digest.value(), to_string(problem)};
+Given given_text(std::string_view name, std::string text) {
+  return {name, Digest().add(std::span<const char>(text)).value(), std::move(text)};
 }
+
+Given given_problem(const Problem& problem) { return given_text("problem", to_string(problem)); }
 
 Given given_caches(const host::HostCpu& cpu) {
-  return {"description of the caches",
-          Digest().add(cpu.l1_data.value).add(cpu.l2.value).add(cpu.l3.value).value(),
-          fmt::format("{}, {} and {} bytes", cpu.l1_data.value, cpu.l2.value, cpu.l3.value)};
+  return given_text(
+      "description of the caches",
+      fmt::format("{}, {} and {} bytes", cpu.l1_data.value, cpu.l2.value, cpu.l3.value));
 }
 
-Given given_cut(std::string_view name, const RowCut& cut) {
-  return {name, Digest().add(std::span<const std::int64_t>(cut.begin)).value(),
-          fmt::format("{}", fmt::join(cut.begin, ", "))};
+Given given_cut(const Cut& cut) {
+  std::string text = to_string(cut);
+  if (cut.rows) text += fmt::format(", rows from {}", fmt::join(cut.rows->begin, ", "));
+  if (cut.cols) text += fmt::format(", columns from {}", fmt::join(cut.cols->begin, ", "));
+  return given_text("cut", std::move(text));
 }
 
 Given given_weights(std::span<const sparse::CheckedCsr<float>> weights) {

@@ -10,7 +10,7 @@
 
 #include "tessera/base/problem.hpp"
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/row_cut.hpp"
+#include "tessera/distributed/cut.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/sparse/checked.hpp"
 
@@ -29,7 +29,6 @@ class Digest {
     return *this;
   }
   Digest& add(std::int64_t number) { return add(std::span<const std::int64_t>(&number, 1)); }
-  Digest& add(double number) { return add(std::span<const double>(&number, 1)); }
 
   std::uint64_t value() const { return value_; }
 
@@ -47,11 +46,12 @@ struct Given {
   std::string text = {};     // says for people what it is; may be empty
 };
 
-// Return what a rank was given. Problems are compared field by field, matrices value by value and
-// the caches of computers without their cores.
+// Return what a rank was given. Matrices are compared value by value, all else by a text that has
+// every field, and the caches of computers without their cores.
+Given given_text(std::string_view name, std::string text);
 Given given_problem(const Problem& problem);
 Given given_caches(const host::HostCpu& cpu);
-Given given_cut(std::string_view name, const RowCut& cut);
+Given given_cut(const Cut& cut);
 Given given_weights(std::span<const sparse::CheckedCsr<float>> weights);
 
 // Throws Error{InvalidArgument} on every rank unless all ranks were given the same. The message

@@ -18,14 +18,20 @@ void Transfer::wait_received() {
   if (pending_ == nullptr) return;
   const Stopwatch waiting;
   pending_->wait_received();
-  traffic_->wait_seconds += waiting.seconds();
+  ranks_->traffic_.wait_seconds += waiting.seconds();
+  for (std::size_t i = 0; i < checked_.size(); ++i)
+    if (checksum(checked_[i].bytes) != sums_[i])
+      throw Error(ErrorCode::CheckFailed,
+                  fmt::format("{} have changed on their way from rank {} to rank {}", what_,
+                              ranks_->number(checked_[i].from), ranks_->number(ranks_->rank())));
+  checked_.clear();
 }
 
 void Transfer::wait_sent() {
   if (pending_ == nullptr) return;
   const Stopwatch waiting;
   pending_->wait_sent();
-  traffic_->wait_seconds += waiting.seconds();
+  ranks_->traffic_.wait_seconds += waiting.seconds();
   pending_.reset();
 }
 
@@ -57,40 +63,33 @@ void Communicator::check_other(int other) const {
 }
 
 Transfer Communicator::start(std::string_view what, std::span<const SendPiece> sends,
-                             std::span<const ReceivePiece> receives) {
+                             std::span<const ReceivePiece> receives, bool is_checked) {
+  Transfer transfer(*this, what);
   std::vector<SendPiece> out;
   for (const SendPiece& piece : sends) {
     check_other(piece.to);
     if (!piece.bytes.empty()) out.push_back(piece);
-    traffic_.sent_bytes += std::ssize(piece.bytes);
   }
   std::vector<ReceivePiece> in;
   for (const ReceivePiece& piece : receives) {
     check_other(piece.from);
     if (!piece.bytes.empty()) in.push_back(piece);
-    traffic_.received_bytes += std::ssize(piece.bytes);
   }
-  return {begin(what, out, in), traffic_};
-}
-
-void Communicator::exchange(std::string_view what, std::vector<SendPiece> sends,
-                            std::vector<ReceivePiece> receives, bool is_checked) {
-  if (!is_checked) return start(what, sends, receives).wait();
-  const std::size_t sent = sends.size(), received = receives.size();
-  std::vector<std::uint64_t> own(sent), sums(received);
-  for (std::size_t i = 0; i < sent; ++i) {
-    own[i] = checksum(sends[i].bytes);
-    sends.push_back({sends[i].to, std::as_bytes(std::span(&own[i], 1))});
+  if (is_checked) {
+    transfer.checked_ = in;
+    transfer.sums_.resize(in.size() + out.size());
+    std::uint64_t* sum = transfer.sums_.data();
+    for (const ReceivePiece& piece : transfer.checked_)
+      in.push_back({piece.from, std::as_writable_bytes(std::span(sum++, 1))});
+    for (std::size_t i = 0, count = out.size(); i < count; ++i, ++sum) {
+      *sum = checksum(out[i].bytes);
+      out.push_back({out[i].to, std::as_bytes(std::span(sum, 1))});
+    }
   }
-  for (std::size_t i = 0; i < received; ++i)
-    receives.push_back({receives[i].from, std::as_writable_bytes(std::span(&sums[i], 1))});
-  start(what, sends, receives).wait();
-  for (std::size_t i = 0; i < received; ++i)
-    if (checksum(receives[i].bytes) != sums[i])
-      throw Error(ErrorCode::CheckFailed,
-                  fmt::format("{} have changed on their way from rank {} "
-                              "to rank {}",
-                              what, number(receives[i].from), number(rank())));
+  for (const SendPiece& piece : out) traffic_.sent_bytes += std::ssize(piece.bytes);
+  for (const ReceivePiece& piece : in) traffic_.received_bytes += std::ssize(piece.bytes);
+  transfer.pending_ = begin(what, out, in);
+  return transfer;
 }
 
 // In round i every rank hears from the one 2^i below it, so after all rounds it has heard, directly

@@ -83,17 +83,18 @@ std::string size_text(const Waiting& waiting, int from, std::size_t expected, st
 
 }  // namespace internal
 
+class Communicator;
+
 // A transfer that is under way. Its memory belongs to it until it is complete: nothing may change
 // what is sent or touch what is received. The destructor waits for nothing; a rank that drops a
 // transfer which is not complete is one that fails.
 class Transfer : public internal::Pending {
  public:
   Transfer() = default;
-  Transfer(std::unique_ptr<internal::Pending> pending, Traffic& traffic)
-      : pending_(std::move(pending)), traffic_(&traffic) {}
 
-  // Waits until every piece has been received. Throws StandsStill after the timeout, and
-  // OtherRankFailed. Does nothing for a default Transfer.
+  // Waits until every piece has been received. Throws StandsStill after the timeout,
+  // OtherRankFailed, and Error{CheckFailed}, which names both ranks, for pieces with a checksum
+  // that have changed on their way. Does nothing for a default Transfer.
   void wait_received() override;
 
   // Waits until the memory of the pieces that were sent may be changed. Throws as wait_received(),
@@ -107,8 +108,16 @@ class Transfer : public internal::Pending {
   }
 
  private:
+  friend class Communicator;
+  Transfer(Communicator& ranks, std::string_view what) : ranks_(&ranks), what_(what) {}
+
+  Communicator* ranks_ = nullptr;
+  std::string_view what_;
+  std::vector<ReceivePiece> checked_;
+  std::vector<std::uint64_t> sums_;  // of `checked_`, then of the pieces to send
+  // It ends before the memory of the sums, which other ranks may still read, when a transfer is
+  // left by an error.
   std::unique_ptr<internal::Pending> pending_;
-  Traffic* traffic_ = nullptr;
 };
 
 // The only way in which ranks meet. There are two kinds: threads of one process (thread_ranks.hpp)
@@ -132,16 +141,16 @@ class Communicator {
 
   // Starts to send and receive pieces and returns at once. Pieces without bytes are left out, on
   // both sides. `what` says for people what travels, for example "Fwd: rows of S"; it must live as
-  // long as the transfer. Throws Error{InvalidArgument} for a rank that does not exist or is the
-  // caller's own.
+  // long as the transfer. If `is_checked`, a checksum travels with every piece. Throws
+  // Error{InvalidArgument} for a rank that does not exist or is the caller's own.
   Transfer start(std::string_view what, std::span<const SendPiece> sends,
-                 std::span<const ReceivePiece> receives);
+                 std::span<const ReceivePiece> receives, bool is_checked = false);
 
-  // Does start() and waits until it is complete. If `is_checked`, a checksum travels with every
-  // piece, and pieces that have changed on their way are Error{CheckFailed}, which names both
-  // ranks.
-  void exchange(std::string_view what, std::vector<SendPiece> sends,
-                std::vector<ReceivePiece> receives, bool is_checked = false);
+  // Does start() and waits until it is complete.
+  void exchange(std::string_view what, const std::vector<SendPiece>& sends,
+                const std::vector<ReceivePiece>& receives, bool is_checked = false) {
+    start(what, sends, receives, is_checked).wait();
+  }
 
   // Exchanges a piece with every other rank: sends the list to(rank), and receives into the list
   // from(rank). Does exchange().
@@ -155,7 +164,7 @@ class Communicator {
       sends.push_back({other, std::as_bytes(std::span(to(other)))});
       receives.push_back({other, std::as_writable_bytes(std::span(from(other)))});
     }
-    exchange(what, std::move(sends), std::move(receives), is_checked);
+    exchange(what, sends, receives, is_checked);
   }
 
   // Returns when all ranks have called it. O(log(size)) messages of one byte.
@@ -179,6 +188,7 @@ class Communicator {
                                                    std::span<const ReceivePiece> receives) = 0;
 
  private:
+  friend class Transfer;
   void check_other(int other) const;
 
   int rank_, size_;

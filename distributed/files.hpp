@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/row_cut.hpp"
+#include "tessera/distributed/cut.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::distributed {

@@ -9,6 +9,7 @@
 #include "tessera/distributed/internal/rank_state.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/part.hpp"
+#include "tessera/distributed/tree_sum.hpp"
 #include "tessera/layer/check_weights.hpp"
 #include "tessera/sparse/check.hpp"
 
@@ -29,7 +30,7 @@ void RankLayer::State::require_weights(std::string_view call) const {
 
 Range RankLayer::State::columns_of_batch() const {
   if (!splits_batch()) return {0, problem.size.z};
-  const Range own = even_part(cut.leaves, ranks->size(), ranks->rank());
+  const Range own = own_leaves(*ranks, cut.leaves);
   return {leaf_columns(cut, problem.size.z, own.begin).begin,
           leaf_columns(cut, problem.size.z, own.end).begin};
 }
@@ -40,22 +41,6 @@ std::size_t RankLayer::State::index(std::string_view call, std::int64_t group) c
   if (found == parts.end())
     refuse(fmt::format("{}: rank {} has nothing of group {}", call, ranks->rank(), group));
   return std::size_t(found - parts.begin());
-}
-
-std::vector<Given> RankLayer::State::given(
-    std::span<const sparse::CheckedCsr<float>> weights) const {
-  std::vector<Given> all{
-      given_problem(problem),
-      given_caches(setting.cpu),
-      given_cut("cut of the outputs", cut.rows.value_or(RowCut())),
-      given_cut("cut of the inputs", cut.cols.value_or(RowCut())),
-      {"number of replicas", Digest().add(std::int64_t{cut.replicas}).value(),
-       std::to_string(cut.replicas)},
-      {"number of leaves", Digest().add(cut.leaves).value(), std::to_string(cut.leaves)},
-      {"choice of panels", Digest().add(std::int64_t{cut.panels}).value(),
-       cut.panels ? "panels" : "no panels"}};
-  if (!weights.empty()) all.push_back(given_weights(weights));
-  return all;
 }
 
 std::unique_ptr<GridPart> RankLayer::State::make_part(std::int64_t group, Grid grid,
@@ -106,8 +91,7 @@ layer::LayerFacts RankLayer::State::facts() const {
 
 RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
                      Communicator& ranks, const Cut& cut)
-    : LayerOf(std::make_unique<State>(problem, internal::RankSetting{cpu, &executor, cut.panels},
-                                      ranks, cut)) {
+    : LayerOf(std::make_unique<State>(problem, internal::RankSetting{cpu, &executor}, ranks, cut)) {
   check_problem(problem);
   if (const std::string why = why_not(cut, problem, ranks.size()); !why.empty())
     refuse(fmt::format("a layer with {} over {} rank{}: {}", to_string(cut), ranks.size(),
@@ -121,7 +105,9 @@ RankLayer::State& RankLayer::state() const { return static_cast<State&>(backend(
 
 std::optional<partitioner::Misfit> RankLayer::State::set_weights(
     std::vector<sparse::CheckedCsr<float>> weights) {
-  require_same(*ranks, "set_weights", given(weights));
+  require_same(
+      *ranks, "set_weights",
+      {given_problem(problem), given_caches(setting.cpu), given_cut(cut), given_weights(weights)});
   // A matrix that cannot be cut is refused on all ranks, before any of them sends a part of one.
   std::vector<Grid> grids;
   for (std::size_t g = 0; g < weights.size(); ++g)
@@ -154,9 +140,10 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   part.size.x = rows.of(s.ranks->rank()).size();
   layer::check_weight_matrix(part, own);
   sparse::check(own);
-  std::vector<Given> given = s.given({});
-  given.push_back(given_cut("cut of the outputs", rows));
-  require_same(*s.ranks, "set_rows", given);
+  Cut cut = s.cut;
+  cut.rows = rows;
+  require_same(*s.ranks, "set_rows",
+               {given_problem(s.problem), given_caches(s.setting.cpu), given_cut(cut)});
   Grid grid{.rows = rows, .cols = {}, .replicas = 1};
   grid.cols =
       s.cut.cols ? *s.cut.cols

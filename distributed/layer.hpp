@@ -10,7 +10,6 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/distributed/communicator.hpp"
 #include "tessera/distributed/cut.hpp"
-#include "tessera/distributed/row_cut.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/times.hpp"
 #include "tessera/layer/layer.hpp"

@@ -97,16 +97,13 @@ template <class T>
 void RankLayer::State::add_leaves(internal::GridPart& group, MatrixView<const T> q_grad,
                                   MatrixView<const T> s, std::span<float> gradients,
                                   const layer::PassOptions& run, host::HostTimes& times) {
-  TreeSum tree(*ranks, cut.leaves, std::ssize(gradients));
-  of_leaf.resize(gradients.size());
   const std::int64_t first = batch.begin;
-  for (std::int64_t i = tree.leaves().begin; i < tree.leaves().end; ++i) {
-    const Range all = leaf_columns(cut, problem.size.z, i), own{all.begin - first, all.end - first};
-    group.rows().gradients(q_grad.sub({0, q_grad.rows}, own), s.sub({0, s.rows}, own), of_leaf, run,
-                           times);
-    tree.add(of_leaf);
-  }
-  tree.finish(gradients);
+  tree_sum(*ranks, cut.leaves, gradients, [&](std::int64_t leaf, std::span<float> sums_of_leaf) {
+    const Range all = leaf_columns(cut, problem.size.z, leaf);
+    const Range own{all.begin - first, all.end - first};
+    group.rows().gradients(q_grad.sub({0, q_grad.rows}, own), s.sub({0, s.rows}, own), sums_of_leaf,
+                           run, times);
+  });
 }
 
 bool RankLayer::State::compute(Pass pass, const layer::Operands& operands,

@@ -9,7 +9,7 @@ namespace tessera::bench {
 // The parts of distributed_bench that several processes run. Rank 0 prints; all return true if
 // every bar was met. `turns` is the number of measurements of which the median is taken.
 
-// Two ranks of one thread beside one rank of one and of two threads, and what panels hide.
+// Two ranks of one thread beside one rank of one and of two threads.
 bool run_rank_speed(distributed::Communicator& ranks, int turns);
 
 // Sums in a fixed tree beside those of MPI.

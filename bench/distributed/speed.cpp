@@ -24,7 +24,6 @@ namespace {
 struct SpeedCase {
   std::int64_t size, block, z;
   double density;
-  bool measures_gather;
 
   std::string name() const {
     return fmt::format("{} square, density {}{}, z {}", size, density,
@@ -32,17 +31,16 @@ struct SpeedCase {
   }
 };
 
-constexpr SpeedCase kCases[] = {{4096, 1, 256, 0.1, true},
-                                {4096, 1, 64, 0.1, false},
-                                {4096, 1, 256, 0.01, false},
-                                {4096, 16, 256, 0.1, true},
-                                {8192, 16, 64, 0.05, false}};
+constexpr SpeedCase kCases[] = {{4096, 1, 256, 0.1},
+                                {4096, 1, 64, 0.1},
+                                {4096, 1, 256, 0.01},
+                                {4096, 16, 256, 0.1},
+                                {8192, 16, 64, 0.05}};
 
 // The times of one turn, each the mean of several runs.
 struct Times {
   double one = 0, two = 0;  // one rank of one and of two threads
   double panels = 0;        // ranks, operand gathered in panels
-  double whole = 0;         // ranks, operand gathered first
   double local = 0;         // ranks whose operand is there already
   double one_cpu = 0;       // of `one` and of the busier rank of `panels`, by the CPU clock of the
   double panels_cpu = 0;    // thread, for a computer that others use too; waiting counts in part
@@ -72,10 +70,8 @@ class Runs {
         weights_(sparse::random_pattern(c.size, c.size, problem_.block, c.density, 1)),
         s_(random_matrix<float>(c.size, c.z, 2)),
         q_(c.size, c.z),
-        panels_(problem_, caches_, *one_, ranks),
-        whole_(problem_, caches_, *one_, ranks, distributed::Cut{.panels = false}) {
+        panels_(problem_, caches_, *one_, ranks) {
     panels_.set_weights(sparse::checked(weights_));
-    whole_.set_weights(sparse::checked(weights_));
     rows_ = panels_.outputs();
     cols_ = panels_.inputs();
     Problem of_rank = problem_;
@@ -101,7 +97,6 @@ class Runs {
     const auto own_q = q_.view().sub(rows_, {0, s.cols});
     t.panels = together([&] { panels_.forward<float>(own_s, own_q); });
     t.panels_cpu = slowest(ranks_, cpu_);
-    t.whole = together([&] { whole_.forward<float>(own_s, own_q); });
     t.local = together([&] { local_->forward<float>(s, own_q); });
     return t;
   }
@@ -131,7 +126,7 @@ class Runs {
   std::unique_ptr<Executor> one_ = sequential(), two_ = make_executor(2);
   sparse::Csr<float> weights_;
   Matrix<float> s_, q_;
-  distributed::RankLayer panels_, whole_;
+  distributed::RankLayer panels_;
   Range rows_, cols_;
   std::unique_ptr<host::HostLayer> local_, alone_one_, alone_two_;
 };
@@ -150,18 +145,16 @@ bool run_rank_speed(distributed::Communicator& ranks, int turns) {
   std::vector<double> by_two, by_one;
   for (const SpeedCase& c : kCases) {
     Runs runs(c, ranks);
-    std::vector<double> one, two, panels, whole, local, to_two, to_one, hidden, by_cpu;
+    std::vector<double> one, two, panels, local, to_two, to_one, by_cpu;
     for (int i = 0; i < turns; ++i) {
       const Times t = runs.turn();
       one.push_back(t.one);
       two.push_back(t.two);
       panels.push_back(t.panels);
-      whole.push_back(t.whole);
       local.push_back(t.local);
       to_two.push_back(t.two / t.panels);
       to_one.push_back(t.one / t.panels);
       by_cpu.push_back(t.one_cpu / t.panels_cpu);
-      hidden.push_back((t.whole - t.panels) / std::max(t.whole - t.local, 1e-9));
     }
     by_two.push_back(median(to_two));
     by_one.push_back(median(to_one));
@@ -170,17 +163,13 @@ bool run_rank_speed(distributed::Communicator& ranks, int turns) {
       return *std::min_element(v.begin(), v.end());
     };
     fmt::print(
-        "{:<42} ms: 1 thread {:.2f}, 2 threads {:.2f}, 2 ranks {:.2f} (gathered first {:.2f}, "
-        "without a gather {:.2f})\n",
-        c.name(), 1e3 * median(one), 1e3 * median(two), 1e3 * median(panels), 1e3 * median(whole),
-        1e3 * median(local));
+        "{:<42} ms: 1 thread {:.2f}, 2 threads {:.2f}, 2 ranks {:.2f} (without a gather {:.2f})\n",
+        c.name(), 1e3 * median(one), 1e3 * median(two), 1e3 * median(panels), 1e3 * median(local));
     report.at_least("  two ranks by two threads", by_two.back(), 0.90);
     report.tell("  two ranks by one thread", by_one.back());
     report.tell("  two ranks by two threads, least times", least(two) / least(panels));
     report.tell("  two ranks by one thread, CPU time of the threads", median(by_cpu));
     report.tell("  two ranks by one thread, least times", least(one) / least(panels));
-    if (c.measures_gather)
-      report.at_least("  share of the gather that panels hide", median(hidden), 0.5);
   }
   if (speaks) {
     report.at_least("two ranks by two threads, geometric mean", geometric_mean(by_two), 0.97);

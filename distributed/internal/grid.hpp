@@ -7,7 +7,6 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/distributed/cut.hpp"
-#include "tessera/distributed/row_cut.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::distributed::internal {

@@ -11,7 +11,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/row_cut.hpp"
+#include "tessera/distributed/cut.hpp"
 
 namespace tessera::distributed::internal {
 
@@ -29,9 +29,8 @@ template <class T>
 class GatheredPanels {
  public:
   // Begins a pass over the panels; `own` are the rows of this rank, row_stride is that of panels.
-  // `what` is the text of the transfers. If `is_checked`, a checksum travels with the rows of each
-  // rank, and next() throws Error{CheckFailed}, which names both ranks, for rows that have changed
-  // on their way. Allocates if no pass has had as large panels.
+  // `what` is the text of the transfers, which have checksums if `is_checked`. Allocates if no pass
+  // has had as large panels.
   GatheredPanels(Communicator& ranks, Executor& executor, const RowCut& cut,
                  std::array<AlignedVector<T>, 2>& memory, std::string_view what,
                  MatrixView<const T> own, std::vector<Range> panels, std::int64_t row_stride,
@@ -56,7 +55,6 @@ class GatheredPanels {
   void start(std::int64_t panel);
   void copy_own(std::int64_t panel, T* to) const;
   std::span<T> rows_of(std::int64_t panel, int rank) const;
-  void check_sums(std::int64_t panel) const;
 
   Communicator& ranks_;
   Executor& executor_;
@@ -66,9 +64,7 @@ class GatheredPanels {
   MatrixView<const T> own_;
   std::vector<Range> panels_;
   std::int64_t stride_, next_ = 0;
-  std::array<std::vector<std::uint64_t>, 2> sums_;  // by rank, of the rows of a panel; empty: none
-  // These end before the memory of the sums, which other ranks may still read, when a pass is left
-  // by an error.
+  bool is_checked_;
   std::array<Transfer, 2> transfers_;
 };
 

@@ -33,7 +33,7 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   std::vector<std::unique_ptr<internal::GridPart>> groups;
   std::vector<GroupPart> parts;
   std::vector<Range> outputs, inputs, values;  // in the operands and gradients of the rank
-  std::vector<float> sums, of_leaf;            // gradients to add to others
+  std::vector<float> sums;                     // gradients to add to others
 
   layer::LayerFacts facts() const override;
   std::optional<partitioner::Misfit> set_weights(
@@ -72,9 +72,6 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   internal::GridPart& at(std::string_view call, std::int64_t group) const {
     return *groups[index(call, group)];
   }
-
-  // Returns what this rank was given, to compare it with the others.
-  std::vector<Given> given(std::span<const sparse::CheckedCsr<float>> weights) const;
 
   // Make the part of a group, and make new groups those of the layer.
   std::unique_ptr<internal::GridPart> make_part(std::int64_t group, internal::Grid grid,

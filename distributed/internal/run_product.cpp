@@ -75,11 +75,9 @@ bool RunProduct::for_each_panel(const Gathering& of, MatrixView<const T> own,
     run_panel(of.pass, own, {0, z}, run, times, body);
     return true;
   }
-  const host::HostColumns cut = setting_.panels ? of.columns : host::HostColumns{z, z, false};
-  GatheredPanels<T> panels(of_part_, *setting_.executor, place_.operand,
-                           std::get<PanelMemory<T>>(memory_), of.what, own,
-                           panel_ranges(z, cut.width, setting_.panels ? of.widest : z), cut.stride,
-                           run.self_check != nullptr);
+  GatheredPanels<T> panels(
+      of_part_, *setting_.executor, place_.operand, std::get<PanelMemory<T>>(memory_), of.what, own,
+      panel_ranges(z, of.columns.width, of.widest), of.columns.stride, run.self_check != nullptr);
   for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
     const MatrixView<const T> rows_of_part = panels.next();
     if (!goes_on(panel)) {

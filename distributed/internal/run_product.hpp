@@ -35,7 +35,6 @@ namespace tessera::distributed::internal {
 struct RankSetting {
   host::HostCpu cpu;
   Executor* executor = nullptr;
-  bool panels = true;  // Cut::panels
 };
 
 // The products of one rank with its run of the rows of a part of the columns of M (grid.hpp), which

@@ -15,7 +15,7 @@ namespace tessera::distributed::internal {
 // of the communicator of all ranks, which must outlive it and counts the traffic as well.
 class SubRanks : public Communicator {
  public:
-  // Throws Error{InvalidArgument} unless `members` are different ranks and the caller is one.
+  // `members` are different ranks, of which the caller is one.
   SubRanks(Communicator& all, std::vector<int> members);
 
   int number(int rank) const override { return all_.number(members_[std::size_t(rank)]); }

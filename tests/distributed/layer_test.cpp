@@ -114,7 +114,7 @@ std::int64_t first_value(const sparse::Csr<float>& all, Range rows) {
 }
 
 template <class T>
-void expect_bits_of_one(const LayerCase& c, int count, bool panels) {
+void expect_bits_of_one(const LayerCase& c, int count) {
   SCOPED_TRACE(c.name() + ", ranks " + std::to_string(count));
   const sparse::Csr<float> weights = c.weights();
   const auto executor = make_executor(1);
@@ -126,7 +126,7 @@ void expect_bits_of_one(const LayerCase& c, int count, bool panels) {
                  std::vector<float>(expected.gradients.size(), 9.0f)};
   run_ranks(count, [&](Communicator& ranks) {
     const auto threads = make_executor(ExecutorKind::Threads, 1 + ranks.rank() % 2);
-    RankLayer layer(c.problem(data_type_of<T>()), kTiny, *threads, ranks, Cut{.panels = panels});
+    RankLayer layer(c.problem(data_type_of<T>()), kTiny, *threads, ranks);
     layer.set_weights(sparse::checked(weights));
     const Range rows = layer.outputs();
     run_rank(layer, in, rows.size() > 0 ? first_value(weights, rows) : 0, got);
@@ -138,17 +138,13 @@ void expect_bits_of_one(const LayerCase& c, int count, bool panels) {
 
 TEST(RunsOfRows, HasTheBitsOfOneRankForAnyNumberOfRanks) {
   for (const LayerCase& c : cases())
-    for (const int count : {1, 2, 3, 4, 5, 8}) expect_bits_of_one<float>(c, count, true);
-}
-
-TEST(RunsOfRows, HasTheBitsOfOneRankWithoutPanels) {
-  for (const LayerCase& c : cases()) expect_bits_of_one<float>(c, 3, false);
+    for (const int count : {1, 2, 3, 4, 5, 8}) expect_bits_of_one<float>(c, count);
 }
 
 TEST(RunsOfRows, HasTheBitsOfOneRankInTypesOf16Bits) {
   for (const LayerCase& c : cases()) {
-    expect_bits_of_one<Half>(c, 3, true);
-    expect_bits_of_one<BFloat16>(c, 2, true);
+    expect_bits_of_one<Half>(c, 3);
+    expect_bits_of_one<BFloat16>(c, 2);
   }
 }
 

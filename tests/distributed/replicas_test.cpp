@@ -207,8 +207,6 @@ TEST(SubRanks, TalkAmongThemselves) {
     EXPECT_EQ(other, 10 + (ranks.rank() + 2) % 4);
     half.barrier("end");
   });
-  test::refusal(
-      [] { run_ranks(2, [](Communicator& ranks) { internal::SubRanks one(ranks, {0}); }); });
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-#include "tessera/distributed/row_cut.hpp"
-
 #include <gtest/gtest.h>
 
 #include <tuple>
 #include <vector>
 
+#include "tessera/distributed/cut.hpp"
 #include "tessera/distributed/part.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"

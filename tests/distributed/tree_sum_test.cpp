@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,13 @@ float tree(const std::vector<std::vector<float>>& leaves, std::size_t i, std::in
   return tree(leaves, i, first, half) + tree(leaves, i, first + half, size - half);
 }
 
+void add_up(Communicator& ranks, const std::vector<std::vector<float>>& leaves,
+            std::span<float> sum) {
+  tree_sum(ranks, std::ssize(leaves), sum, [&](std::int64_t leaf, std::span<float> values) {
+    std::ranges::copy(leaves[std::size_t(leaf)], values.begin());
+  });
+}
+
 TEST(TreeSum, IsTheSumOfTheTreeForEveryNumberOfRanksAndLeaves) {
   for (const std::int64_t count : {1, 2, 3, 6, 7, 16})
     for (const std::int64_t length : {0, 1, 5, 64}) {
@@ -46,14 +54,9 @@ TEST(TreeSum, IsTheSumOfTheTreeForEveryNumberOfRanksAndLeaves) {
         expected.push_back(tree(leaves, i, 0, count));
       for (const int ranks : kRanks)
         run_ranks(ranks, [&](Communicator& all) {
-          TreeSum sum(all, count, length);
-          for (int turn = 0; turn < 2; ++turn) {  // the object serves more than one sum
-            for (std::int64_t leaf = sum.leaves().begin; leaf < sum.leaves().end; ++leaf)
-              sum.add(leaves[std::size_t(leaf)]);
-            std::vector<float> got(std::size_t(length), -1);
-            sum.finish(got);
-            EXPECT_EQ(got, expected) << count << " leaves, " << ranks << " ranks";
-          }
+          std::vector<float> got(std::size_t(length), -1);
+          add_up(all, leaves, got);
+          EXPECT_EQ(got, expected) << count << " leaves, " << ranks << " ranks";
         });
     }
 }
@@ -68,11 +71,8 @@ TEST(TreeSum, DoesNotDependOnTheFloatingPointModeOfTheCaller) {
     run_ranks(2, [&](Communicator& all) {
       const std::optional<test::OtherFloatMode> mode =
           other ? std::optional<test::OtherFloatMode>(std::in_place) : std::nullopt;
-      TreeSum sum(all, 6, 64);
-      for (std::int64_t leaf = sum.leaves().begin; leaf < sum.leaves().end; ++leaf)
-        sum.add(leaves[std::size_t(leaf)]);
       std::vector<float> own(64);
-      sum.finish(own);
+      add_up(all, leaves, own);
       if (all.rank() == 0) got = own;
     });
     return got;
@@ -80,29 +80,12 @@ TEST(TreeSum, DoesNotDependOnTheFloatingPointModeOfTheCaller) {
   EXPECT_EQ(sum_in_mode(true), sum_in_mode(false));
 }
 
-TEST(TreeSum, RefusesOtherLengthsAndOtherNumbersOfLeaves) {
-  const auto refusal = [](const std::function<void(TreeSum&)>& call) {
-    return test::refusal([&] {
-      run_ranks(1, [&](Communicator& ranks) {
-        TreeSum sum(ranks, 2, 3);
-        call(sum);
-      });
-    });
-  };
-  const std::vector<float> leaf(3);
-  std::vector<float> out(3);
-  EXPECT_NE(refusal([&](TreeSum& sum) { sum.add(std::vector<float>(2)); }), "");
-  EXPECT_NE(refusal([&](TreeSum& sum) {
-              for (int i = 0; i < 3; ++i) sum.add(leaf);
-            }).find("one more"),
-            std::string::npos);
-  EXPECT_NE(refusal([&](TreeSum& sum) {
-              sum.add(leaf);
-              sum.finish(out);
-            }).find("not 1"),
-            std::string::npos);
+TEST(TreeSum, RefusesOtherNumbersOfLeaves) {
   for (const std::int64_t leaves : {0, 4097})
-    test::refusal([&] { run_ranks(1, [&](Communicator& ranks) { TreeSum(ranks, leaves, 1); }); });
+    EXPECT_NE(test::refusal([&] {
+                run_ranks(1, [&](Communicator& ranks) { tree_sum(ranks, leaves, {}, {}); });
+              }).find("there must be 1 to 4096"),
+              std::string::npos);
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/distributed/cut.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/part.hpp"
-#include "tessera/distributed/row_cut.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/tests/layers/any_layer.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"

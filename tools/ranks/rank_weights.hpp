@@ -5,7 +5,7 @@
 
 #include "tessera/base/dims.hpp"
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/row_cut.hpp"
+#include "tessera/distributed/cut.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/run/arguments.hpp"
 #include "tessera/tools/run/weights.hpp"

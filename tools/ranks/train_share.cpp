@@ -21,7 +21,7 @@ class RankShare final : public train::BatchShare {
     const Problem problem{.size = {1, 1, 1, batch}, .data_type = DataType::Float};
     if (const std::string why = distributed::why_not(cut_, problem, ranks.size()); !why.empty())
       throw Error(ErrorCode::InvalidArgument, "training on several ranks: " + why);
-    const Range own = distributed::TreeSum(ranks, cut_.leaves, 0).leaves();
+    const Range own = distributed::own_leaves(ranks, cut_.leaves);
     for (std::int64_t leaf = own.begin; leaf < own.end; ++leaf)
       leaves_.push_back(distributed::leaf_columns(cut_, batch, leaf));
     columns_ = distributed::gather(ranks, "columns of the ranks", columns());
@@ -34,10 +34,13 @@ class RankShare final : public train::BatchShare {
   }
 
   void add_up(std::span<const float> by_leaf, std::span<float> sum) override {
-    distributed::TreeSum tree(ranks_, cut_.leaves, std::ssize(sum));
-    for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf)
-      tree.add(by_leaf.subspan(leaf * sum.size(), sum.size()));
-    tree.finish(sum);
+    const std::int64_t first = distributed::own_leaves(ranks_, cut_.leaves).begin;
+    distributed::tree_sum(
+        ranks_, cut_.leaves, sum, [&](std::int64_t leaf, std::span<float> values) {
+          std::ranges::copy(
+              by_leaf.subspan(std::size_t(leaf - first) * values.size(), values.size()),
+              values.begin());
+        });
   }
 
   void gather(MatrixView<const float> own, MatrixView<float> all) override {
