@@ -53,7 +53,7 @@ endif()
 # A check looks at memory in what its tests run themselves; these libraries are linked to make plans and reports for them.
 set(TESSERA_ONLY_LINKED "")
 if(TESSERA_SANITIZE MATCHES "address" AND NOT TESSERA_ALL_FOLDERS)
-  set(TESSERA_ONLY_LINKED solver planner collectives report report_page study train distributed)
+  set(TESSERA_ONLY_LINKED planner collectives report report_page study train distributed)
 endif()
 # Tests are compiled once and run once: optimising them takes longer than it saves, and with sanitizers even
 # -Og takes twice as long as no optimisation.
@@ -65,13 +65,13 @@ else()
 endif()
 # Programs, reports and written forms do little but call others, and take three times as long to compile with full
 # optimisation as with -O1. The folders in this list compute.
-set(TESSERA_COMPUTING base sparse io verify device codelets solver planner partitioner layer host runtime pod train distributed)
+set(TESSERA_COMPUTING base sparse io verify device codelets planner partitioner layer host runtime pod train distributed)
 if(TESSERA_LIGHT_MODEL)
-  list(REMOVE_ITEM TESSERA_COMPUTING io verify device solver planner runtime pod train distributed)
+  list(REMOVE_ITEM TESSERA_COMPUTING io verify device planner runtime pod train distributed)
 endif()
 add_library(tessera_light_flags INTERFACE)
 if(TESSERA_SANITIZE)  # there the loops of kernels and encoder count, and little else
-  list(REMOVE_ITEM TESSERA_COMPUTING io verify solver planner runtime pod train distributed)
+  list(REMOVE_ITEM TESSERA_COMPUTING io verify planner runtime pod train distributed)
   target_compile_options(tessera_light_flags INTERFACE -O0)
 else()
   target_compile_options(tessera_light_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-O1>)

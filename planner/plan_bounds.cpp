@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <queue>
 #include <vector>
 
@@ -44,64 +43,27 @@ class FloorSearch {
  public:
   explicit FloorSearch(const std::vector<Case>& cases) {
     for (const Case& c : cases) {
-      const auto most = [&c](std::int64_t grains) { return std::min(grains, c.machine.tiles); };
-      const PlanConstraints& pins = c.options.constraints;
-      Box box{{c.grains.g, 1, 1, 1},
-              {c.grains.g, most(c.grains.x), most(c.grains.y), most(c.grains.z)}};
-      pin(pins.x, box, &Dims::x);
-      pin(pins.y, box, &Dims::y);
-      pin(pins.z, box, &Dims::z);
       temp_ = internal::temp_bounds(c.machine, c.options).front();
-      add(c, box);
+      if (const auto box = internal::whole_box(c)) add(c, *box);
     }
   }
 
-  // Returns kUnbounded if no partition is possible.
-  std::int64_t after(std::int64_t boxes) {
-    for (; boxes > 1 && !open_.empty(); --boxes) {
+  // Divides boxes until as many are open. Returns kUnbounded if no partition is possible.
+  std::int64_t with(std::int64_t boxes) {
+    while (!open_.empty() && std::int64_t(open_.size()) < boxes) {
       const OpenBox best = open_.top();
-      if (best.box.lo == best.box.hi) break;  // nothing is left to divide
+      if (best.box.is_point()) break;  // nothing is left to divide
       open_.pop();
-      divide(best);
+      for (Box part : internal::parts_of(best.box))
+        if (internal::narrow(*best.of, part)) add(*best.of, part);
     }
     return open_.empty() ? kUnbounded : open_.top().cycles;
   }
 
  private:
-  static void pin(const std::optional<std::int64_t>& count, Box& box, std::int64_t Dims::* side) {
-    if (count) box.lo.*side = box.hi.*side = *count;
-  }
-
-  // Leaves out counts that exceed the tiles together with the least counts of the other sides.
-  static void tighten(const Case& c, Box& box) {
-    const std::int64_t least = box.lo.product();
-    for (std::int64_t Dims::* side : {&Dims::x, &Dims::y, &Dims::z})
-      box.hi.*side = std::min(box.hi.*side, c.machine.tiles / (least / (box.lo.*side)));
-  }
-
-  void add(const Case& c, Box box) {
-    if (box.lo.product() > c.machine.tiles) return;
-    tighten(c, box);
+  void add(const Case& c, const Box& box) {
     const Bound bound = internal::lower_bound(c, box);
     if (bound.possible && bound.temp <= temp_) open_.push({&c, box, bound.cycles});
-  }
-
-  // Divides a box where its side is the greatest multiple, at the geometric mean.
-  void divide(const OpenBox& open) {
-    std::int64_t Dims::* widest = &Dims::x;
-    const auto ratio = [&open](std::int64_t Dims::* side) {
-      return double(open.box.hi.*side) / double(open.box.lo.*side);
-    };
-    for (std::int64_t Dims::* side : {&Dims::y, &Dims::z})
-      if (ratio(side) > ratio(widest)) widest = side;
-    const double lo = double(open.box.lo.*widest), hi = double(open.box.hi.*widest);
-    const std::int64_t middle =
-        std::clamp(std::int64_t(std::sqrt(lo * hi)), std::int64_t(lo), std::int64_t(hi) - 1);
-    Box low = open.box, high = open.box;
-    low.hi.*widest = middle;
-    high.lo.*widest = middle + 1;
-    add(*open.of, low);
-    add(*open.of, high);
   }
 
   std::priority_queue<OpenBox> open_;
@@ -111,7 +73,7 @@ class FloorSearch {
 std::int64_t bucket_floor(const Problem& problem, const device::Machine& machine,
                           const Options& options, std::int64_t boxes) {
   const internal::CaseSet set = internal::make_cases(problem, machine, options, nullptr);
-  return FloorSearch(set.cases).after(boxes);
+  return FloorSearch(set.cases).with(boxes);
 }
 
 // The passes of a plan with two layouts cost no less than those of each layout alone; the move of

@@ -28,8 +28,8 @@ struct PlanFloor {
 };
 
 // Returns a bound of the cycles of plan() for a layer without known pattern. It divides the
-// partitions into at most `boxes` boxes for every kind of plan and bounds each of them, best first,
-// so more boxes give a better floor for more time, about a microsecond a box.
+// partitions of every kind of plan, best bound first, until `boxes` boxes of them are left that may
+// hold a plan; so more boxes give a better floor for more time, a few microseconds a box.
 //
 // Throws the errors of plan_below(), and Error{InvalidArgument} for less than one box. Any number
 // of threads may call it.

@@ -240,12 +240,12 @@ PlanResult find_with_buckets(const Asked& asked, std::int64_t fewer_than) {
     Options on_one_tile = options;
     on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
     PlanResult result =
-        find_with({problem, machine, on_one_tile, stats}, search_with_solver, fewer_than);
+        find_with({problem, machine, on_one_tile, stats}, search_by_bounds, fewer_than);
     if (result.status == PlanStatus::Found) return result;
   }
-  PlanResult one = find_with(asked, search_with_solver, fewer_than);
+  PlanResult one = find_with(asked, search_by_bounds, fewer_than);
   const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : fewer_than;
-  PlanResult two = plan_two_layouts(asked, to_beat, search_with_solver);
+  PlanResult two = plan_two_layouts(asked, to_beat, search_by_bounds);
   one.evaluations += two.evaluations;
   const bool cheaper =
       two.has_plan &&

@@ -2,14 +2,9 @@
 
 #include <cstdint>
 
-#include "tessera/planner/internal/layout.hpp"
+#include "tessera/planner/internal/boxes.hpp"
 
 namespace tessera::planner::internal {
-
-// The box of all partitions with counts in lo .. hi in every dimension.
-struct Box {
-  Dims lo, hi;
-};
 
 // A lower bound of the costs of all legal partitions of a box. If `possible` is false, no partition
 // of the box is legal. The bound is a sum of bounds that each hold alone, so it is not tight; for a

@@ -31,7 +31,7 @@ bool Relaxer::fits(const Asked& asked) {
         plan_without_buckets(asked.problem, asked.machine, options, asked.stats).has_plan)
       return true;
     const CaseSet set = make_cases(asked.problem, asked.machine, options, asked.stats);
-    return find_plan(set.cases, search_with_solver).has_plan;
+    return find_plan(set.cases, search_by_bounds).has_plan;
   } catch (const Error& error) {
     // A pinned count may not suit another batch or block, which then does not help.
     if (error.code() != ErrorCode::InvalidArgument) throw;

@@ -54,9 +54,9 @@ PartsCost cost_of(const Case& c, Dims parts);
 bool partition_is_legal(const Case& c, Dims parts);
 
 // Finds the cheapest legal partitions within the bounds; of equal ones, the first in ascending
-// order of x, y, z. Uses the constraint solver and lower bounds. Tests compare it with a search of
-// every partition.
-SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds);
+// order of x, y, z. Leaves out boxes of partitions by their lower bounds. Tests compare it with a
+// search of every partition.
+SearchOutcome search_by_bounds(const Case& c, const SearchBounds& bounds);
 
 // Calls visit(parts) for every legal partition, in ascending order of x, y, z.
 void visit_partitions(const Case& c, const std::function<void(Dims)>& visit);

@@ -22,14 +22,14 @@ TEST(HostLibrary, ComesWithoutPlannerEngineAndReports) {
   for (const char* needed : {"tessera_base", "tessera_sparse", "tessera_codelets",
                              "tessera_partitioner", "tessera_verify"})
     EXPECT_TRUE(host.contains(needed)) << needed;
-  for (const char* refused : {"tessera_solver", "tessera_planner", "tessera_device",
-                              "tessera_runtime", "tessera_report", "tessera_train", "tessera_io"})
+  for (const char* refused : {"tessera_planner", "tessera_device", "tessera_runtime",
+                              "tessera_report", "tessera_train", "tessera_io"})
     EXPECT_FALSE(host.contains(refused)) << "tessera_host links " << refused;
 }
 
 TEST(HostLibrary, IsComparedWithAListThatFollowsLinks) {
   const std::set<std::string> runtime = names_in(TESSERA_RUNTIME_LINKS);
-  for (const char* linked : {"tessera_solver", "tessera_planner", "tessera_device"})
+  for (const char* linked : {"tessera_planner", "tessera_device"})
     EXPECT_TRUE(runtime.contains(linked)) << linked;
 }
 

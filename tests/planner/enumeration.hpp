@@ -7,7 +7,7 @@
 
 namespace tessera::planner {
 
-// planner::plan by looking at every partition: the truth, and the time a solver must beat. The
+// planner::plan by looking at every partition: the truth, and the time the search must beat. The
 // same arguments, results and errors; a layer without non-zeros is spread like any other, and dense
 // plans without buckets are found by their own search.
 PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& machine,

@@ -7,7 +7,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/tests/planner/exhaustive_search.hpp"
 
-// The solver's search and its bounds against plain enumeration.
+// The search and its bounds against plain enumeration.
 namespace tessera::planner::internal {
 namespace {
 
@@ -65,7 +65,7 @@ void expect_same(const PlanResult& truth, const PlanResult& found) {
   EXPECT_EQ(found.memory_bound, truth.memory_bound);
 }
 
-TEST(SolverSearch, FindsThePlanThatEnumerationFindsOnRandomLayers) {
+TEST(BoundSearch, FindsThePlanThatEnumerationFindsOnRandomLayers) {
   Random random(kSeed);
   int plans = 0, failures = 0;
   for (int i = 0; i < 400; ++i) {
@@ -73,14 +73,14 @@ TEST(SolverSearch, FindsThePlanThatEnumerationFindsOnRandomLayers) {
     SCOPED_TRACE(testing::Message() << "seed " << kSeed << " case " << i << ": "
                                     << to_string(r.problem) << " on " << r.machine.tiles);
     const auto truth = plan_with(r.problem, r.machine, r.options, nullptr, search_exhaustively);
-    expect_same(truth, plan_with(r.problem, r.machine, r.options, nullptr, search_with_solver));
+    expect_same(truth, plan_with(r.problem, r.machine, r.options, nullptr, search_by_bounds));
     ++(truth.has_plan ? plans : failures);
   }
   EXPECT_GT(plans, 50);
   EXPECT_GT(failures, 10);
 }
 
-TEST(SolverSearch, RanksPlansAsEnumerationDoes) {
+TEST(BoundSearch, RanksPlansAsEnumerationDoes) {
   Random random(kSeed + 2);
   int full = 0;
   for (int i = 0; i < 200; ++i) {
@@ -89,7 +89,7 @@ TEST(SolverSearch, RanksPlansAsEnumerationDoes) {
                  << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
     const std::vector<Case> cases = cases_of(r);
     const Ranking truth = rank_plans(cases, search_exhaustively, {.count = 4}),
-                  found = rank_plans(cases, search_with_solver, {.count = 4});
+                  found = rank_plans(cases, search_by_bounds, {.count = 4});
     ASSERT_EQ(found.cheapest.size(), truth.cheapest.size());
     for (std::size_t k = 0; k < truth.cheapest.size(); ++k) {
       EXPECT_EQ(found.cheapest[k].of, truth.cheapest[k].of);
@@ -98,6 +98,32 @@ TEST(SolverSearch, RanksPlansAsEnumerationDoes) {
     full += truth.cheapest.size() == 4;
   }
   EXPECT_GT(full, 50);
+}
+
+// The limits are prices of partitions, so the search meets partitions that cost just as much.
+TEST(BoundSearch, FindsAPlanBelowALimitWhereverThereIsOne) {
+  Random random(kSeed + 3);
+  int found = 0, none = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Request r = random_request(random);
+    SCOPED_TRACE(testing::Message()
+                 << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
+    const std::vector<Case> cases = cases_of(r);
+    for (const RankedPlan& limit : rank_plans(cases, search_exhaustively, {.count = 9}).cheapest) {
+      const std::int64_t cycles = limit.at.cycles;
+      const Ranking truth = rank_plans(cases, search_exhaustively, {.fewer_than = cycles}),
+                    any = rank_plans(cases, search_by_bounds, {.fewer_than = cycles, .any = true});
+      ASSERT_EQ(any.cheapest.empty(), truth.cheapest.empty()) << "below " << cycles;
+      if (any.cheapest.empty()) {
+        ++none;
+        continue;
+      }
+      EXPECT_LT(any.cheapest.front().at.cycles, cycles);
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 100);
+  EXPECT_GT(none, 50);
 }
 
 TEST(LowerBound, IsNeverAboveTheCostOfAPartitionInItsBox) {
@@ -133,14 +159,14 @@ TEST(LowerBound, IsNeverAboveTheCostOfAPartitionInItsBox) {
   EXPECT_GT(legal, 1000);
 }
 
-TEST(SolverSearch, ExaminesOnlyAFewOfThePartitionsOfTheWholeChip) {
+TEST(BoundSearch, ExaminesOnlyAFewOfThePartitionsOfTheWholeChip) {
   Problem p;
   p.size = {1, 4096, 4096, 256};
   p.block = {16, 16};
   p.density = 1.0 / 16;
   const auto machine = device::machine_preset("gc200");
   const auto all = plan_with(p, machine, {}, nullptr, search_exhaustively);
-  const auto few = plan_with(p, machine, {}, nullptr, search_with_solver);
+  const auto few = plan_with(p, machine, {}, nullptr, search_by_bounds);
   expect_same(all, few);
   EXPECT_LT(few.evaluations * 10, all.evaluations);
 }

@@ -29,7 +29,7 @@ std::string project_path(const Include& include) {
 
 bool is_internal(std::string_view path) { return path.find("/internal/") != path.npos; }
 
-// "planner/solver" becomes "tessera::planner::solver". The names of base/, and those that no
+// "planner" becomes "tessera::planner". The names of base/, and those that no
 // library owns, are in tessera itself. The libraries of the programs share one namespace, because
 // they are parts of one thing that nobody else links.
 std::string namespace_of(const std::string& folder) {
@@ -37,7 +37,7 @@ std::string namespace_of(const std::string& folder) {
       folder == "examples")
     return "tessera";
   if (folder.starts_with("tools/")) return "tessera::tools";
-  return "tessera::" + std::regex_replace(folder, std::regex("/"), "::");
+  return "tessera::" + folder;
 }
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }

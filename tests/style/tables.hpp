@@ -20,10 +20,7 @@ inline const Arrows& arrows() {
       {"device", {"json", "base"}},
       {"collectives", {"device", "base"}},
       {"codelets", {"base"}},
-      {"planner/solver", {"base"}},
-      {"planner",
-       {"planner/solver", "codelets", "json", "base", "device/machine.hpp",
-        "device/machine_json.hpp"}},
+      {"planner", {"codelets", "json", "base", "device/machine.hpp", "device/machine_json.hpp"}},
       {"partitioner", {"sparse", "codelets", "base"}},
       {"layer", {"codelets", "partitioner", "verify", "sparse", "base"}},
       {"host", {"layer", "codelets", "partitioner", "verify", "sparse", "json", "base"}},
@@ -74,13 +71,11 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",           "json",          "sparse",      "io",
-      "verify",         "device",        "collectives", "codelets",
-      "planner/solver", "planner",       "partitioner", "layer",
-      "host",           "runtime",       "pod",         "report",
-      "study",          "train",         "distributed", "tools",
-      "tools/page",     "tools/options", "tools/run",   "tools/ranks",
-      "tools/commands", "python"};
+      "base",        "json",       "sparse",        "io",          "verify",      "device",
+      "collectives", "codelets",   "planner",       "partitioner", "layer",       "host",
+      "runtime",     "pod",        "report",        "study",       "train",       "distributed",
+      "tools",       "tools/page", "tools/options", "tools/run",   "tools/ranks", "tools/commands",
+      "python"};
   return folders;
 }
 
