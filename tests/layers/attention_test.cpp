@@ -413,11 +413,17 @@ TEST(BlockAttention, StopsAndRefusesWhatItCannotDo) {
   runtime::AttentionCost cost;
   EXPECT_FALSE(attention.forward<float>(q.view(), q.view(), q.view(), o.view(),
                                         {.stop = stop.get_token()}, cost));
-  runtime::TilePass options;
-  options.tiles.fault = device::Fault{};
-  EXPECT_THROW(static_cast<void>(
-                   attention.forward<float>(q.view(), q.view(), q.view(), o.view(), options, cost)),
-               Error);
+  device::TileLedger figures;
+  runtime::TilePass with_fault, with_figures;
+  with_fault.tiles.fault = device::Fault{};
+  with_figures.tiles.tiles = &figures;
+  for (const runtime::TilePass* options : {&with_fault, &with_figures})
+    EXPECT_THAT(
+        [&] {
+          static_cast<void>(
+              attention.forward<float>(q.view(), q.view(), q.view(), o.view(), *options, cost));
+        },
+        ThrowsMessage<Error>(HasSubstr("belong to one program")));
   verify::Checksums sums;
   EXPECT_TRUE(attention.forward<float>(q.view(), q.view(), q.view(), o.view(),
                                        {.self_check = &sums}, cost));

@@ -127,6 +127,17 @@ TEST(DensePlan, SaysWhyThereIsNone) {
   EXPECT_NE(groups.reason.find("5 groups need 5 tiles"), std::string::npos) << groups.reason;
   EXPECT_THROW(plan_dense_or_throw(layer({5, 16, 16, 16}), machine), Error);
   EXPECT_THROW(plan_dense(layer({1, 8, 8, 8}), machine, {.available_memory_proportion = 0}), Error);
+  machine.exchange_bytes_per_cycle = 0;
+  EXPECT_THROW(plan_dense(layer({1, 8, 8, 8}), machine), Error);
+}
+
+TEST(DensePlan, FetchesNothingOnOneTile) {
+  for (const std::int64_t tiles : {1, 2}) {
+    auto machine = device::machine_preset("gc200");
+    machine.tiles = tiles;
+    const DensePlan plan = plan_dense_or_throw({.size = {1, 16, 16, 16}}, machine);
+    EXPECT_EQ(dense_form(plan.passes.front(), plan, machine).fetches, tiles > 1);
+  }
 }
 
 // Four rounds of one range each against one round of a quarter of the product.
