@@ -121,5 +121,27 @@ TEST_F(PodOnRanks, RanksThatRunOtherDevicesAreRefused) {
       << message;
 }
 
+TEST_F(PodOnRanks, RanksWithOtherResultsAreRefused) {
+  const std::string message = test::refusal([&] {
+    run_ranks(2, [&](Communicator& ranks) {
+      Problem problem = problem_;
+      if (ranks.rank() == 1) problem.size.z = 10;
+      const pod::PodPlan plan = pod::plan_of_grid(problem, plan_.pod, plan_.grid, 2);
+      const auto executor = make_executor(1);
+      pod::PodLayer layer(plan, device::ExchangeMode::Share, pod::DeviceOrder::OneAfterAnother,
+                          *executor);
+      EXPECT_FALSE(layer.set_weights(weights_).has_value());
+      pod::DeviceOptions target;
+      target.ranks = &ranks;
+      layer::PassOptions options;
+      options.target = &target;
+      Matrix<float> s(20, problem.size.z), q(24, problem.size.z);
+      layer.forward<float>(std::as_const(s).view(), q.view(), options);
+    });
+  });
+  EXPECT_NE(message.find("has other results; give all ranks the same layer"), std::string::npos)
+      << message;
+}
+
 }  // namespace
 }  // namespace tessera::distributed
