@@ -152,19 +152,27 @@ class Communicator {
     start(what, sends, receives, is_checked).wait();
   }
 
-  // Exchanges a piece with every other rank: sends the list to(rank), and receives into the list
-  // from(rank). Does exchange().
+  // Starts to exchange a piece with every other rank: sends the list to(rank), and receives into
+  // the list from(rank). Everybody begins with another rank, so that no rank is asked by all at
+  // once. Does start().
+  template <class To, class From>
+  Transfer start_all(std::string_view what, const To& to, const From& from,
+                     bool is_checked = false) {
+    std::vector<SendPiece> sends;
+    std::vector<ReceivePiece> receives;
+    for (int step = 1; step < size(); ++step) {
+      const int next = (rank() + step) % size(), last = (rank() + size() - step) % size();
+      sends.push_back({next, std::as_bytes(std::span(to(next)))});
+      receives.push_back({last, std::as_writable_bytes(std::span(from(last)))});
+    }
+    return start(what, sends, receives, is_checked);
+  }
+
+  // Does start_all() and waits until it is complete.
   template <class To, class From>
   void exchange_all(std::string_view what, const To& to, const From& from,
                     bool is_checked = false) {
-    std::vector<SendPiece> sends;
-    std::vector<ReceivePiece> receives;
-    for (int other = 0; other < size(); ++other) {
-      if (other == rank()) continue;
-      sends.push_back({other, std::as_bytes(std::span(to(other)))});
-      receives.push_back({other, std::as_writable_bytes(std::span(from(other)))});
-    }
-    exchange(what, sends, receives, is_checked);
+    start_all(what, to, from, is_checked).wait();
   }
 
   // Returns when all ranks have called it. O(log(size)) messages of one byte.

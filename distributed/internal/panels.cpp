@@ -88,19 +88,11 @@ void GatheredPanels<T>::start(std::int64_t panel) {
   const bool as_they_are = own_.rows_are_contiguous() && own_.row_stride == stride &&
                            columns(panel).size() == own_.cols && own_.cols == stride;
   if (!as_they_are) copy_own(panel, rows_of(panel, own).data());
-  std::vector<SendPiece> sends;
-  std::vector<ReceivePiece> receives;
-  const auto own_bytes = as_they_are
-                             ? std::as_bytes(std::span(own_.data, std::size_t(own_.rows * stride)))
-                             : std::as_bytes(rows_of(panel, own));
-  // Everybody begins with another rank, so that no rank is asked by all at once.
-  for (int step = 1; step < ranks_.size(); ++step) {
-    const int to = (own + step) % ranks_.size();
-    const int from = (own + ranks_.size() - step) % ranks_.size();
-    sends.push_back({to, own_bytes});
-    receives.push_back({from, std::as_writable_bytes(rows_of(panel, from))});
-  }
-  transfers_[slot] = ranks_.start(what_, sends, receives, is_checked_);
+  const std::span<const T> own_rows =
+      as_they_are ? std::span(own_.data, std::size_t(own_.rows * stride)) : rows_of(panel, own);
+  transfers_[slot] = ranks_.start_all(
+      what_, [&](int) { return own_rows; }, [&](int rank) { return rows_of(panel, rank); },
+      is_checked_);
   if (as_they_are) copy_own(panel, rows_of(panel, own).data());
 }
 
