@@ -111,8 +111,9 @@ std::optional<partitioner::Misfit> RankLayer::State::set_weights(
   // A matrix that cannot be cut is refused on all ranks, before any of them sends a part of one.
   std::vector<Grid> grids;
   for (std::size_t g = 0; g < weights.size(); ++g)
-    grids.push_back(
-        internal::grid_of(problem, cut, *weights[g], int(ranks_of(std::int64_t(g)).size())));
+    grids.push_back(internal::grid_of(problem, cut, weights[g]->row_begin,
+                                      internal::column_counts(*weights[g]),
+                                      int(ranks_of(std::int64_t(g)).size())));
   std::vector<std::unique_ptr<GridPart>> parts_of_rank;
   for (std::size_t g = 0; g < weights.size(); ++g) {
     const Range of_group = ranks_of(std::int64_t(g));
@@ -144,12 +145,10 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   cut.rows = rows;
   require_same(*s.ranks, "set_rows",
                {given_problem(s.problem), given_caches(s.setting.cpu), given_cut(cut)});
-  Grid grid{.rows = rows, .cols = {}, .replicas = 1};
-  grid.cols =
-      s.cut.cols ? *s.cut.cols
-                 : internal::cut_columns(sums_of_ranks(*s.ranks, "numbers of blocks of the columns",
-                                                       internal::column_counts(own)),
-                                         s.problem, s.ranks->size());
+  Grid grid = internal::grid_of(
+      s.problem, cut, {},
+      sums_of_ranks(*s.ranks, "numbers of blocks of the columns", internal::column_counts(own)),
+      s.ranks->size());
   std::vector<std::unique_ptr<GridPart>> groups;
   groups.push_back(s.make_part(0, std::move(grid), std::move(own)));
   s.version = layer::new_number();

@@ -60,17 +60,17 @@ std::vector<std::int64_t> column_counts(const sparse::Csr<float>& matrix) {
   return counts;
 }
 
-RowCut cut_columns(std::span<const std::int64_t> counts, const Problem& problem, int ranks) {
-  std::vector<std::int64_t> begin(counts.size() + 1);
-  std::partial_sum(counts.begin(), counts.end(), begin.begin() + 1);
-  return cut_evenly(begin, problem.size.y, problem.block.cols, ranks);
-}
-
-Grid grid_of(const Problem& problem, const Cut& cut, const sparse::Csr<float>& matrix, int ranks) {
-  Grid grid{.rows = {}, .cols = {}, .replicas = cut.replicas};
-  grid.rows = cut.rows ? *cut.rows
-                       : cut_evenly(matrix.row_begin, problem.size.x, problem.block.rows, ranks);
-  grid.cols = cut.cols ? *cut.cols : cut_columns(column_counts(matrix), problem, ranks);
+Grid grid_of(const Problem& problem, const Cut& cut, std::span<const std::int64_t> row_begin,
+             std::span<const std::int64_t> counts, int ranks) {
+  std::vector<std::int64_t> col_begin(counts.size() + 1);
+  std::partial_sum(counts.begin(), counts.end(), col_begin.begin() + 1);
+  const auto runs = [&](const std::optional<RowCut>& given, std::span<const std::int64_t> begin,
+                        std::int64_t size, std::int64_t side) {
+    return given ? *given : cut_evenly(begin, size, side, ranks);
+  };
+  const Grid grid{.rows = runs(cut.rows, row_begin, problem.size.x, problem.block.rows),
+                  .cols = runs(cut.cols, col_begin, problem.size.y, problem.block.cols),
+                  .replicas = cut.replicas};
   for (int rank = 0; rank < ranks; ++rank)
     if (grid.forward(rank).columns.size() == 0 ||
         (problem.grad_a && grid.transposed(rank).columns.size() == 0))

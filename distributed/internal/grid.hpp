@@ -40,11 +40,10 @@ struct Grid {
 // Returns the number of blocks of each block column.
 std::vector<std::int64_t> column_counts(const sparse::Csr<float>& matrix);
 
-// Returns the cut of the columns with about as many blocks for each rank, from these numbers.
-RowCut cut_columns(std::span<const std::int64_t> counts, const Problem& problem, int ranks);
-
-// Returns the cut of one group over its ranks, evenly where `cut` does not say how. Throws
-// Error{InvalidArgument} if a part is empty.
-Grid grid_of(const Problem& problem, const Cut& cut, const sparse::Csr<float>& matrix, int ranks);
+// Returns the cut of one group over its ranks. Where `cut` does not say how, ranks have about as
+// many blocks each: `row_begin` has the positions of the block rows (Csr::row_begin), and `counts`
+// the numbers of blocks of the block columns. Throws Error{InvalidArgument} if a part is empty.
+Grid grid_of(const Problem& problem, const Cut& cut, std::span<const std::int64_t> row_begin,
+             std::span<const std::int64_t> counts, int ranks);
 
 }  // namespace tessera::distributed::internal
