@@ -24,10 +24,6 @@ using internal::Place;
 
 }  // namespace
 
-void RankLayer::State::require_weights(std::string_view call) const {
-  if (groups.empty()) refuse(fmt::format("{}: set_weights comes first", call));
-}
-
 Range RankLayer::State::columns_of_batch() const {
   if (!splits_batch()) return {0, problem.size.z};
   const Range own = own_leaves(*ranks, cut.leaves);
@@ -35,11 +31,10 @@ Range RankLayer::State::columns_of_batch() const {
           leaf_columns(cut, problem.size.z, own.end).begin};
 }
 
-std::size_t RankLayer::State::index(std::string_view call, std::int64_t group) const {
-  require_weights(call);
+std::size_t RankLayer::State::index(std::int64_t group) const {
   const auto found = std::ranges::find(parts, group, &GroupPart::group);
   if (found == parts.end())
-    refuse(fmt::format("{}: rank {} has nothing of group {}", call, ranks->rank(), group));
+    refuse(fmt::format("rank {} has nothing of group {}", ranks->rank(), group));
   return std::size_t(found - parts.begin());
 }
 
@@ -164,7 +159,7 @@ struct RankLayer::State::PreparedRank : layer::PreparedUpdate::State {
 std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
     const sparse::PatternChange& change, std::int64_t group) {
   auto prepared = std::make_unique<PreparedRank>();
-  prepared->part = at("change of the pattern", group).prepare(change);
+  prepared->part = at(group).prepare(change);
   prepared->group = group;
   if (const auto& own = prepared->part.rows.update)
     prepared->change.assign(own->placed().begin(), own->placed().end());
@@ -173,16 +168,16 @@ std::unique_ptr<layer::PreparedUpdate::State> RankLayer::State::prepare(
 
 void RankLayer::State::commit(layer::PreparedUpdate::State& update) {
   auto& prepared = static_cast<PreparedRank&>(update);
-  at("commit", prepared.group).commit(prepared.part);
+  at(prepared.group).commit(prepared.part);
   place_groups();
 }
 
 void RankLayer::State::set_values(std::span<const float> values_of_group, std::int64_t group) {
-  at("set_values", group).set_values(values_of_group);
+  at(group).set_values(values_of_group);
 }
 
 verify::Rounding RankLayer::State::rounding(Pass pass) const {
-  require_weights("rounding");
+  if (groups.empty()) refuse("rounding: call set_weights first");
   verify::Rounding most = groups[0]->rounding(pass);
   for (const auto& group : groups)
     most.partials = std::max(most.partials, group->rounding(pass).partials);
@@ -193,29 +188,32 @@ verify::Rounding RankLayer::State::rounding(Pass pass) const {
 Cut RankLayer::cut(std::int64_t group) const {
   Cut cut = state().cut;
   if (state().groups.empty() || state().splits_batch()) return cut;
-  const Grid& grid = state().at("cut", group).grid();
+  const Grid& grid = state().at(group).grid();
   cut.rows = grid.rows;
   cut.cols = grid.cols;
   return cut;
 }
 
 std::span<const GroupPart> RankLayer::parts() const {
-  state().require_weights("parts");
+  check_group(0);
   return state().parts;
 }
 
 Range RankLayer::columns_of_batch() const { return state().batch; }
 
 Range RankLayer::outputs(std::int64_t group) const {
-  return state().parts[state().index("outputs", group)].outputs;
+  check_group(group);
+  return state().parts[state().index(group)].outputs;
 }
 
 Range RankLayer::inputs(std::int64_t group) const {
-  return state().parts[state().index("inputs", group)].inputs;
+  check_group(group);
+  return state().parts[state().index(group)].inputs;
 }
 
 const sparse::Csr<float>& RankLayer::columns(std::int64_t group) const {
-  const GridPart& part = state().at("columns", group);
+  check_group(group);
+  const GridPart& part = state().at(group);
   if (!state().problem.grad_a) refuse("columns: the problem has no GradA");
   return part.transpose();
 }

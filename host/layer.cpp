@@ -127,6 +127,7 @@ HostForecast HostLayer::forecast(Pass pass) const { return state().weights.forec
 HostCells HostLayer::cells(Pass pass) const { return state().weights.cells(pass); }
 
 const partitioner::Buckets& HostLayer::buckets(std::int64_t group) const {
+  check_group(group);
   return with_type(state().problem.data_type, [&]<class T>(T) -> const partitioner::Buckets& {
     return state().forward_cells<T>("buckets", group).buckets();
   });

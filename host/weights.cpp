@@ -44,14 +44,6 @@ HostWeights::HostWeights(const Problem& problem, const HostCpu& cpu, Executor& e
       options_(options),
       threads_(executor.threads()) {}
 
-void HostWeights::check_group(std::int64_t group) const {
-  if (empty())
-    throw Error(ErrorCode::InvalidArgument, "the layer has no weights yet; call set_weights first");
-  if (group < 0 || group >= std::ssize(given_))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("group is {}; it must be in 0..{}", group, given_.size() - 1));
-}
-
 HostProblem HostWeights::host_problem(std::int64_t blocks) const {
   const Problem& problem = setting_.problem;
   HostProblem one{problem.size_in_blocks(), problem.block, blocks, problem.data_type};
@@ -108,7 +100,6 @@ void HostWeights::encode(HostUpdate& update) const {
 
 HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_t group,
                                 Places places) {
-  check_group(group);
   sparse::Csr<float>& given = given_[std::size_t(group)];
   HostUpdate update{.group = std::size_t(group), .forms = forms_};
   const bool is_encoded = is_cheaper_encoded(given, change);
@@ -162,7 +153,6 @@ void HostWeights::set_values(std::span<const float> values, std::int64_t group) 
 }
 
 void HostWeights::change_values(const layer::ChangePart& change, std::int64_t group) {
-  check_group(group);
   sparse::Csr<float>& weights = given_[std::size_t(group)];
   sums_.forget();
   visit(group, [&](auto& one) {
@@ -173,11 +163,6 @@ void HostWeights::change_values(const layer::ChangePart& change, std::int64_t gr
       throw;
     }
   });
-}
-
-const sparse::Csr<float>& HostWeights::given(std::int64_t group) const {
-  check_group(group);
-  return given_[std::size_t(group)];
 }
 
 std::int64_t HostWeights::values() const {

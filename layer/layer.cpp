@@ -27,6 +27,15 @@ Backend& Layer::changeable(const char* call) const {
   return backend();
 }
 
+void Layer::check_group(std::int64_t group) const {
+  const LayerFacts layer = facts();
+  if (!layer.has_weights)
+    throw Error(ErrorCode::InvalidArgument, "the layer has no weights yet; call set_weights first");
+  if (group < 0 || group >= layer.problem.size.g)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("group is {}; it must be in 0..{}", group, layer.problem.size.g - 1));
+}
+
 std::optional<partitioner::Misfit> Layer::set_all(std::vector<sparse::CheckedCsr<float>> weights) {
   const auto call = backend().caller.enter("set_weights");
   Backend& own = changeable("set_weights");
@@ -51,6 +60,7 @@ std::optional<partitioner::Misfit> Layer::update_weights(const sparse::PatternCh
                                                          std::int64_t group) {
   const auto call = backend().caller.enter("update_weights");
   Backend& own = changeable("update_weights");
+  check_group(group);
   std::optional<partitioner::Misfit> misfit = own.update_weights(change, group);
   if (!misfit) own.version = new_number();
   return misfit;
@@ -59,6 +69,7 @@ std::optional<partitioner::Misfit> Layer::update_weights(const sparse::PatternCh
 PreparedUpdate Layer::prepare_update(const sparse::PatternChange& change, std::int64_t group) {
   const auto call = backend().caller.enter("prepare_update");
   Backend& own = changeable("prepare_update");
+  check_group(group);
   std::unique_ptr<PreparedUpdate::State> made = own.prepare(change, group);
   made->version = own.version;
   return PreparedUpdate(std::move(made));
@@ -88,6 +99,7 @@ verify::Rounding Layer::rounding(Pass pass) const {
 void Layer::set_values(std::span<const float> values, std::int64_t group) {
   const auto call = backend().caller.enter("set_values");
   Backend& own = backend();
+  check_group(group);
   const std::size_t count = own.weights_of(group).values.size();
   if (values.size() != count)
     throw Error(ErrorCode::InvalidArgument,
@@ -100,6 +112,7 @@ void Layer::set_values(std::span<const float> values, std::int64_t group) {
 
 void Layer::change_parts(const ChangePart& change, std::int64_t group) {
   const auto call = backend().caller.enter("change_values");
+  check_group(group);
   backend().version = new_number();
   backend().change_values(change, group);
 }

@@ -80,6 +80,7 @@ class Layer {
 
   // Returns the weights of a group as they were given and changed since, not rounded.
   const sparse::Csr<float>& weights(std::int64_t group = 0) const {
+    check_group(group);
     return backend().weights_of(group);
   }
 
@@ -109,6 +110,10 @@ class Layer {
   Layer(Layer&&) noexcept = default;
   Layer& operator=(Layer&&) noexcept = default;
   ~Layer() = default;
+
+  // Throws Error{InvalidArgument} before the first weights, and unless the layer has the group.
+  // O(groups).
+  void check_group(std::int64_t group) const;
 
   Backend& backend() const {
     if (!backend_) tessera::internal::refuse_moved_from(*type_);

@@ -100,11 +100,7 @@ void PodLayer::State::set_values(std::span<const float> values, std::int64_t gro
 }
 
 const sparse::Csr<float>& PodLayer::State::weights_of(std::int64_t group) const {
-  const auto& weights = devices.weights();
-  if (group < 0 || group >= std::ssize(weights))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("group is {}; the layer has weights of {}", group, weights.size()));
-  return *weights[std::size_t(group)];
+  return *devices.weights()[std::size_t(group)];
 }
 
 bool PodLayer::State::compute(Pass pass, const layer::Operands& operands,

@@ -67,7 +67,6 @@ void EncodedWeights::take_update(std::int64_t group) {
 
 void EncodedWeights::set_values(std::span<const float> values, std::int64_t group) {
   if (second_ == nullptr) return first_.set_values(values, group);
-  first_.given(group);  // throws for a group that the layer does not have
   const std::vector<std::int64_t>& places = places_[std::size_t(group)];
   second_->reserve_values(group);
   turned_values_.resize(places.size());

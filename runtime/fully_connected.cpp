@@ -171,11 +171,15 @@ std::vector<std::int64_t> FullyConnected::value_positions(std::int64_t group) co
 }
 
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
-  return state().buckets_layer("buckets").forward_layout().weights().buckets(group);
+  const internal::SparseLayer& layer = state().buckets_layer("buckets");
+  check_group(group);
+  return layer.forward_layout().weights().buckets(group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets_of(Pass pass, std::int64_t group) const {
-  return state().buckets_layer("buckets_of").weights_for(pass).buckets(group);
+  const internal::SparseLayer& layer = state().buckets_layer("buckets_of");
+  check_group(group);
+  return layer.weights_for(pass).buckets(group);
 }
 
 Bytes FullyConnected::pattern_bytes() const {
@@ -185,7 +189,12 @@ Bytes FullyConnected::pattern_change_bytes() const {
   return state().empty() ? Bytes() : state().pattern_change_bytes();
 }
 partitioner::SpillStats FullyConnected::spill() const { return state().spill(); }
-partitioner::Travel FullyConnected::travel() const { return state().travel(); }
+
+partitioner::Travel FullyConnected::travel() const {
+  check_group(0);
+  return state().travel();
+}
+
 Bytes FullyConnected::high_water() const { return state().high_water(); }
 
 template std::span<const float> FullyConnected::encoded_values(std::int64_t) const;

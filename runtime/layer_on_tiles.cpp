@@ -45,14 +45,6 @@ layer::LayerFacts LayerOnTiles::facts() const {
           .input_rows = size.g * size.y};
 }
 
-void LayerOnTiles::check_group(std::int64_t group) const {
-  if (empty())
-    throw Error(ErrorCode::InvalidArgument, "the layer has no weights yet; call set_weights first");
-  if (group < 0 || group >= problem.size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("group is {}; it must be in 0..{}", group, problem.size.g - 1));
-}
-
 template <class T>
 Padded<T> LayerOnTiles::operand(Pass pass, MatrixView<T> view, std::int64_t Dims::* side) {
   const Dims size = padded(pass);

@@ -76,7 +76,6 @@ void LayerWeights::take() {
 
 std::optional<partitioner::Misfit> LayerWeights::encode_update(const sparse::PatternChange& change,
                                                                std::int64_t group) {
-  check_group(group);
   const auto g = std::size_t(group);
   const Matrix& old = kept_[g];
   next_.clear();
@@ -113,7 +112,6 @@ void LayerWeights::take_update(std::int64_t group) {
 }
 
 void LayerWeights::reserve_values(std::int64_t group) {
-  check_group(group);
   Matrix& matrix = kept_[std::size_t(group)];
   matrix.given.mutable_values();
   if (matrix.in_grid) matrix.in_grid->mutable_values();
@@ -135,11 +133,6 @@ void LayerWeights::put_values(std::span<const float> values, Matrix& matrix) {
     std::copy_n(from, matrix.run, in_grid.data() + place);
     from += matrix.run;
   }
-}
-
-const partitioner::Buckets& LayerWeights::buckets(std::int64_t group) const {
-  check_group(group);
-  return buckets_[std::size_t(group)];
 }
 
 partitioner::SpillStats LayerWeights::spill() const {
@@ -206,11 +199,6 @@ PatternBytes LayerWeights::bytes_of_update(std::size_t group) const {
           .travel = next_travel_words_ == travel_words_ ? Bytes() : Bytes(std::ssize(travel))};
 }
 
-const sparse::CheckedCsr<float>& LayerWeights::given(std::int64_t group) const {
-  check_group(group);
-  return kept_[std::size_t(group)].given;
-}
-
 std::vector<std::int64_t> LayerWeights::bucket_positions(std::int64_t group) const {
   const Matrix& matrix = kept_[std::size_t(group)];
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
@@ -259,14 +247,6 @@ void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
   float* to = result.data();
   for (const std::int64_t place : matrix.places)
     to = std::copy_n(in_pattern_.data() + place, matrix.run, to);
-}
-
-void LayerWeights::check_group(std::int64_t group) const {
-  if (empty())
-    throw Error(ErrorCode::InvalidArgument, "the layer has no weights yet; call set_weights first");
-  if (group < 0 || group >= problem_.size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("group is {}; it must be in 0..{}", group, problem_.size.g - 1));
 }
 
 const sparse::CheckedCsr<float>& LayerWeights::pattern(std::int64_t group) const {

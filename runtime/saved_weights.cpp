@@ -142,7 +142,9 @@ std::vector<sparse::CheckedCsr<float>> weights_of(const partitioner::SavedWeight
 }
 
 partitioner::SavedWeights FullyConnected::saved_weights() const {
-  return state().buckets_layer("saved_weights").weights().saved();
+  internal::SparseLayer& layer = state().buckets_layer("saved_weights");
+  check_group(0);
+  return layer.weights().saved();
 }
 
 void FullyConnected::restore_weights(const partitioner::SavedWeights& saved) {

@@ -180,9 +180,6 @@ Bytes SparseLayer::pattern_change_bytes() const {
   return transposed_ ? first + sent(transposed_->weights().pattern_change_bytes()) : first;
 }
 
-partitioner::Travel SparseLayer::travel() const {
-  forward_.weights().buckets(0);  // throws if there are no weights
-  return forward_.weights().image().travel();
-}
+partitioner::Travel SparseLayer::travel() const { return forward_.weights().image().travel(); }
 
 }  // namespace tessera::runtime::internal

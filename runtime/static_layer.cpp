@@ -85,7 +85,6 @@ struct StaticLayer::State : internal::LayerOnTiles {
   bool empty() const override { return false; }
   bool has(Pass of) const override { return passes[std::size_t(of)].has_value(); }
   const sparse::CheckedCsr<float>& given(std::int64_t group) const override {
-    check_group(group);
     return weights[std::size_t(group)];
   }
   const Program& program(Pass of) const override { return pass(of).program(); }

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,10 +42,10 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   void commit(layer::PreparedUpdate::State& update) override;
   void set_values(std::span<const float> values_of_group, std::int64_t group) override;
   void change_values(const layer::ChangePart& change, std::int64_t group) override {
-    at("change_values", group).change_values(change);
+    at(group).change_values(change);
   }
   const sparse::Csr<float>& weights_of(std::int64_t group) const override {
-    return at("weights", group).weights();
+    return at(group).weights();
   }
   verify::Rounding rounding(Pass pass) const override;
   bool repairs_parts() const override { return true; }
@@ -55,7 +54,6 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
                PassTimes& times) override;
 
   bool splits_batch() const { return cut.leaves > 0; }
-  void require_weights(std::string_view call) const;
 
   // Returns the ranks that share a group.
   Range ranks_of(std::int64_t group) const {
@@ -68,10 +66,8 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
 
   // Return where a group is among those of this rank, and the group. Throw Error{InvalidArgument}
   // for one that the rank does not have.
-  std::size_t index(std::string_view call, std::int64_t group) const;
-  internal::GridPart& at(std::string_view call, std::int64_t group) const {
-    return *groups[index(call, group)];
-  }
+  std::size_t index(std::int64_t group) const;
+  internal::GridPart& at(std::int64_t group) const { return *groups[index(group)]; }
 
   // Make the part of a group, and make new groups those of the layer.
   std::unique_ptr<internal::GridPart> make_part(std::int64_t group, internal::Grid grid,

@@ -118,7 +118,6 @@ template <class T>
 const internal::HostProduct<T>& HostLayer::State::forward_cells(std::string_view call,
                                                                 std::int64_t group) {
   auto& groups = checked_groups<T>(call);
-  weights.given(group);  // throws for a group that the layer does not have
   const internal::HostProduct<T>* const cells = groups[std::size_t(group)].forward_cells();
   if (cells == nullptr)
     throw Error(

@@ -57,7 +57,7 @@ class HostWeights {
   PassForm form(Pass pass) const { return forms_[pass]; }
 
   // Throws Error{InvalidArgument} before set(), and for a group that the layer does not have.
-  const sparse::Csr<float>& given(std::int64_t group) const;
+  const sparse::Csr<float>& given(std::int64_t group) const { return given_[std::size_t(group)]; }
   std::int64_t values() const;
   std::int64_t bytes() const;
   template <class T>
@@ -90,7 +90,6 @@ class HostWeights {
 
  private:
   void encode(HostUpdate& update) const;
-  void check_group(std::int64_t group) const;
   HostProblem host_problem(std::int64_t blocks) const;  // of one group
   HostSetting forecast_setting() const;
   PassForms choose_forms(std::int64_t blocks) const;

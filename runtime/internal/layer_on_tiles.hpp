@@ -67,9 +67,6 @@ class LayerOnTiles : public layer::BackendOf<device::Ledger> {
   // Must be called after every change of a value or a pattern.
   void forget_sums() { sums_.forget(); }
 
-  // Throws Error{InvalidArgument} before the first set_weights, and unless the layer has the group.
-  void check_group(std::int64_t group) const;
-
  private:
   bool takes(const layer::TargetOptions& options) const override {
     return dynamic_cast<const TileOptions*>(&options) != nullptr;

@@ -82,9 +82,13 @@ class LayerWeights {
   bool empty() const { return buckets_.empty(); }
   BucketImage image() const { return {buckets_, values_.data(), travel_words_}; }
 
-  // Throw Error{InvalidArgument} before take(), and for a group that the layer does not have.
-  const partitioner::Buckets& buckets(std::int64_t group) const;
-  const sparse::CheckedCsr<float>& given(std::int64_t group) const;
+  // Return what a group has after take().
+  const partitioner::Buckets& buckets(std::int64_t group) const {
+    return buckets_[std::size_t(group)];
+  }
+  const sparse::CheckedCsr<float>& given(std::int64_t group) const {
+    return kept_[std::size_t(group)].given;
+  }
 
   // Returns the bytes that this layout keeps on the machine for its patterns, and those that the
   // last change of a pattern rewrote there. A bucket's words are rewritten if one of them differs,
@@ -106,7 +110,6 @@ class LayerWeights {
 
  private:
   PatternBytes bytes_of_update(std::size_t group) const;
-  void check_group(std::int64_t group) const;
   const sparse::CheckedCsr<float>& pattern(std::int64_t group) const;
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
