@@ -1,7 +1,9 @@
 #include "tessera/host/layer.hpp"
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -9,6 +11,7 @@
 #include "tessera/host/internal/layer_state.hpp"
 #include "tessera/host/largest_gradients.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::host {
 namespace {
@@ -125,6 +128,23 @@ bool HostLayer::is_packed(Pass pass) const {
 HostForecast HostLayer::forecast(Pass pass) const { return state().weights.forecast(pass); }
 
 HostCells HostLayer::cells(Pass pass) const { return state().weights.cells(pass); }
+
+// A part with a value that the type of the layer cannot hold gets back the values that it had.
+void HostLayer::State::change_values(const layer::ChangePart& change, std::int64_t group) {
+  if (problem.data_type == DataType::Float) return weights.change_values(change, group);
+  const auto checked = [&](std::span<float> part, std::int64_t first) {
+    thread_local std::vector<float> before;  // hot paths allocate nothing from the second call on
+    before.assign(part.begin(), part.end());
+    change(part, first);
+    try {
+      sparse::check_range(part, problem.data_type, first);
+    } catch (...) {
+      std::ranges::copy(before, part.begin());
+      throw;
+    }
+  };
+  weights.change_values(layer::ChangePart(checked), group);
+}
 
 const partitioner::Buckets& HostLayer::buckets(std::int64_t group) const {
   check_group(group);

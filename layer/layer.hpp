@@ -65,11 +65,12 @@ class Layer {
 
   // Calls change(part, first) for parts of weights(group).values, where `part` is a
   // std::span<float> whose first element has position `first`; together the parts are all values,
-  // each once. The function changes them in place. An exception of `change` reaches the caller; the
-  // layer then has the values that are in weights(group). O(values); allocates nothing from the
-  // second call on. On this computer the parts are small, calls come from all threads of the
-  // executor at the same time, and the cells of all passes are filled from each part while it is in
-  // a near cache; elsewhere there is one part. Example:
+  // each once. The function changes them in place. Throws Error{BadInput} as set_weights does.
+  // After that, and after an exception of `change`, which reaches the caller, the layer has the
+  // values that are in weights(group); a part with a refused value keeps those that it had.
+  // O(values); allocates nothing from the second call on. On this computer the parts are small,
+  // calls come from all threads of the executor at the same time, and the cells of all passes are
+  // filled from each part while it is in a near cache; elsewhere there is one part. Example:
   // layer.change_values([&](std::span<float> part, std::int64_t first) {
   //            for (std::size_t i = 0; i < part.size(); ++i) part[i] -= 0.1f * gradient[first + i];
   //          });

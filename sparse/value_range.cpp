@@ -32,7 +32,7 @@ Limits limits_of(DataType type) {
 
 }  // namespace
 
-void check_range(std::span<const float> values, DataType type) {
+void check_range(std::span<const float> values, DataType type, std::int64_t first) {
   if (type == DataType::Float) return;
   const Limits limits = limits_of(type);
   const auto overflows = [&limits](float value) {
@@ -41,11 +41,11 @@ void check_range(std::span<const float> values, DataType type) {
   };
   const auto found = std::ranges::find_if(values, overflows);
   if (found == values.end()) return;
-  throw Error(
-      ErrorCode::BadInput,
-      fmt::format("weight {} is {}; {} holds -{} to {}; scale the weights, or use the type "
-                  "float",
-                  found - values.begin(), *found, to_string(type), limits.largest, limits.largest));
+  throw Error(ErrorCode::BadInput,
+              fmt::format("weight {} is {}; {} holds -{} to {}; scale the weights, or use the type "
+                          "float",
+                          first + (found - values.begin()), *found, to_string(type), limits.largest,
+                          limits.largest));
 }
 
 }  // namespace tessera::sparse

@@ -44,9 +44,7 @@ struct HostLayer::State : layer::BackendOf<HostTimes> {
   void set_values(std::span<const float> values, std::int64_t group) override {
     weights.set_values(values, group);
   }
-  void change_values(const layer::ChangePart& change, std::int64_t group) override {
-    weights.change_values(change, group);
-  }
+  void change_values(const layer::ChangePart& change, std::int64_t group) override;
   const sparse::Csr<float>& weights_of(std::int64_t group) const override {
     return weights.given(group);
   }

@@ -338,12 +338,10 @@ TYPED_TEST(AnyLayer, RefusesValuesThatItsTypeCannotHold) {
     std::vector<float> large = weights[0].values;
     large[0] = 1e6f;
     EXPECT_EQ(code_of([&] { layer.set_values(large); }), ErrorCode::BadInput);
-    // The layer of this computer changes values where they are, part by part, and takes them.
-    if constexpr (TestFixture::kHasBuckets &&
-                  !std::is_same_v<typename TypeParam::Backend, OnHost>) {
-      const auto make_large = [](std::span<float> part, std::int64_t) { part[0] = 1e6f; };
-      EXPECT_EQ(code_of([&] { layer.change_values(make_large); }), ErrorCode::BadInput);
-    }
+    const auto make_large = [](std::span<float> part, std::int64_t) {
+      if (!part.empty()) part[0] = 1e6f;
+    };
+    EXPECT_EQ(code_of([&] { layer.change_values(make_large); }), ErrorCode::BadInput);
     EXPECT_EQ(layer.weights(0), weights[0]);
     this->expect_right(weights, this->run());
   }
