@@ -232,12 +232,9 @@ StaticBounds static_bounds(const Problem& problem, const BlockPattern& pattern,
 // Error{InvalidArgument} as plan_static() does and for a negative number of blocks. O(tiles).
 Cycles static_floor(const Problem& problem, const device::Machine& machine, std::int64_t blocks);
 
-// Returns the plan as JSON text that static_plan_from_json() loads back.
+// Returns the plan as JSON text, for reports: a static plan belongs to one pattern, and is made
+// again with it.
 std::string to_json(const StaticPlan& plan);
-
-// Reads a plan. Throws Error{BadInput}, which names `where`, the key, the value and the legal
-// range, if the text is malformed, or if parts, layouts and tiles contradict each other.
-StaticPlan static_plan_from_json(std::string_view text, std::string_view where);
 
 // Returns the plan as text: its cut and its terms, one line each.
 std::string to_string(const StaticPlan& plan);

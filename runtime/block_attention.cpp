@@ -10,8 +10,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/values_at_home.hpp"
-#include "tessera/sparse/check.hpp"
-#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/block_stats.hpp"
 
 namespace tessera::runtime {
 namespace {
@@ -25,10 +24,10 @@ const Problem& checked(const Problem& problem) {
 
 // Throws Error{InvalidArgument} if a query would attend to a key that is only padding of the last
 // block: its score is 0, which is not nothing.
-void check_padding(const Problem& problem, std::span<const sparse::Csr<float>> masks) {
+void check_padding(const Problem& problem, std::span<const sparse::CheckedCsr<float>> masks) {
   const std::int64_t queries = problem.size.x, keys = problem.size.y;
   for (std::size_t g = 0; g < masks.size(); ++g) {
-    const sparse::Csr<float>& mask = masks[g];
+    const sparse::Csr<float>& mask = *masks[g];
     const BlockShape block = mask.block;
     std::size_t i = 0;
     for (std::int64_t r = 0; r < mask.block_rows(); ++r)
@@ -45,24 +44,11 @@ void check_padding(const Problem& problem, std::span<const sparse::Csr<float>> m
   }
 }
 
-// Returns the counts of all masks, one behind the other on a diagonal.
-PatternStats stats_of(std::span<const sparse::Csr<float>> masks) {
-  if (masks.size() == 1) return sparse::pattern_stats(masks.front());
-  PatternStats all;
-  for (const sparse::Csr<float>& mask : masks) {
-    const PatternStats own = sparse::pattern_stats(mask);
-    all.block = own.block;
-    all.row_counts.insert(all.row_counts.end(), own.row_counts.begin(), own.row_counts.end());
-    all.col_counts.insert(all.col_counts.end(), own.col_counts.begin(), own.col_counts.end());
-  }
-  return all;
-}
-
-planner::Plan plan_for_masks(const Problem& problem, std::span<const sparse::Csr<float>> masks,
+planner::Plan plan_for_masks(const Problem& problem,
+                             std::span<const sparse::CheckedCsr<float>> masks,
                              const device::Machine& machine, const planner::Options& options) {
-  for (const sparse::Csr<float>& mask : masks) sparse::check(mask);
   check_padding(problem, masks);
-  const PatternStats stats = stats_of(masks);
+  const PatternStats stats = sparse::stats_of_groups(masks);
   return planner::plan_or_throw(problem, machine, internal::values_at_home(options, "attention"),
                                 &stats);
 }
@@ -106,10 +92,17 @@ struct BlockAttention::State {
   State(const Problem& p, std::span<const sparse::Csr<float>> masks, float scale,
         const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
         const planner::Options& options)
+      : State(p, masks, sparse::checked(std::vector(masks.begin(), masks.end())), scale, machine,
+              mode, executor, options) {}
+
+  State(const Problem& p, std::span<const sparse::Csr<float>> masks,
+        std::span<const sparse::CheckedCsr<float>> weights, float scale,
+        const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
+        const planner::Options& options)
       : problem(checked(p)),
-        plan(plan_for_masks(problem, masks, machine, options)),
+        plan(plan_for_masks(problem, weights, machine, options)),
         layer(problem, plan, machine, mode, executor) {
-    if (auto misfit = layer.set_weights(sparse::checked(std::vector(masks.begin(), masks.end()))))
+    if (auto misfit = layer.set_weights(weights))
       throw Error(ErrorCode::LimitExceeded, "attention: the mask: " + misfit->message);
     BlockSoftmaxOptions own{.scale = scale, .homes = bucket_homes(layer, problem, plan, machine)};
     own.resident = internal::resident_bytes(plan, problem.data_type, machine) -

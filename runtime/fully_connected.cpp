@@ -11,7 +11,6 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/layer/check_weights.hpp"
 #include "tessera/planner/homes.hpp"
-#include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/dense_layer.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/sparse_layer.hpp"
@@ -136,19 +135,6 @@ std::optional<partitioner::Misfit> FullyConnected::State::update_weights(
 
 const Program& FullyConnected::program(Pass pass) const { return state().program(pass); }
 device::MemoryUse FullyConnected::memory(Pass pass) const { return state().memory(pass); }
-
-device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
-                             const device::Machine& machine, Pass pass) {
-  check_problem(problem);
-  if (plan.dense)
-    return internal::OwnPass<internal::DensePass>::memory_of(machine, *plan.dense, pass);
-  if (plan.backward.empty() || (pass != Pass::GradA && !plan.runs_transposed(pass)))
-    return internal::memory_of_one(problem, plan, machine, pass);
-  const auto [forward_layout, transposed_layout] =
-      planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
-  return internal::memory_of_one(transposed_layout, plan.backward.front(), machine,
-                                 pass == Pass::GradA ? Pass::Fwd : pass);
-}
 
 template <class T>
 std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {

@@ -184,11 +184,6 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   State& state() const;
 };
 
-// Returns FullyConnected::memory of a layer that need not fit its machine, for a report of why a
-// plan does not fit. Builds the program of the pass, but allocates no tile memory.
-device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
-                             const device::Machine& machine, Pass pass);
-
 // Returns the partitioner's view of a plan: the grid of one group. All groups have the same grid.
 partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine);

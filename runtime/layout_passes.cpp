@@ -126,14 +126,4 @@ Bytes LayoutPasses::bucket_bytes() const {
   return word_bytes() + Bytes(grid_.blocks * grid_.block.area() * bytes_of(grid_.data_type));
 }
 
-device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& plan,
-                                const device::Machine& machine, Pass pass) {
-  const bool has_pass =
-      pass == Pass::Fwd || (pass == Pass::GradA ? problem.grad_a : problem.grad_w);
-  if (!has_pass) throw_no_pass(pass);
-  const PassSpec spec = spec_of(problem, plan, checked_grid(problem, plan, machine), pass);
-  return pass == Pass::GradW ? OwnPass<GradWPass>::memory_of(machine, spec, grad_w_exchange(plan))
-                             : OwnPass<SpmmPass>::memory_of(machine, spec);
-}
-
 }  // namespace tessera::runtime::internal

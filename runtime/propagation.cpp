@@ -58,23 +58,10 @@ void propagation_steps(const partitioner::Travel& travel, Dims splits, Served se
   }
 }
 
-std::vector<PropagationStep> propagation_steps(const partitioner::Travel& travel, Dims splits,
-                                               Served served) {
-  std::vector<PropagationStep> steps;
-  propagation_steps(travel, splits, served, steps);
-  return steps;
-}
-
 void return_home(Displacement from, Dims splits, std::vector<PropagationStep>& steps) {
   steps.clear();
   Walker walker{splits, from, steps};
   walker.go({});
-}
-
-std::vector<PropagationStep> return_home(Displacement from, Dims splits) {
-  std::vector<PropagationStep> steps;
-  return_home(from, splits, steps);
-  return steps;
 }
 
 }  // namespace tessera::runtime

@@ -30,22 +30,15 @@ struct PropagationStep {
 //            (GradW with travelling operands)
 enum class Served { AllOfZ, OwnZ, NoZ };
 
-// Returns the steps that visit every displacement still needed exactly once, by shifts of +1 only.
+// Writes the steps that visit every displacement still needed exactly once, by shifts of +1 only.
 // The loop over x is outermost and the one over z innermost; x distances that hold no spilled
 // blocks are passed without a visit, and no shift follows the last visit. The list is empty if no
 // visit is left. Example: splits {1, 1, 3, 1}, y_end {2}, AllOfZ: one step, which loads at (0, 1,
 // 0) and computes.
-std::vector<PropagationStep> propagation_steps(const partitioner::Travel& travel, Dims splits,
-                                               Served served);
-
-// Does the same in the storage of `steps`.
 void propagation_steps(const partitioner::Travel& travel, Dims splits, Served served,
                        std::vector<PropagationStep>& steps);
 
-// Returns the shifts of +1 that bring the data home from a displacement.
-std::vector<PropagationStep> return_home(Displacement from, Dims splits);
-
-// Does the same in the storage of `steps`.
+// Writes the shifts of +1 that bring the data home from a displacement.
 void return_home(Displacement from, Dims splits, std::vector<PropagationStep>& steps);
 
 }  // namespace tessera::runtime

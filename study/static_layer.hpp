@@ -57,7 +57,7 @@ StaticAnswer plan_static_layer(Problem problem, const sparse::Csr<double>& eleme
                                const planner::StaticOptions& options, bool explain);
 
 // Returns the plan and its explanation, as text or as JSON with the members problem, machine,
-// notes, plan and explanation. `plan` is what planner::static_plan_from_json() reads.
+// notes, plan and explanation. `plan` is planner::to_json() of the plan.
 std::string to_text(const StaticAnswer& answer);
 std::string to_json(const StaticAnswer& answer);
 

@@ -76,8 +76,4 @@ class LayoutPasses {
   std::vector<std::byte> in_order_;  // gradients in bucket order
 };
 
-// Returns LayoutPasses::memory of such a layer without the check that a tile can hold it.
-device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& plan,
-                                const device::Machine& machine, Pass pass);
-
 }  // namespace tessera::runtime::internal

@@ -135,31 +135,6 @@ TEST(StaticCut, BandsTakeColumnsUntilTheyHaveTheirShare) {
   EXPECT_EQ(bands.blocks, (std::vector<std::int64_t>{5, 7}));
 }
 
-TEST(StaticPlan, LoadsBackFromJsonAndRefusesContradictions) {
-  Random random(5);
-  const StaticPlan plan = plan_or_fail(random_matrix(random, 20, 30, 4, 0.3), 100, 64);
-  const std::string text = to_json(plan);
-  EXPECT_EQ(static_plan_from_json(text, "test"), plan);
-  const auto refusal = [](StaticPlan changed) {
-    return test::message_of([&] { static_plan_from_json(to_json(changed), "test"); });
-  };
-  StaticPlan other = plan;
-  other.layouts[0].tile_of[0] = std::int32_t(plan.layouts[0].tiles.size());
-  EXPECT_THAT(refusal(other), HasSubstr("a tile that its layout has not"));
-  other = plan;
-  ++other.layouts[0].tiles[0].blocks;
-  EXPECT_THAT(refusal(other), HasSubstr("the blocks of a tile"));
-  other = plan;
-  other.parts.back().begin += 4;
-  EXPECT_THAT(refusal(other), HasSubstr("without a gap"));
-  other = plan;
-  other.parts[0].layout = 9;
-  EXPECT_THAT(refusal(other), HasSubstr("a part has no layout"));
-  other = plan;
-  other.bands.front() = 1;
-  EXPECT_THAT(refusal(other), HasSubstr("bands must ascend from 0"));
-}
-
 TEST(StaticPlan, SaysWhatDoesNotFit) {
   Random random(6);
   const auto m = random_matrix(random, 16, 16, 16, 1.0);

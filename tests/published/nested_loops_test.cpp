@@ -12,8 +12,9 @@ namespace {
 
 NestedLoops ours(const partitioner::Travel& travel, const Dims& splits) {
   NestedLoops count;
-  for (const runtime::PropagationStep& step :
-       runtime::propagation_steps(travel, splits, runtime::Served::AllOfZ)) {
+  std::vector<runtime::PropagationStep> steps;
+  runtime::propagation_steps(travel, splits, runtime::Served::AllOfZ, steps);
+  for (const runtime::PropagationStep& step : steps) {
     ++count.moves;
     count.visits += step.compute;
   }

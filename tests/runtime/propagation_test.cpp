@@ -14,6 +14,13 @@ using Place = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 Place place(const Displacement& d) { return {d.x, d.y, d.z}; }
 
+std::vector<PropagationStep> steps_of(const partitioner::Travel& travel, Dims splits,
+                                      Served served) {
+  std::vector<PropagationStep> steps;
+  propagation_steps(travel, splits, served, steps);
+  return steps;
+}
+
 // Returns the places that must be visited, found without walking.
 std::set<Place> needed(const partitioner::Travel& travel, const Dims& splits, Served served) {
   std::set<Place> places;
@@ -40,7 +47,7 @@ void expect_legal_walk(const std::vector<PropagationStep>& steps, const Dims& sp
 }
 
 void expect_visits_once(const partitioner::Travel& travel, const Dims& splits, Served served) {
-  const auto steps = propagation_steps(travel, splits, served);
+  const auto steps = steps_of(travel, splits, served);
   expect_legal_walk(steps, splits);
   std::multiset<Place> visited;
   for (const PropagationStep& step : steps)
@@ -50,12 +57,12 @@ void expect_visits_once(const partitioner::Travel& travel, const Dims& splits, S
 }
 
 TEST(Propagation, HasNothingToDoWhenNothingSpilled) {
-  EXPECT_TRUE(propagation_steps({}, {1, 4, 5, 6}, Served::AllOfZ).empty());
-  EXPECT_TRUE(propagation_steps({}, {1, 4, 5, 6}, Served::NoZ).empty());
+  EXPECT_TRUE(steps_of({}, {1, 4, 5, 6}, Served::AllOfZ).empty());
+  EXPECT_TRUE(steps_of({}, {1, 4, 5, 6}, Served::NoZ).empty());
 }
 
 TEST(Propagation, BucketsOfGradWTurnOnceThroughZEvenWithoutSpills) {
-  const auto steps = propagation_steps({}, {1, 2, 2, 3}, Served::OwnZ);
+  const auto steps = steps_of({}, {1, 2, 2, 3}, Served::OwnZ);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(place(steps[0].after), Place(0, 0, 1));
   EXPECT_EQ(place(steps[1].after), Place(0, 0, 2));
@@ -64,7 +71,7 @@ TEST(Propagation, BucketsOfGradWTurnOnceThroughZEvenWithoutSpills) {
 TEST(Propagation, StartsAtTheFirstPlaceNeededWhereverItIs) {
   partitioner::Travel travel;
   travel.y_end = {1, 0, 2};
-  const auto steps = propagation_steps(travel, {1, 3, 4, 1}, Served::AllOfZ);
+  const auto steps = steps_of(travel, {1, 3, 4, 1}, Served::AllOfZ);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(place(steps[0].after), Place(2, 0, 0));
   EXPECT_EQ(place(steps[1].after), Place(2, 1, 0));
@@ -87,7 +94,7 @@ TEST(Propagation, VisitsEveryPlaceNeededOnceByShiftsOfOne) {
 TEST(Propagation, GoesOnAtTheYWhereTheLastXDistanceEnded) {
   partitioner::Travel travel;
   travel.y_end = {4, 4, 4};
-  const auto steps = propagation_steps(travel, {1, 3, 4, 1}, Served::AllOfZ);
+  const auto steps = steps_of(travel, {1, 3, 4, 1}, Served::AllOfZ);
   EXPECT_EQ(steps.size(), 11u);  // every place but home by one shift each
   for (const PropagationStep& step : steps) EXPECT_TRUE(step.compute);
 }
@@ -97,7 +104,8 @@ TEST(Propagation, ReturnsHomeFromAnywhere) {
   for (std::int64_t x = 0; x < 3; ++x)
     for (std::int64_t y = 0; y < 4; ++y)
       for (std::int64_t z = 0; z < 2; ++z) {
-        const auto steps = return_home({x, y, z}, splits);
+        std::vector<PropagationStep> steps;
+        return_home({x, y, z}, splits, steps);
         EXPECT_EQ(steps.size(), std::size_t((3 - x) % 3 + (4 - y) % 4 + (2 - z) % 2));
         if (!steps.empty()) {
           EXPECT_EQ(place(steps.back().after), Place(0, 0, 0));
