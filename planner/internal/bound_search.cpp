@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "tessera/planner/internal/lower_bound.hpp"
 #include "tessera/planner/internal/search.hpp"
@@ -35,9 +37,19 @@ class BoundSearch {
     std::int64_t cycles = 0, temp = 0;
   };
 
+  // The parts of a box that are still to be searched, in the order of their bounds.
   struct OpenParts {
     std::array<PricedBox, kMostBoxParts> boxes;
     std::size_t count = 0;
+
+    void insert(const PricedBox& part) {
+      const auto is_less = [](const PricedBox& a, const PricedBox& b) {
+        return std::array{a.cycles, a.temp} < std::array{b.cycles, b.temp};
+      };
+      const auto first = boxes.begin(), last = first + std::ptrdiff_t(count++);
+      *last = part;
+      std::rotate(std::upper_bound(first, last, part, is_less), last, last + 1);
+    }
   };
 
   // Returns false if the search has come to its limit.
@@ -91,18 +103,14 @@ class BoundSearch {
     if (part.box.is_point())
       price(part.box);
     else if (is_worth(part))
-      parts.boxes[parts.count++] = part;
+      parts.insert(part);
   }
 
   void enter(const PricedBox& whole) {
     OpenParts parts;
     for (const Box& part : parts_of(whole.box)) add({part}, parts);
-    const auto end = parts.boxes.begin() + std::ptrdiff_t(parts.count);
-    std::stable_sort(parts.boxes.begin(), end, [](const PricedBox& a, const PricedBox& b) {
-      return std::array{a.cycles, a.temp} < std::array{b.cycles, b.temp};
-    });
-    for (auto part = parts.boxes.begin(); part != end && !done_; ++part)
-      if (is_still_wanted(*part)) enter(*part);
+    for (std::size_t i = 0; i < parts.count && !done_ && !outcome_.limit_reached; ++i)
+      if (is_still_wanted(parts.boxes[i])) enter(parts.boxes[i]);
   }
 
   const Case& case_;

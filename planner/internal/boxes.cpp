@@ -22,12 +22,7 @@ std::int64_t previous_count(const Case& c, std::int64_t Dims::* side, std::int64
   return from;
 }
 
-std::optional<std::int64_t> pin_of(const PlanConstraints& pins, std::int64_t Dims::* side) {
-  return side == &Dims::x ? pins.x : side == &Dims::y ? pins.y : pins.z;
-}
-
-}  // namespace
-
+// Returns the least count that is at least `from` and may be chosen, or nullopt if there is none.
 std::optional<std::int64_t> next_count(const Case& c, std::int64_t Dims::* side,
                                        std::int64_t from) {
   const std::int64_t grains = c.grains.*side;
@@ -42,6 +37,12 @@ std::optional<std::int64_t> next_count(const Case& c, std::int64_t Dims::* side,
   if (share == 1) return {};
   return ceil_div(grains, share - 1);
 }
+
+std::optional<std::int64_t> pin_of(const PlanConstraints& pins, std::int64_t Dims::* side) {
+  return side == &Dims::x ? pins.x : side == &Dims::y ? pins.y : pins.z;
+}
+
+}  // namespace
 
 std::optional<Box> whole_box(const Case& c) {
   Box box{c.grains, c.grains};

@@ -15,18 +15,14 @@ struct Box {
   bool is_point() const { return lo == hi; }
 };
 
-// Returns the least count of parts of a side of the layer that is at least `from` and may be
-// chosen, or nullopt if there is none. A count may be chosen if none smaller gives the same share
-// of the side's grains; under Options::poplibs_parity, the count of z divides its grains. Costs
-// O(1), in parity O(divisors of the grains and their neighbours).
-std::optional<std::int64_t> next_count(const Case& c, std::int64_t Dims::* side, std::int64_t from);
-
 // Returns the box of all partitions that obey the pins of a case, as narrow() leaves it, or nullopt
 // if no partition does.
 std::optional<Box> whole_box(const Case& c);
 
 // Moves the ends of a box to counts that may be chosen and that fit on the tiles together with the
-// least counts of the other sides. Returns false if no partition of the box is left.
+// least counts of the other sides. A count may be chosen if none smaller gives the same share of
+// the side's grains; under Options::poplibs_parity, the count of z divides its grains. Returns
+// false if no partition of the box is left.
 bool narrow(const Case& c, Box& box);
 
 // The parts of a box. A side of at most this many counts is split into single ones. On five models
