@@ -21,16 +21,6 @@ bool pays_copy(const HostProblem& problem) {
   return problem.blocks >= kFewestCopiedReads * problem.size.y;
 }
 
-// A layer of few values in a row that reads rows of S rarely is mostly written zeros: its panels
-// are wide, so that it writes long pieces of rows, and it has no slices to keep near. AMD Zen 3,
-// 2048 x 512, density 0.0002: z 128 0.8, z 512 0.66 of the time; at 0.002 0.9.
-constexpr double kFewInRow = 4;
-constexpr std::int64_t kSparseColumns = 512;
-
-bool is_nearly_empty(const HostProblem& problem) {
-  return double(problem.blocks) < kFewInRow * double(problem.size.x) && !pays_copy(problem);
-}
-
 // Wider panels of elements keep more sums in flight and read fewer words and values for each
 // product, but the rows of their cells are shorter, so they need denser matrices. Sapphire Rapids,
 // 4096 x 4096, density 0.25, z 1024: 1.08 times the rate of 64 columns; with ten non-zeros in a row
@@ -118,15 +108,14 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
     return 3 * cpu.l1_data.value / 4 / (columns * bytes);
   };
   const bool wide = density * double(rows_in_l1(kWideColumns)) >= kFewestInWideRow;
-  const bool sparse = is_nearly_empty(problem);
   HostCells cells;
-  cells.z = panel_width(z, sparse ? kSparseColumns : wide ? kWideColumns : kMostColumns);
+  cells.z = panel_width(z, wide ? kWideColumns : kMostColumns);
   const std::int64_t in_l1 = rows_in_l1(cells.z);
   const std::int64_t in_l2 = cpu.l2.value / 2 / (cells.z * bytes_of(problem.type));
   const auto enough = static_cast<std::int64_t>(kFewestInRow / std::max(density, 1e-6));
   // A size between these two would not fit in L1 and would still end rows of R often.
   const std::int64_t rows = in_l1 >= enough / 2 ? std::max(in_l1, enough) : in_l2;
-  cells.y = whole_blocks(sparse ? y : rows, 1, y);
+  cells.y = whole_blocks(rows, 1, y);
   // A cell has so few values that words of 16 bits can count them, because a batch of one waits for
   // words and values.
   constexpr double kCounted = 50'000;
@@ -137,10 +126,11 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
   constexpr std::int64_t kFewCells = 4;
   cells.gather = kFewCells * cells.y < y && cells.z < z;
   // A slice of S in L2 serves all rows of a cell before the next slice takes its place. One thread
-  // has nobody to share cells with, and would read each slice once for each.
-  const std::int64_t units = threads == 1 ? 1 : 8;
-  const std::int64_t panels = ceil_div(std::max(z, std::int64_t{1}), cells.z);
-  const std::int64_t parts = cells.gather ? units : ceil_div(units, panels);
+  // has nobody to share cells with, and would read each slice once for each. Several threads share
+  // the cells of one panel after the other.
+  constexpr std::int64_t kFewestParts = 8, kPartsOfThread = 2;
+  const std::int64_t parts =
+      threads == 1 ? 1 : std::max(kFewestParts, kPartsOfThread * std::int64_t{threads});
   const std::int64_t kept = cells.gather ? cpu.l2.value / 4 / (cells.z * 4) : x;
   cells.x = whole_blocks(std::min({kept, ceil_div(x, parts), counted}), 1, x);
   return cells;

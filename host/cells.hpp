@@ -50,9 +50,9 @@ struct HostColumns {
 // loading and storing its sums would dominate; a panel has 64 columns at most, or 96 if its rows
 // still have 20 non-zeros. S is copied into panels where its rows are read 8 times or more. One
 // thread has one cell along x, or more where one would have too many values to count in 16 bits;
-// several threads need more cells, to share them. With blocks, a cell has all of y, S is read in
-// place, and the number of threads does not matter. Sums are added in the same order for any number
-// of threads. Operands of blocks whose rows are far apart are copied.
+// several threads need more cells, to share those of a panel. With blocks, a cell has all of y, S
+// is read in place, and the number of threads does not matter. Sums are added in the same order for
+// any number of threads. Operands of blocks whose rows are far apart are copied.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
 // Returns true if kernels use vectors of 32 bytes or less.
@@ -63,8 +63,9 @@ bool has_narrow_vectors(const host::HostCpu& cpu);
 // of S that are read twice at least, or 16 times with 16 columns or more.
 bool widens(const HostProblem& problem, const host::HostCpu& cpu);
 
-// Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a
-// panel has 256 columns at most: enough to make up for adding the lanes of each sum.
+// Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, or in one
+// and a half of it where its rows have fewer than 12 values of R, and a panel has 256 columns at
+// most: enough to make up for adding the lanes of each sum.
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu);
 
 // Returns the smaller form of the positions of so many values in packed rows: one bit a place, or

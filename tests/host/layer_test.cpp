@@ -402,13 +402,41 @@ TEST(HostCells, CopyRowsOfElementsThatAreReadOftenAndNoOthers) {
   EXPECT_FALSE(product_columns(product_cells(problem, kUsual, 2), problem, 512, kUsual).pack);
 }
 
-// One layer has few values in a row; the other also reads every row of S often.
-TEST(HostCells, OfNearlyEmptyLayersHaveWidePanelsOfAllInputs) {
-  const HostProblem empty{{1, 2048, 4096, 1024}, {1, 1}, 2048, DataType::Float};
-  EXPECT_EQ(product_cells(empty, kUsual, 1).z, 512);
-  EXPECT_EQ(product_cells(empty, kUsual, 1).y, 4096);
-  const HostProblem reading{{1, 2048, 128, 1024}, {1, 1}, 2048, DataType::Float};
-  EXPECT_EQ(product_cells(reading, kUsual, 1).z, 64);
+// Words count the bytes of a slice.
+TEST(HostCells, OfMillionsOfInputsHaveSlicesThatWordsCanCount) {
+  for (const std::int64_t z : {64, 512})
+    for (const int threads : {1, 4}) {
+      const HostProblem wide{{1, 4096, 3'000'000, z}, {1, 1}, 4096, DataType::Float};
+      const HostCells cells = product_cells(wide, kUsual, threads);
+      EXPECT_LE(cells.y * cells.z * 4, std::int64_t{1} << 30);
+      EXPECT_LE(cells.x * cells.z * 4, std::int64_t{1} << 30);
+    }
+}
+
+TEST(HostLayer, AddsAndUsesPlacesOfTheLastOfMillionsOfInputs) {
+  constexpr std::int64_t kInputs = 3'000'000, kLast = 2'500'000, kBatch = 16;
+  const auto executor = make_executor(1);
+  HostLayer layer({.size = {1, 8, kInputs, kBatch}, .data_type = DataType::Float}, kUsual,
+                  *executor);
+  sparse::Csr<float> weights;
+  weights.rows = 8;
+  weights.cols = kInputs;
+  weights.row_begin = {0, 1, 1, 1, 1, 1, 1, 1, 1};
+  weights.col = {3};
+  weights.values = {1};
+  layer.set_weights(weights);
+  layer.update_weights({.removed = {}, .added = {{7, kLast}}});
+  layer.set_values(std::vector<float>{1, 5});
+  Matrix<float> s(kInputs, kBatch), q(8, kBatch);
+  s(kLast, 2) = 1;
+  layer.forward<float>(std::as_const(s).view(), q.view());
+  EXPECT_EQ(q(7, 2), 5);
+}
+
+TEST(HostCells, OfThreadsAreManyInEveryPanel) {
+  const HostProblem problem{{1, 4096, 1024, 4096}, {1, 1}, 4096 * 16, DataType::Float};
+  for (const int threads : {2, 16})
+    EXPECT_GE(4096 / product_cells(problem, kUsual, threads).x, 2 * threads);
 }
 
 TEST(HostCells, OfOneThreadAreNotCutAlongOutputs) {
@@ -417,7 +445,7 @@ TEST(HostCells, OfOneThreadAreNotCutAlongOutputs) {
   const HostCells shared = product_cells(problem, kUsual, 2);
   EXPECT_EQ(one.x, 512);
   EXPECT_LT(shared.x, 512);
-  EXPECT_EQ(product_cells(problem, kUsual, 7), shared);
+  EXPECT_EQ(product_cells(problem, kUsual, 4), shared);
   one.x = shared.x;
   EXPECT_EQ(one, shared);  // the slices of S, and with them the order of sums, are the same
 }
