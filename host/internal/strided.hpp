@@ -25,6 +25,13 @@ void fetch_far_row(MatrixView<const T> from, std::int64_t row) {
   for (std::int64_t c = 0; c < from.cols; c += kLine) __builtin_prefetch(from.row(row) + c);
 }
 
+// Returns true if rows of `view` and of a memory with this stride follow one another in both, as
+// those of one column do.
+template <class T>
+bool is_one_piece(MatrixView<T> view, std::int64_t stride) {
+  return view.rows_are_contiguous() && view.row_stride == view.cols && stride == view.cols;
+}
+
 // Sets row r of `to`, which begins at to + r * stride, to row r of `from`. The two must not
 // overlap.
 template <class T>
@@ -58,8 +65,7 @@ void for_each_tile(std::int64_t rows, std::int64_t cols, const Run& run) {
 template <class T>
   requires(!std::is_same_v<T, float>)
 void copy_to_rows(MatrixView<const T> from, float* to, std::int64_t stride) {
-  if (from.rows_are_contiguous() && from.row_stride == from.cols && stride == from.cols)
-    return codelets::widen(from.data, from.rows * from.cols, to);
+  if (is_one_piece(from, stride)) return codelets::widen(from.data, from.rows * from.cols, to);
   if (from.rows_are_contiguous()) {
     for (std::int64_t r = 0; r < from.rows; ++r)
       codelets::widen(from.row(r), from.cols, to + r * stride);
@@ -77,6 +83,11 @@ void copy_to_rows(MatrixView<const T> from, float* to, std::int64_t stride) {
 // Sets row r of `to` to the row that begins at from + r * stride. The two must not overlap.
 template <class T>
 void copy_from_rows(const T* from, std::int64_t stride, MatrixView<T> to) {
+  const std::int64_t count = to.rows * to.cols;
+  if (is_one_piece(to, stride) && count > 0) {
+    std::memcpy(to.data, from, std::size_t(count) * sizeof(T));
+    return;
+  }
   if (!to.rows_are_contiguous() && to.row_stride == 1)
     return codelets::transpose(from, stride, to.rows, to.cols, to.data, to.col_stride);
   for (std::int64_t r = 0; r < to.rows; ++r, from += stride)
@@ -90,8 +101,7 @@ void copy_from_rows(const T* from, std::int64_t stride, MatrixView<T> to) {
 template <class T>
   requires(!std::is_same_v<T, float>)
 void copy_from_rows(const float* from, std::int64_t stride, MatrixView<T> to) {
-  if (to.rows_are_contiguous() && to.row_stride == to.cols && stride == to.cols)
-    return codelets::cast_floats(from, to.rows * to.cols, to.data);
+  if (is_one_piece(to, stride)) return codelets::cast_floats(from, to.rows * to.cols, to.data);
   if (to.rows_are_contiguous()) {
     for (std::int64_t r = 0; r < to.rows; ++r)
       codelets::cast_floats(from + r * stride, to.cols, to.row(r));
