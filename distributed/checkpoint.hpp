@@ -33,7 +33,8 @@ struct RunState {
 // whole until the new one is. Collective. All ranks give the same step, the same layers and cuts,
 // and as many slots. Throws CannotWrite (base/write_file.hpp), and Error{InvalidArgument} for a
 // state that contradicts itself or has numbers that are not finite. O(values); the first rank
-// writes the file and holds its bytes twice meanwhile.
+// writes the file and holds its bytes three times meanwhile. For numbers that are not finite the
+// first rank has that error, and the others have OtherRankFailed.
 void write_checkpoint(Communicator& ranks, const std::string& path, const RunState& own);
 
 // Reads a checkpoint, on any number of ranks. Each rank reads its own rows, by a cut with about as

@@ -133,7 +133,9 @@ HostCells HostLayer::cells(Pass pass) const { return state().weights.cells(pass)
 void HostLayer::State::change_values(const layer::ChangePart& change, std::int64_t group) {
   if (problem.data_type == DataType::Float) return weights.change_values(change, group);
   const auto checked = [&](std::span<float> part, std::int64_t first) {
-    thread_local std::vector<float> before;  // hot paths allocate nothing from the second call on
+    // Hot paths allocate nothing from the second call on. `change` may change another layer.
+    thread_local std::vector<float> kept;
+    std::vector<float> before = std::exchange(kept, {});
     before.assign(part.begin(), part.end());
     change(part, first);
     try {
@@ -142,6 +144,7 @@ void HostLayer::State::change_values(const layer::ChangePart& change, std::int64
       std::ranges::copy(before, part.begin());
       throw;
     }
+    kept = std::move(before);
   };
   weights.change_values(layer::ChangePart(checked), group);
 }

@@ -174,7 +174,10 @@ Bytes FullyConnected::pattern_bytes() const {
 Bytes FullyConnected::pattern_change_bytes() const {
   return state().empty() ? Bytes() : state().pattern_change_bytes();
 }
-partitioner::SpillStats FullyConnected::spill() const { return state().spill(); }
+partitioner::SpillStats FullyConnected::spill() const {
+  check_group(0);
+  return state().spill();
+}
 
 partitioner::Travel FullyConnected::travel() const {
   check_group(0);

@@ -159,7 +159,8 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   std::span<const T> encoded_values(std::int64_t group = 0) const;
 
   // Returns the figures of all groups' spilled blocks, for a report: counts are sums over groups;
-  // the fullest bucket and the number of steps are the largest of any group.
+  // the fullest bucket and the number of steps are the largest of any group. Throws
+  // Error{InvalidArgument} before the first set_weights.
   partitioner::SpillStats spill() const;
 
   // Returns the bytes that must be sent to the machine for new patterns, counted over all tiles:

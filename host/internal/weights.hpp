@@ -56,7 +56,7 @@ class HostWeights {
   bool empty() const { return given_.empty(); }
   PassForm form(Pass pass) const { return forms_[pass]; }
 
-  // Throws Error{InvalidArgument} before set(), and for a group that the layer does not have.
+  // Only after set(), and for a group that the layer has.
   const sparse::Csr<float>& given(std::int64_t group) const { return given_[std::size_t(group)]; }
   std::int64_t values() const;
   std::int64_t bytes() const;

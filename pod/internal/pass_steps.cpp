@@ -193,19 +193,20 @@ void PassSteps::take_others(std::vector<DeviceOutcome>& outcomes, Results& resul
   const auto lists_of_results = gather_lists(ranks, "results of devices", own_results);
   for (int rank = 0; rank < ranks.size(); ++rank) {
     if (rank == ranks.rank()) continue;
-    auto from = lists[std::size_t(rank)].begin();
+    std::span<const std::byte> from = lists[std::size_t(rank)];
     std::span<const float> numbers = lists_of_results[std::size_t(rank)];
     for (const std::size_t d : devices_of(rank)) {
       for_each_field(outcomes[d], [&](std::span<std::byte> bytes) {
-        std::copy_n(from, bytes.size(), bytes.begin());
-        from += std::ssize(bytes);
+        if (from.size() < bytes.size()) refuse_results(rank);
+        std::ranges::copy(from.first(bytes.size()), bytes.begin());
+        from = from.subspan(bytes.size());
       });
       std::vector<float>& numbers_of_device = results[d];
       if (numbers.size() < numbers_of_device.size()) refuse_results(rank);
       std::ranges::copy(numbers.first(numbers_of_device.size()), numbers_of_device.begin());
       numbers = numbers.subspan(numbers_of_device.size());
     }
-    if (!numbers.empty()) refuse_results(rank);
+    if (!from.empty() || !numbers.empty()) refuse_results(rank);
   }
 }
 
