@@ -40,7 +40,7 @@ foreach(file include/tessera/base/version.hpp share/doc/tessera/README.md share/
 endforeach()
 
 if(SHARED)
-  foreach(folder base json sparse arrays io verify device codelets planner partitioner host runtime report train distributed)
+  foreach(folder base json sparse io verify device collectives codelets planner partitioner layer host distributed runtime pod report train study)
     get_filename_component(name ${folder} NAME)
     set(file ${libraries}/libtessera_${name}.so.${VERSION})
     run("soname" objdump -p ${file})
