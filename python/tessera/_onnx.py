@@ -54,6 +54,11 @@ class OnnxModel(Model):
         dense[tuple(places)] = values
         return dense
 
+    def is_matrix(self, name: str) -> bool:
+        """Return True for a matrix of floats: whole numbers have no scale in these files."""
+        info = self._info(name)
+        return len(info.shape) == 2 and info.dtype in _NAMES.values()
+
     def matrix(self, name: str) -> Any:
         """Return a weight as scipy.sparse.csr_matrix in float32, [outputs, inputs]; its zeros are not stored."""
         import scipy.sparse

@@ -88,7 +88,9 @@ def advise(
     elif hasattr(weights, "named_modules"):  # a module of torch
         from tessera.torch import densify
 
-        weights = densify(copy.deepcopy(weights)).state_dict()
+        # A layer itself is not inside a module that could take a dense one in its place.
+        weights = weights.to_dense() if hasattr(weights, "to_dense") else densify(copy.deepcopy(weights))
+        weights = weights.state_dict()
     if isinstance(weights, Mapping) and not is_sparse(weights):  # as SciPy's dictionary of keys is
         return _advise_matrices(weights, text("tensor", tensor), asked)
     if isinstance(weights, str):
