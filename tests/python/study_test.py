@@ -82,6 +82,18 @@ def test_models_are_advised_by_their_matrices(tmp_path):
             ts.advise(state, batch=32, tensor=tensor)
 
 
+def test_a_sparse_layer_of_torch_is_advised_as_a_module_around_it():
+    pytest.importorskip("torch")
+    from tessera.torch import SparseLinear
+    from torch import nn
+
+    layer = SparseLinear(64, 32, density=0.1)
+    (alone,) = ts.advise(layer, batch=8)["machines"][0]["layers"]
+    (inside,) = ts.advise(nn.Sequential(layer), batch=8)["machines"][0]["layers"]
+    assert (alone["name"], inside["name"]) == ("weight", "0.weight")
+    assert alone["forms"] == inside["forms"]
+
+
 def names_of(advice):
     return [layer["name"] for layer in advice["machines"][0]["layers"]]
 

@@ -151,6 +151,10 @@ TEST(Groups, AreRightWhenOnlyOneOfThemSpills) {
     c.weights[1] = spilling;
     const auto executor = make_executor(2);
     FullyConnected layer(c.problem(3), plan, c.machine(3), device::ExchangeMode::Share, *executor);
+    EXPECT_THROW(layer.spill(), Error);  // there are no weights yet
+    EXPECT_THROW(layer.travel(), Error);
+    EXPECT_THROW(layer.buckets(0), Error);
+    EXPECT_THROW(layer.saved_weights(), Error);
     ASSERT_FALSE(layer.set_weights(sparse::checked(c.weights)));
     EXPECT_TRUE(layer.buckets(0).travel.stays_home());
     ASSERT_FALSE(layer.buckets(1).travel.stays_home()) << "the case is there to spill";
