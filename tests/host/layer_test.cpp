@@ -413,26 +413,6 @@ TEST(HostCells, OfMillionsOfInputsHaveSlicesThatWordsCanCount) {
     }
 }
 
-TEST(HostLayer, AddsAndUsesPlacesOfTheLastOfMillionsOfInputs) {
-  constexpr std::int64_t kInputs = 3'000'000, kLast = 2'500'000, kBatch = 16;
-  const auto executor = make_executor(1);
-  HostLayer layer({.size = {1, 8, kInputs, kBatch}, .data_type = DataType::Float}, kUsual,
-                  *executor);
-  sparse::Csr<float> weights;
-  weights.rows = 8;
-  weights.cols = kInputs;
-  weights.row_begin = {0, 1, 1, 1, 1, 1, 1, 1, 1};
-  weights.col = {3};
-  weights.values = {1};
-  layer.set_weights(weights);
-  layer.update_weights({.removed = {}, .added = {{7, kLast}}});
-  layer.set_values(std::vector<float>{1, 5});
-  Matrix<float> s(kInputs, kBatch), q(8, kBatch);
-  s(kLast, 2) = 1;
-  layer.forward<float>(std::as_const(s).view(), q.view());
-  EXPECT_EQ(q(7, 2), 5);
-}
-
 TEST(HostCells, OfThreadsAreManyInEveryPanel) {
   const HostProblem problem{{1, 4096, 1024, 4096}, {1, 1}, 4096 * 16, DataType::Float};
   for (const int threads : {2, 16})

@@ -6,6 +6,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 namespace tessera::partitioner {
 namespace {
@@ -124,7 +125,8 @@ TEST(Capacity, NeverHurtsWhenItGrows) {
         TileGrid grid = grid_of(matrix, splits);
         grid.workers = 2;         // small headers, so that a sweep meets many different fillings
         std::vector<bool> above;  // with fewer words, for each capacity in blocks
-        for (grid.meta_words = 10; grid.meta_words < 90; grid.meta_words += 3) {
+        const int step = tessera::test::kIsSanitized ? 13 : 3;
+        for (grid.meta_words = 10; grid.meta_words < 90; grid.meta_words += step) {
           std::vector<bool> row;
           for (grid.blocks = 1; grid.blocks < 40; grid.blocks += 2)
             row.push_back(fits(matrix, grid));
