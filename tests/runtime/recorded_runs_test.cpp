@@ -4,10 +4,6 @@
 //   TESSERA_RECORD=new.tsv build/release/tests/runtime/recorded_runs_tests
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
-#include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -24,43 +20,27 @@
 #include "tessera/tests/runtime/network_twin.hpp"
 #include "tessera/tests/runtime/random_network.hpp"
 #include "tessera/tests/runtime/static_case.hpp"
+#include "tessera/tests/support/recorded.hpp"
 
 namespace tessera::runtime {
 namespace {
 
 using device::ExchangeMode;
 
-// FNV-1a of what is added.
-class Digest {
- public:
-  void add(const void* data, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i)
-      state_ = (state_ ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3ULL;
-  }
-  void add(std::int64_t number) { add(&number, sizeof(number)); }
+// One run: its cycles, and digests of its ledgers with the memory of the fullest tile, and of its
+// results.
+struct Record {
+  std::int64_t cycles = 0;
+  test::Digest steps, results;
+
   void add(const device::Ledger& ledger) {
+    cycles += ledger.total().value;
     for (const device::StepRecord& step : ledger.steps)
       for (const std::int64_t figure : std::initializer_list<std::int64_t>{
                std::int64_t(step.phase), std::int64_t(step.kind), step.cycles.value,
                step.overhead.value, step.critical_tile.value, step.tile_sum.value, step.moved.value,
                step.tiles})
-        add(figure);
-  }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325ULL;
-};
-
-// One run: its cycles, and digests of its ledgers with the memory of the fullest tile, and of its
-// results.
-struct Record {
-  std::int64_t cycles = 0;
-  Digest steps, results;
-
-  void add(const device::Ledger& ledger) {
-    cycles += ledger.total().value;
-    steps.add(ledger);
+        steps.add(figure);
   }
   template <class T>
   void add(std::span<const T> numbers) {
@@ -71,39 +51,17 @@ struct Record {
     add(std::span<const T>(matrix.elements()));
   }
   std::string text() const {
-    std::ostringstream out;
-    out << cycles << '\t' << std::hex << steps.value() << '\t' << results.value();
-    return out.str();
+    return std::to_string(cycles) + '\t' + steps.text() + '\t' + results.text();
   }
 };
 
-// The table, by the name of the run.
-const std::map<std::string, std::string>& table() {
-  static const std::map<std::string, std::string> all = [] {
-    std::map<std::string, std::string> read;
-    std::ifstream file(TESSERA_SOURCE_DIR "/tests/data/recorded_runs.tsv");
-    for (std::string line; std::getline(file, line);)
-      if (const auto tab = line.find('\t'); tab != std::string::npos && line[0] != '#')
-        read[line.substr(0, tab)] = line.substr(tab + 1);
-    return read;
-  }();
+const test::RecordedTable& table() {
+  static const test::RecordedTable all("recorded_runs.tsv");
   return all;
 }
 
-std::string name_of(const std::string& kind, std::int64_t number) {
-  return kind + " " + std::to_string(number);
-}
-
-// Compares a run with the table, or writes its line if a file for it is named.
 void expect_recorded(const std::string& kind, std::int64_t number, const Record& run) {
-  const std::string name = name_of(kind, number);
-  if (const char* const path = std::getenv("TESSERA_RECORD")) {
-    std::ofstream(path, std::ios::app) << name << '\t' << run.text() << '\n';
-    return;
-  }
-  const auto found = table().find(name);
-  ASSERT_NE(found, table().end()) << name << " is not in the table";
-  EXPECT_EQ(run.text(), found->second) << name;
+  table().expect(test::case_name(kind, number), run.text());
 }
 
 template <class T>
@@ -137,7 +95,8 @@ void expect_layer(const std::string& kind, int number, const Problem& p,
     weights.push_back(sparse::checked(weights_of(p, std::uint64_t(number + 1000 * g))));
   const PatternStats stats = sparse::stats_of_groups(weights);
   const auto expect_no_run = [&] {
-    EXPECT_FALSE(table().contains(name_of(kind, number))) << name_of(kind, number) << " has no run";
+    const std::string name = test::case_name(kind, number);
+    EXPECT_FALSE(table().contains(name)) << name << " has no run";
   };
   const auto planned = planner::plan(p, machine, options, &stats);
   if (!planned.has_plan) return expect_no_run();
