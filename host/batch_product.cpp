@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "tessera/base/stopwatch.hpp"
 #include "tessera/codelets/batch_first.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/transpose.hpp"
@@ -33,9 +32,9 @@ void BatchProduct::add_cells(std::int64_t x, MatrixView<const float> in, float* 
                              std::int64_t stride) const {
   const partitioner::Buckets& buckets = matrix.buckets();
   const std::int64_t y_parts = matrix.grid().splits.y;
-  for (const std::int64_t row : matrix.unnamed_rows(x))
+  for (const Range rows : matrix.unnamed_rows(x))
     for (std::int64_t z = 0; z < in.cols; ++z)
-      std::fill_n(out + z * stride + row, codelets::kBatchFirstSide, 0.0f);
+      std::fill_n(out + z * stride + rows.begin, rows.size(), 0.0f);
   for (std::int64_t y = 0; y < y_parts; ++y) {
     const std::int64_t bucket = matrix.grid().bucket_index(x, y, 0);
     if (matrix.is_empty(bucket)) continue;
@@ -55,7 +54,7 @@ void BatchProduct::add_cells(std::int64_t x, MatrixView<const float> in, float* 
 // Computes one unit of work. Results that have the batch first and need no more work are added up
 // where they belong; others are transposed first.
 void BatchProduct::run_unit(std::int64_t x, MatrixView<const float> in, MatrixView<float> out,
-                            const Epilogue<float>& after,
+                            const Epilogue<float>& after, const PassClock& clock,
                             ProductScratch<float>::Thread& own_scratch) const {
   const Range rows = matrix.x_range(x);
   const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
@@ -64,9 +63,10 @@ void BatchProduct::run_unit(std::int64_t x, MatrixView<const float> in, MatrixVi
   const bool in_place = after.empty() && part.row_stride == 1 && own == rows;
   float* sums = in_place ? part.data : own_scratch.sums.data();
   const std::int64_t stride = in_place ? part.col_stride : rows.size();
-  const Stopwatch kernels;
-  add_cells(x, in, sums, stride);
-  own_scratch.kernel_seconds += kernels.seconds();
+  {
+    const PassClock::Part kernels(clock, own_scratch.kernel_seconds);
+    add_cells(x, in, sums, stride);
+  }
   if (in_place) return;
   float* by_rows = sums + rows.size() * in.cols;
   codelets::transpose(sums, stride, in.cols, rows.size(), by_rows, in.cols);
@@ -78,7 +78,8 @@ bool BatchProduct::product(MatrixView<const float> in, MatrixView<float> out,
                            const Epilogue<float>& after, PassControl& control, HostTimes& times,
                            ProductScratch<float>& scratch, Executor& executor) const {
   if (!control.begin("panel of columns")) return false;
-  const Stopwatch all;
+  const std::int64_t sums = problem.blocks * problem.block.area() * in.cols;
+  scratch.clock = PassClock(sums);
   scratch.threads.resize(std::size_t(executor.threads()));
   for (ProductScratch<float>::Thread& thread : scratch.threads) {
     thread.kernel_seconds = 0;
@@ -86,13 +87,12 @@ bool BatchProduct::product(MatrixView<const float> in, MatrixView<float> out,
   }
   const auto& order = matrix.heaviest_first();
   std::atomic<std::int64_t> next = 0;
-  share_units(executor, problem.blocks * problem.block.area() * in.cols, [&](std::int64_t thread) {
+  share_units(executor, sums, [&](std::int64_t thread) {
     for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(order[std::size_t(unit)], in, out, after, scratch.threads[std::size_t(thread)]);
+      run_unit(order[std::size_t(unit)], in, out, after, scratch.clock,
+               scratch.threads[std::size_t(thread)]);
   });
-  for (const ProductScratch<float>::Thread& thread : scratch.threads)
-    times.kernel_seconds += thread.kernel_seconds;
-  times.seconds += all.seconds();
+  scratch.clock.add_to(times, scratch.threads);
   return true;
 }
 

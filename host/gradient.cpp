@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 
-#include "tessera/base/stopwatch.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/internal/share_work.hpp"
 
@@ -54,9 +53,11 @@ void HostGradient<T>::run_unit(const sparse::Csr<float>& pattern, Range rows,
   const bool adds = accumulate_ == Accumulate::Yes;
   const bool in_place = !adds || places_.panels() == 1;
   const std::span<float> sums = in_place ? own : std::span(scratch.sums).first(own.size());
-  const Stopwatch kernels;
-  places_.run(UnitRows(pattern.row_begin, pattern.col, rows), sums, blocks.begin, adds && in_place);
-  scratch.kernel_seconds += kernels.seconds();
+  {
+    const PassClock::Part kernels(clock_, scratch.kernel_seconds);
+    places_.run(UnitRows(pattern.row_begin, pattern.col, rows), sums, blocks.begin,
+                adds && in_place);
+  }
   if (!in_place) std::transform(sums.begin(), sums.end(), own.begin(), own.begin(), std::plus<>());
 }
 
@@ -74,14 +75,16 @@ template <class T>
 bool HostGradient<T>::gradient(const sparse::Csr<float>& pattern, const DotOperands<T>& batch,
                                std::span<float> gradients, Accumulate accumulate,
                                PassControl& control, HostTimes& times) {
-  const Stopwatch all;
+  clock_ = PassClock(std::ssize(gradients) * batch.s.cols);
   accumulate_ = accumulate;
   if (!control.begin("copies of operands")) return false;
   const HostProblem problem{
       {1, pattern.rows, pattern.cols, z_}, pattern.block, pattern.blocks(), data_type_of<T>()};
   const HostCells cells = gradient_cells(problem, cpu_);
-  places_.begin(problem, cells, batch, *executor_);
-  times.copy_seconds += all.seconds();
+  {
+    const PassClock::Part copies(clock_, times.copy_seconds);
+    places_.begin(problem, cells, batch, *executor_);
+  }
   const bool runs = control.begin("products");
   cut_units(pattern, executor_->threads() == 1 ? kMostRows : cells.x / pattern.block.rows);
   grow_scratch(pattern);
@@ -89,8 +92,7 @@ bool HostGradient<T>::gradient(const sparse::Csr<float>& pattern, const DotOpera
     run_units(pattern, batch.s.cols, gradients);
   else if (runs && accumulate == Accumulate::No)
     std::fill(gradients.begin(), gradients.end(), 0.0f);
-  for (const Scratch& scratch : scratch_) times.kernel_seconds += scratch.kernel_seconds;
-  times.seconds += all.seconds();
+  clock_.add_to(times, scratch_);
   return runs;
 }
 

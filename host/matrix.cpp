@@ -98,8 +98,12 @@ void HostMatrix::find_unnamed_rows() {
     const std::int64_t rows = x_range(x).size() / block;
     partitioner::find_named_rows(buckets_, grid().bucket_index(x, 0, 0),
                                  std::span(named_).first(std::size_t(rows)));
-    for (std::int64_t row = 0; row < rows; ++row)
-      if (named_[std::size_t(row)] == 0) unnamed_.push_back(row * block);
+    for (std::int64_t row = 0; row < rows;) {
+      const std::int64_t first = row;
+      while (row < rows && named_[std::size_t(row)] == 0) ++row;
+      if (row > first) unnamed_.push_back({first * block, row * block});
+      while (row < rows && named_[std::size_t(row)] != 0) ++row;
+    }
     unnamed_begin_.push_back(std::ssize(unnamed_));
   }
 }

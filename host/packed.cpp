@@ -5,7 +5,6 @@
 
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/base/stopwatch.hpp"
 #include "tessera/codelets/cast.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/internal/share_work.hpp"
@@ -152,9 +151,10 @@ void HostPacked<T>::run_panel(MatrixView<T> out, Range cols, const Epilogue<T>& 
     typename Scratch::Thread& own = scratch.threads[std::size_t(thread)];
     for (auto first = kUnitRows * next++; first < rows_; first = kUnitRows * next++) {
       const Range rows{first, std::min(first + kUnitRows, rows_)};
-      const Stopwatch kernels;
-      run_unit(rows, finite, scratch, cols.size(), own.sums.data());
-      own.kernel_seconds += kernels.seconds();
+      {
+        const PassClock::Part kernels(scratch.clock, own.kernel_seconds);
+        run_unit(rows, finite, scratch, cols.size(), own.sums.data());
+      }
       if (!after.empty()) after.apply(own.sums.data(), kPanelColumns, rows, cols);
       copy_from_rows<T>(own.sums.data(), kPanelColumns, out.sub(rows, cols));
     }
@@ -165,7 +165,7 @@ template <class T>
 bool HostPacked<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
                             PassControl& control, HostTimes& times, Scratch& scratch,
                             Executor& executor) const {
-  const Stopwatch all;
+  scratch.clock = PassClock(row_begin_.back() * in.cols);
   scratch.threads.resize(std::size_t(executor.threads()));
   for (typename Scratch::Thread& thread : scratch.threads) {
     thread.kernel_seconds = 0;
@@ -176,14 +176,13 @@ bool HostPacked<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epi
     runs = control.begin("panel of columns");
     if (!runs) break;
     const Range cols{first, std::min(first + kPanelColumns, in.cols)};
-    const Stopwatch copies;
-    read_panel(in.sub({0, in.rows}, cols), scratch);
-    times.copy_seconds += copies.seconds();
+    {
+      const PassClock::Part copies(scratch.clock, times.copy_seconds);
+      read_panel(in.sub({0, in.rows}, cols), scratch);
+    }
     run_panel(out, cols, after, scratch, executor);
   }
-  for (const typename Scratch::Thread& thread : scratch.threads)
-    times.kernel_seconds += thread.kernel_seconds;
-  times.seconds += all.seconds();
+  scratch.clock.add_to(times, scratch.threads);
   return runs;
 }
 

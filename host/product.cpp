@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "tessera/base/stopwatch.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/host/internal/batch_product.hpp"
 #include "tessera/host/internal/share_work.hpp"
@@ -36,21 +35,17 @@ void transpose_values(const float* from, BlockShape block, T* to) {
   }
 }
 
-// Sets block rows to 0, given by their first rows, which ascend. Rows that follow one another in
-// memory are cleared at once, which writes them without reading them first.
-void clear_rows(std::span<const std::int64_t> first_rows, std::int64_t height,
-                const codelets::Result& result) {
+// Sets runs of rows to 0. Rows that follow one another in memory are cleared at once, which writes
+// them without reading them first.
+void clear_rows(std::span<const Range> runs, const codelets::Result& result) {
   auto* const data = static_cast<float*>(result.data);
   const auto width = std::size_t(result.z) * sizeof(float);
   const bool is_whole = result.row_stride == result.z;
-  for (std::size_t i = 0; i < first_rows.size();) {
-    const std::int64_t begin = first_rows[i];
-    std::int64_t end = begin + height;
-    for (++i; i < first_rows.size() && first_rows[i] == end; ++i) end += height;
+  for (const Range rows : runs) {
     if (is_whole)
-      std::memset(data + begin * result.row_stride, 0, std::size_t(end - begin) * width);
+      std::memset(data + rows.begin * result.row_stride, 0, std::size_t(rows.size()) * width);
     else
-      for (std::int64_t r = begin; r < end; ++r)
+      for (std::int64_t r = rows.begin; r < rows.end; ++r)
         std::memset(data + r * result.row_stride, 0, width);
   }
 }
@@ -186,10 +181,11 @@ void HostProduct<T>::run_unit(const Panels& panels, std::int64_t x, std::int64_t
     in_place = !cells_.gather && after.beta == 0 && part.rows_are_contiguous() && own == rows;
     if (in_place) result = {part.data, rows.size(), cols.size(), part.row_stride};
   }
-  clear_rows(matrix_.unnamed_rows(x), matrix_.grid().block.rows, result);
-  const Stopwatch kernels;
-  add_cells(x, panel, panels, result);
-  own_scratch.kernel_seconds += kernels.seconds();
+  clear_rows(matrix_.unnamed_rows(x), result);
+  {
+    const PassClock::Part kernels(scratch.clock, own_scratch.kernel_seconds);
+    add_cells(x, panel, panels, result);
+  }
   if (!after.empty()) after.apply(static_cast<float*>(result.data), result.row_stride, own, cols);
   if (!in_place) copy_from_rows<T>(own_scratch.sums.data(), stride, part);
 }
@@ -218,9 +214,10 @@ bool HostProduct<T>::run_panels(Panels& panels, MatrixView<const T> in, MatrixVi
   panels.begin(in, scratch.columns);
   for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
     if (!control.begin("panel of columns")) return false;
-    const Stopwatch copies;
-    panels.read({panel, panel + 1}, executor);
-    times.copy_seconds += copies.seconds();
+    {
+      const PassClock::Part copies(scratch.clock, times.copy_seconds);
+      panels.read({panel, panel + 1}, executor);
+    }
     run_units(panels, panel, out, after, scratch, executor);
   }
   return true;
@@ -234,7 +231,7 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Ep
     const BatchProduct batch{matrix_, values_, problem_, cpu_};
     if (batch.takes(in)) return batch.product(in, out, after, control, times, scratch, executor);
   }
-  const Stopwatch all;
+  scratch.clock = PassClock(problem_.blocks * problem_.block.area() * in.cols);
   HostColumns& columns = scratch.columns;
   const bool is_turned = !problem_.block.is_element() && !in.rows_are_contiguous();
   columns = is_turned ? turned_columns(in.cols) : product_columns(cells_, problem_, in.cols, cpu_);
@@ -246,9 +243,7 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Ep
   const bool runs =
       is_wide() ? run_panels(scratch.wide_in, in, out, after, control, times, scratch, executor)
                 : run_panels(scratch.in, in, out, after, control, times, scratch, executor);
-  for (const typename Scratch::Thread& thread : scratch.threads)
-    times.kernel_seconds += thread.kernel_seconds;
-  times.seconds += all.seconds();
+  scratch.clock.add_to(times, scratch.threads);
   return runs;
 }
 

@@ -33,7 +33,8 @@ struct BatchProduct {
 
  private:
   void run_unit(std::int64_t x, MatrixView<const float> in, MatrixView<float> out,
-                const Epilogue<float>& after, ProductScratch<float>::Thread& own_scratch) const;
+                const Epilogue<float>& after, const PassClock& clock,
+                ProductScratch<float>::Thread& own_scratch) const;
   void add_cells(std::int64_t x, MatrixView<const float> in, float* out, std::int64_t stride) const;
 };
 

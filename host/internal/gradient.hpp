@@ -8,6 +8,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/host/internal/pass_clock.hpp"
 #include "tessera/host/internal/pass_control.hpp"
 #include "tessera/host/internal/place_gradient.hpp"
 #include "tessera/host/pass_options.hpp"
@@ -52,6 +53,7 @@ class HostGradient {
   host::HostCpu cpu_;
   Executor* executor_;
   Accumulate accumulate_ = Accumulate::No;  // of this call
+  PassClock clock_{0};                      // of this call
   PlaceGradient<T, std::int32_t> places_;
   std::vector<Range> units_;  // block rows, those with most blocks first
   std::vector<Scratch> scratch_;

@@ -63,9 +63,9 @@ class HostMatrix {
   // Returns true if the cell has no non-zeros.
   bool is_empty(std::int64_t bucket) const { return blocks_[std::size_t(bucket)] == 0; }
 
-  // Returns the first rows of the block rows in cell row `x` that its first cell does not name,
-  // counted from the first row of `x`.
-  std::span<const std::int64_t> unnamed_rows(std::int64_t x) const {
+  // Returns the runs of rows in cell row `x` whose block rows its first cell does not name, counted
+  // from the first row of `x`.
+  std::span<const Range> unnamed_rows(std::int64_t x) const {
     const auto begin = std::size_t(unnamed_begin_[std::size_t(x)]);
     return {unnamed_.data() + begin, std::size_t(unnamed_begin_[std::size_t(x) + 1]) - begin};
   }
@@ -77,10 +77,11 @@ class HostMatrix {
   void order_rows();
 
   partitioner::Buckets buckets_;
-  std::vector<std::int64_t> blocks_, rows_;            // of each bucket
-  std::vector<std::int64_t> order_, weight_;           // of cell rows; weight_: blocks
-  std::vector<char> named_;                            // block rows of a cell
-  std::vector<std::int64_t> unnamed_, unnamed_begin_;  // rows; where those of a cell row begin
+  std::vector<std::int64_t> blocks_, rows_;   // of each bucket
+  std::vector<std::int64_t> order_, weight_;  // of cell rows; weight_: blocks
+  std::vector<char> named_;                   // block rows of a cell
+  std::vector<Range> unnamed_;                // runs of rows
+  std::vector<std::int64_t> unnamed_begin_;   // where those of a cell row begin
 };
 
 }  // namespace tessera::host::internal

@@ -13,6 +13,7 @@
 #include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/matrix.hpp"
 #include "tessera/host/internal/panels.hpp"
+#include "tessera/host/internal/pass_clock.hpp"
 #include "tessera/host/internal/pass_control.hpp"
 #include "tessera/host/internal/transpose.hpp"
 #include "tessera/host/times.hpp"
@@ -32,6 +33,7 @@ struct ProductScratch {
   HostPanels<float, T> wide_in{HostPanels<float, T>::Kept::One};
   AlignedVector<T> transposed;  // columns of the operand, for packed rows
   std::vector<Thread> threads;
+  PassClock clock{0};  // of this call
 };
 
 // Computes out = R * in on this computer. A unit of work is a block row of cells and a panel of

@@ -265,6 +265,19 @@ TEST(HostLayer, MeasuresItself) {
   EXPECT_GE(times.seconds, times.kernel_seconds + times.copy_seconds);
 }
 
+TEST(HostLayer, DoesNotDivideTheTimeOfTinyPasses) {
+  HostRun<float> run({.size = {1, 10, 100, 1}, .threads = 1});
+  const auto expect_undivided = [](const HostTimes& times) {
+    EXPECT_GT(times.seconds, 0);
+    EXPECT_EQ(times.kernel_seconds, times.seconds);
+    EXPECT_EQ(times.copy_seconds, 0);
+  };
+  const auto s = std::as_const(run.s).view(), q_grad = std::as_const(run.q_grad).view();
+  expect_undivided(run.layer.forward<float>(s, run.results.q.view()));
+  std::vector<float> gradient(std::size_t(run.layer.values()));
+  expect_undivided(run.layer.grad_w<float>(q_grad, s, gradient));
+}
+
 // The bounds of each value are those of host/README.md; cells are padded to the fullest one.
 TEST(HostLayer, CountsTheMemoryOfTheMatrixAndOfEachPass) {
   const auto bytes_per_value = [](Problem problem) {
