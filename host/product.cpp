@@ -22,16 +22,18 @@ void transpose_values(const float* from, BlockShape block, T* to) {
   if constexpr (std::is_same_v<T, float>) {
     codelets::transpose(from, block.cols, block.rows, block.cols, to, block.rows);
   } else {
-    constexpr std::int64_t kMostValues = 1024;  // of a block that is rounded by vectors
+    // Rounded by vectors, as many rows at a time as have so many values, or a part of one.
+    constexpr std::int64_t kMostValues = 1024;
     std::array<T, kMostValues> rounded;
-    if (block.area() <= kMostValues) {
-      codelets::cast_floats(from, block.area(), rounded.data());
-      codelets::transpose(rounded.data(), block.cols, block.rows, block.cols, to, block.rows);
-      return;
-    }
-    for (std::int64_t r = 0; r < block.rows; ++r)
-      for (std::int64_t c = 0; c < block.cols; ++c)
-        to[c * block.rows + r] = T(from[r * block.cols + c]);
+    const std::int64_t cols = std::min(block.cols, kMostValues), rows = kMostValues / cols;
+    for (std::int64_t r = 0; r < block.rows; r += rows)
+      for (std::int64_t c = 0; c < block.cols; c += cols) {
+        const std::int64_t height = std::min(rows, block.rows - r);
+        const std::int64_t width = std::min(cols, block.cols - c);
+        codelets::cast_floats(from + r * block.cols + c, height * width, rounded.data());
+        codelets::transpose(rounded.data(), width, height, width, to + c * block.rows + r,
+                            block.rows);
+      }
   }
 }
 

@@ -171,6 +171,12 @@ TEST(HostLayer, IsRightForBlocksOfAnyShapeAndSizesThatAreNoMultiple) {
       }
 }
 
+TEST(HostLayer, IsRightForLargeBlocksIn16Bits) {
+  expect_right<Half>({.size = {1, 100, 90, 5}, .block = {48, 40}, .density = 0.5});
+  expect_right<Half>({.size = {1, 5, 3000, 5}, .block = {2, 1500}, .density = 0.5});
+  expect_right<BFloat16>({.size = {1, 3000, 5, 5}, .block = {1500, 2}, .density = 0.5});
+}
+
 TEST(HostLayer, IsRightForLayersOfOneElementAndNoneAndAll) {
   for (const double density : {0.0, 1.0})
     for (const Dims size : {Dims{1, 1, 1, 1}, {1, 1, 100, 70}, {1, 100, 1, 70}, {1, 33, 31, 70}})
