@@ -138,8 +138,10 @@ class VectorProduct {
 
   void run(MatrixView<T> c, const internal::Epilogue<T>& after, Executor& executor) {
     std::atomic<bool> is_outside = false;
-    executor.for_each(ceil_div(a_.rows, kRows), [&](std::int64_t i) {
-      if (!add({i * kRows, std::min((i + 1) * kRows, a_.rows)})) is_outside = true;
+    std::atomic<std::int64_t> next = 0;
+    internal::share_units(executor, std::ssize(a_.values), [&](std::int64_t) {
+      for (auto first = kRows * next++; first < a_.rows; first = kRows * next++)
+        if (!add({first, std::min(first + kRows, a_.rows)})) is_outside = true;
     });
     if (is_outside) internal::check_view("spmm", a_, internal::Values::Read, executor);
     if (!after.empty()) after.apply(sums_.data(), 1, {0, a_.rows}, {0, 1});

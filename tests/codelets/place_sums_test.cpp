@@ -2,9 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "tessera/base/half.hpp"
+#include "tessera/base/random.hpp"
+#include "tessera/codelets/internal/arithmetic.hpp"
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 
 namespace tessera::codelets {
@@ -71,6 +77,63 @@ TEST(ScatteredPlaces, AreAddedInAnyRangeOnEveryTarget) {
     expect_scattered<Half, std::int64_t>();
     expect_scattered<BFloat16, std::int32_t>();
     expect_scattered<BFloat16, std::int64_t>();
+  }
+}
+
+// Rows of one column have any lengths and follow one another; those of a few places are added
+// together. The bits are those of the reference, also of rows without places, of -0 and of NaN.
+template <class T, class Index>
+void expect_one_column(std::int64_t longest, bool replaces) {
+  constexpr std::int64_t kColumns = 97;
+  Random random(std::uint64_t(longest) + 7);
+  std::vector<std::int64_t> begin{0};
+  std::vector<Index> col;
+  std::vector<T> values, in;
+  for (std::int64_t r = 0; r < 300; ++r) {
+    for (std::int64_t n = random.below(longest + 1); n > 0; --n) {
+      col.push_back(Index(random.below(kColumns)));
+      values.push_back(T(random.below(9) == 0 ? -0.0f : float(random.unit() - 0.5)));
+    }
+    begin.push_back(std::ssize(col));
+  }
+  for (std::int64_t c = 0; c < kColumns; ++c)
+    in.push_back(T(c == 5 ? std::numeric_limits<float>::infinity() : float(random.unit() - 0.5)));
+  std::vector<float> out(begin.size() - 1, -0.0f), expected = out;
+  for (std::size_t r = 0; r < out.size(); ++r) {
+    const auto first = std::size_t(begin[r]);
+    const float sum = internal::one_column_sum<float>(
+        values.data() + first, begin[r + 1] - begin[r],
+        [&](std::int64_t i) { return in[std::size_t(col[first + std::size_t(i)])]; });
+    expected[r] = (replaces ? 0.0f : expected[r]) + sum;
+  }
+  place_sums(PlaceSums<T, Index, std::int64_t>{.block = {1, 1},
+                                               .row_begin = begin,
+                                               .col = col.data(),
+                                               .values = values.data(),
+                                               .in = in.data(),
+                                               .in_stride = 1,
+                                               .out = out.data(),
+                                               .out_stride = 1,
+                                               .z = 1,
+                                               .replaces = replaces});
+  for (std::size_t r = 0; r < out.size(); ++r) {
+    if (std::isnan(out[r]) && std::isnan(expected[r])) continue;
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(out[r]), std::bit_cast<std::uint32_t>(expected[r]))
+        << "row " << r << " of " << begin[r + 1] - begin[r];
+  }
+}
+
+TEST(PlaceSums, OfOneColumnHaveTheBitsOfTheReferenceOnEveryTarget) {
+  for (const internal::SimdTarget& target : internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    SCOPED_TRACE(target.name);
+    const internal::UseSimdTarget use(target);
+    for (const std::int64_t longest : {1, 4, 8, 9, 16, 17, 40, 200})
+      for (const bool replaces : {false, true}) {
+        expect_one_column<float, std::int32_t>(longest, replaces);
+        expect_one_column<float, std::int64_t>(longest, replaces);
+        expect_one_column<Half, std::int32_t>(longest, replaces);
+      }
   }
 }
 

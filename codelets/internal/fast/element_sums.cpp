@@ -176,9 +176,86 @@ struct VectorElements {
   }
 };
 
+#if HWY_TARGET == HWY_SCALAR
+
+template <class In>
+HWY_INLINE std::size_t gather_short_rows(const ElementSums<In>&, std::size_t first) {
+  return first;
+}
+
+#else
+
+inline constexpr std::int64_t kMostProducts = 1024;  // of rows that are added together
+
+// Adds up the products of each row, which has at most kParts vectors of them: what follows in a
+// vector belongs to the next row and counts as 0.
+template <std::size_t kParts>
+HWY_INLINE void add_products(const ElementSums<float>& args, std::span<const TermRow> rows,
+                             const float* products) {
+  const Floats<kColumnLanes> d;
+  for (const TermRow& row : rows) {
+    FloatVector<kColumnLanes> sums[kParts];
+    for (std::size_t p = 0; p < kParts; ++p) {
+      const auto lane = static_cast<std::int64_t>(p * kColumnLanes);
+      const auto filled = static_cast<std::size_t>(std::max<std::int64_t>(row.count - lane, 0));
+      sums[p] = hn::IfThenElseZero(hn::FirstN(d, filled),
+                                   hn::LoadU(d, products + (row.value - rows[0].value) + lane));
+    }
+    float& out = args.out[row.row * args.out_stride];
+    out = (args.replaces ? 0.0f : out) + finish_lanes<kParts>(sums);
+  }
+}
+
+// Adds the rows from `first` on that have at most kSumLanes floats each and whose values and
+// columns follow one another, and returns the first row after them. Rows of a list have any
+// lengths, of which the processor foresees few: all products are computed first, and then every row
+// is added up with the same steps.
+HWY_INLINE std::size_t gather_short_rows(const ElementSums<float>& args, std::size_t first) {
+  const TermRow& row = args.rows[first];
+  std::int64_t count = 0, longest = 0;
+  std::size_t end = first;
+  for (; end < args.rows.size(); ++end) {
+    const TermRow& next = args.rows[end];
+    if (next.count > kSumLanes || count + next.count > kMostProducts) break;
+    if (next.value != row.value + count ||
+        next.words != row.words + count * std::int64_t{sizeof(std::uint32_t)})
+      break;
+    count += next.count;
+    longest = std::max(longest, next.count);
+  }
+  const float* const values = args.values + row.value;
+  const VectorElements<float> address{args.in, row.words};
+  float products[kMostProducts + kSumLanes];
+  std::int64_t i = 0;
+  for (; i + std::int64_t{kColumnLanes} <= count; i += kColumnLanes)
+    hn::StoreU(
+        hn::Mul(load_lanes<kColumnLanes>(values + i), collect<kColumnLanes, float>(address, i)),
+        Floats<kColumnLanes>(), products + i);
+  for (; i < count; ++i) products[i] = values[i] * *address(i);
+  std::fill_n(products + count, kSumLanes, 0.0f);
+  const auto rows = args.rows.subspan(first, end - first);
+  if (longest <= std::int64_t{kColumnLanes})
+    add_products<1>(args, rows, products);
+  else
+    add_products<kColumnParts>(args, rows, products);
+  return end;
+}
+
+template <class In>
+HWY_INLINE std::size_t gather_short_rows(const ElementSums<In>&, std::size_t first) {
+  return first;
+}
+
+#endif
+
 template <class In>
 HWY_INLINE void gather_vector(const ElementSums<In>& args) {
-  for (const TermRow& row : args.rows) {
+  for (std::size_t r = 0; r < args.rows.size();) {
+    if (const std::size_t end = gather_short_rows(args, r); end > r) {
+      r = end;
+      continue;
+    }
+    const TermRow& row = args.rows[r++];
     float& out = args.out[row.row * args.out_stride];
     const float sum = one_column_lanes(args.values + row.value, row.count,
                                        VectorElements<In>{args.in, row.words});

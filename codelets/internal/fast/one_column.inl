@@ -131,23 +131,27 @@ HWY_INLINE float add_all_lanes(FloatVector<kLanes> v) {
   }
 }
 
-HWY_INLINE float finish_lanes(FloatVector<kColumnLanes> (&sums)[kColumnParts]) {
-  for (std::size_t half = kColumnParts / 2; half > 0; half /= 2)
+template <std::size_t kParts>
+HWY_INLINE float finish_lanes(FloatVector<kColumnLanes> (&sums)[kParts]) {
+  for (std::size_t half = kParts / 2; half > 0; half /= 2)
     for (std::size_t p = 0; p < half; ++p) sums[p] = hn::Add(sums[p], sums[p + half]);
   return add_all_lanes<kColumnLanes>(sums[0]) + 0.0f;
 }
 
-// Returns the sum of a row of 1 to 8 floats with the bits of its lanes: lane i is added to lane
-// i + 4, then to i + 2, then to i + 1. Rows of one length follow one another, so that the branches
-// are foreseen; vectors would wait for four shuffles a row.
-template <std::size_t kCount, class Address>
+// Returns the sum of every kStep-th product from kFirst on of a row of kCount floats, at most 8,
+// with the bits of their lanes: lane i is added to lane i + 4, then to i + 2, then to i + 1. Rows
+// of one length follow one another, so that the branches are foreseen; vectors would wait for four
+// shuffles a row. All of it is inlined: a call for each pair of lanes takes three times as long.
+template <std::size_t kCount, std::size_t kFirst, std::size_t kStep, class Address>
 HWY_INLINE float short_row_sum(const float* values, Address address) {
-  const auto lane = [&](std::size_t i) {
-    return i < kCount ? values[i] * *address(static_cast<std::int64_t>(i)) : 0.0f;
-  };
-  const auto two = [&](std::size_t i) { return kCount > i + 4 ? lane(i) + lane(i + 4) : lane(i); };
-  const auto four = [&](std::size_t i) { return kCount > i + 2 ? two(i) + two(i + 2) : two(i); };
-  return (kCount > 1 ? four(0) + four(1) : four(0)) + 0.0f;
+  if constexpr (kStep == 8) {
+    return values[kFirst] * *address(kFirst);
+  } else {
+    const float sum = short_row_sum<kCount, kFirst, 2 * kStep>(values, address);
+    if constexpr (kFirst + kStep < kCount)
+      return sum + short_row_sum<kCount, kFirst + kStep, 2 * kStep>(values, address);
+    return sum;
+  }
 }
 
 template <class In, class Address>
@@ -157,7 +161,7 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
     if (count >= 1 && count <= kShort) {
       float sum;
       with_constant<kShort>(static_cast<std::size_t>(count), [&](auto n) HWY_ATTR {
-        sum = short_row_sum<n>(values, address);
+        sum = short_row_sum<n, 0, 1>(values, address) + 0.0f;
       });
       return sum;
     }
@@ -185,7 +189,7 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
     add(values, i, address);
   }
   if (i == count) return finish_lanes(sums);
-    // A lane that gets 0 * 0 has the bits of one that gets nothing, except for -0.
+  // A lane that gets 0 * 0 has the bits of one that gets nothing, except for -0.
   if constexpr (kMasksLoads && std::is_same_v<In, float>) {
     const Floats<kColumnLanes> d;
     for (std::size_t p = 0; p < kColumnParts; ++p) {
