@@ -98,11 +98,11 @@ void expect_update_as_set(BlockShape block, double before, double after, DenseCh
 }
 
 TEST(HostChange, HasTheBitsOfSettingTheChangedWeights) {
+  test::Cases cases;
   for (const DenseChoice dense : {DenseChoice::Never, DenseChoice::Always, DenseChoice::Auto})
     for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {3, 5}})
       for (const double after : {0.0, 0.02, 0.2, 0.25, 1.0}) {
-        // With a sanitizer fewer and more blocks than before are enough: all take half a minute.
-        if (test::kIsSanitized && after != 0.02 && after != 1.0) continue;
+        if (!cases.next()) continue;
         expect_update_as_set<float>(block, 0.2, after, dense);
         expect_update_as_set<Half>(block, 0.2, after, dense);
       }
@@ -168,8 +168,9 @@ void expect_moves_in_place(BlockShape block, std::int64_t moves) {
   Case<T> updated{problem, {}}, set{problem, {}};
   sparse::Csr<float> weights = weights_of(problem, 0.3, 3)[0];
   updated.layer.set_weights(weights);
-  int in_place = 0;
-  for (std::uint64_t round = 1; round <= 10; ++round) {
+  constexpr std::uint64_t kRounds = test::kIsSanitized ? 3 : 10;
+  std::uint64_t in_place = 0;
+  for (std::uint64_t round = 1; round <= kRounds; ++round) {
     const std::int32_t* const storage = updated.layer.buckets().source.data();
     const sparse::PatternChange change = some_moves(weights, moves, round);
     updated.layer.update_weights(change);
@@ -181,7 +182,7 @@ void expect_moves_in_place(BlockShape block, std::int64_t moves) {
     EXPECT_EQ(updated.layer.weights(), weights);
     EXPECT_EQ(updated.run(), set.run());
   }
-  EXPECT_GE(in_place, 8);
+  EXPECT_GE(in_place + 2, kRounds);
 }
 
 TEST(HostChange, WritesFewMovesIntoTheCellsInPlace) {
