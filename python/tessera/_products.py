@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -127,18 +128,18 @@ def _multiply(
     after: tuple[Any, str], alpha: float, beta: float, threads: int,
 ) -> Any:
     """Return a product of a matrix as it was given, and as it was read, with a dense operand of any dimensions."""
-    is_tensor = is_torch(dense)
-    if any(map(is_torch, (given, dense, after[0], *(given if isinstance(given, tuple) else ())))):
+    is_tensor, (bias, activation) = is_torch(dense), after
+    if "torch" in sys.modules and any(map(is_torch, (given, dense, bias, *(given if isinstance(given, tuple) else ())))):
         from tessera.torch import _autograd as autograd
 
-        if autograd.needs_gradient(given, dense, after[0]):
+        if autograd.needs_gradient(given, dense, bias):
             autograd.require_no_out(out, beta)
             carrier = autograd.carrier_of(given)
             return autograd.spmm(carrier, dense, matrix, matrix_turned, turned, result, alpha, *after, threads)
-    dense, bias = _detached(dense), _detached(after[0])
+        dense, bias = _detached(dense), _detached(bias)
     shape = tuple(getattr(dense, "shape", ()))
     if len(shape) <= 2:
-        made = _core._spmm(matrix, matrix_turned, dense, turned, out, result, alpha, beta, bias, after[1], threads)
+        made = _core._spmm(matrix, matrix_turned, dense, turned, out, result, alpha, beta, bias, activation, threads)
         return _as_tensor(made) if is_tensor and out is None else made
     if out is None:
         rows, columns = matrix.shape[1] if matrix_turned else matrix.shape[0], shape[-2] if turned else shape[-1]
@@ -147,7 +148,7 @@ def _multiply(
     if tuple(getattr(out, "shape", ()))[:-2] != shape[:-2]:
         raise InvalidArgument(f"out is {list(getattr(out, 'shape', ()))}; it needs the leading dimensions {list(shape[:-2])}")
     for part, to in zip(dense, out):
-        _multiply(None, matrix, matrix_turned, part, turned, to, result, (bias, after[1]), alpha, beta, threads)
+        _multiply(None, matrix, matrix_turned, part, turned, to, result, after, alpha, beta, threads)
     return out
 
 

@@ -68,7 +68,8 @@ def _read(matrix: Any, shape: tuple[int, int] | None, name: str, casts: bool) ->
         return _from_torch(matrix, name, casts)
     if isinstance(matrix, np.ndarray):
         return _from_dense(array_of(matrix, name), name)
-    if hasattr(matrix, "to_scipy_sparse"):  # pydata/sparse: COO, GCXS
+    # pydata/sparse: COO, GCXS. The class is asked, because a matrix of SciPy takes long to say that it has no such name.
+    if hasattr(type(matrix), "to_scipy_sparse"):
         return _from_pydata(matrix, name)
     if hasattr(matrix, "tocsr") and getattr(matrix, "format", None) in _FROM_SCIPY:
         return _FROM_SCIPY[matrix.format](matrix, name)
