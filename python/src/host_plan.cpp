@@ -53,6 +53,7 @@ py::dict forms_by_name(const HostAnswer& answer) {
 
 void add_host_plan(py::module_& module) {
   py::class_<HostAnswer> type(module, "HostPlan");
+  refuse_construction(type, "ts.plan(..., machine=\"host\")");
   add_method(type, "to_json", "to_json()",
              "Return the forecasts as JSON, as `tessera plan --machine host --json` does.",
              [](const HostAnswer& answer) { return to_json(answer); });

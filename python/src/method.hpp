@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -47,6 +48,18 @@ void add_method(pybind11::class_<Class>& type, const char* name, const std::stri
   type.def(name, [usage](const pybind11::args& args, const pybind11::kwargs& keywords) {
     refuse_arguments(usage, args, keywords);
   });
+}
+
+// Makes calls of a class that only a function returns a TypeError, which names that function.
+template <class Class>
+void refuse_construction(pybind11::class_<Class>& type, const char* maker) {
+  pybind11::options options;
+  options.disable_function_signatures();
+  const auto refuse = [maker](const pybind11::args&,
+                              const pybind11::kwargs&) -> std::unique_ptr<Class> {
+    throw pybind11::type_error(std::string("objects of this class are made by ") + maker);
+  };
+  type.def(pybind11::init(refuse), "Raise TypeError.");
 }
 
 }  // namespace tessera::python

@@ -99,6 +99,7 @@ Plan make_plan(const Problem& problem, const device::Machine& machine,
 
 void add_plan(py::module_& module) {
   py::class_<Plan> bound(module, "Plan");
+  refuse_construction(bound, "ts.plan(...)");
   add_method(bound, "explain", "explain()",
              "Return the terms, rivals and limits of the plan as text.",
              [](const Plan& plan) { return explanation(plan, false); });

@@ -250,6 +250,7 @@ void write_page(const Run& run, const py::object& path) {
 
 void add_simulate(py::module_& module) {
   py::class_<Run> type(module, "Run");
+  refuse_construction(type, "ts.simulate(...)");
   add_method(type, "table", "table()",
              "Return the report as text: layer, plan, buckets, cycles of each phase, verdicts.",
              [](const Run& run) { return report::to_text(run.report); });

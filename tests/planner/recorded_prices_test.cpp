@@ -74,6 +74,7 @@ Options draw_options(Random& random) {
   options.pattern_count = random.below(4) == 0 ? 20 : 1;
   if (random.below(3) == 0) options.operand_placement = Placement::AtHome;
   if (random.below(5) == 0) options.constraints.grad_w_exchange_buckets = random.below(2) == 0;
+  if (random.below(6) == 0) options.constraints.use_dense = random.below(2) == 0;
   if (random.below(4) == 0) options.available_memory_proportion = 0.1 + 0.9 * random.unit();
   return options;
 }
@@ -112,7 +113,9 @@ TEST(RecordedPrices, OfLayersAreAsRecorded) {
                       result.reason + '\n' + to_text(explain_no_fit(p, machine, options, known)));
       continue;
     }
-    std::string text = plan_to_json({p, machine, options, result.plan});
+    std::string text = plan_to_json({p, machine, options, result.plan}) +
+                       std::to_string(result.evaluations) + ' ' +
+                       std::to_string(result.memory_bound.value);
     if (number % 4 < 2)
       text += to_text(explain(p, machine, options, known, result.plan)) +
               to_json(explain(p, machine, options, known, result.plan));
@@ -160,7 +163,8 @@ TEST(RecordedPrices, OfDenseLayersAreAsRecorded) {
       continue;
     }
     const DensePlan& plan = *result.plan;
-    std::string text = to_string(plan) + std::to_string(plan.cost.resident.value);
+    std::string text = to_string(plan) + std::to_string(plan.cost.resident.value) + ' ' +
+                       std::to_string(result.evaluations);
     for (const DensePassPlan& pass : plan.passes) {
       text += std::to_string(int(pass.weights)) + std::to_string(int(pass.neighbours)) +
               std::to_string(pass.cost.temp().value);
@@ -217,7 +221,8 @@ TEST(RecordedPrices, OfStaticLayersAreAsRecorded) {
     const StaticExplanation explanation = explain_static(p, view_of(m), machine, options);
     std::string text = to_json(*result.plan) + to_text(explanation, result) +
                        to_json(explanation, result) +
-                       std::to_string(static_floor(p, machine, m.blocks()).value);
+                       std::to_string(static_floor(p, machine, m.blocks()).value) + ' ' +
+                       std::to_string(result.evaluations);
     StaticPlanner planner(view_of(m));
     if (const StaticCostResult quick = planner.quick_cost(p, machine, options); quick.cost)
       text += ' ' + std::to_string(quick.cost->cycles.value) + ' ' + std::to_string(quick.tiles);

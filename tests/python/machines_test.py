@@ -247,3 +247,10 @@ def test_places_given_twice_are_the_same_in_files_and_in_arrays(tmp_path, form):
     read = ts.read(tmp_path / "w.npz")
     assert np.array_equal(read.toarray(), [[0, 3], [4, 0]])
     assert np.array_equal(read.toarray(), ts.Layer(matrix).weights.toarray())
+
+
+@pytest.mark.parametrize(("made", "by"), [(ts.Plan, "ts.plan"), (ts.HostPlan, "ts.plan"), (ts.Run, "ts.simulate")])
+def test_classes_that_functions_return_name_the_function(made, by):
+    for arguments in ((), (1, "a")):
+        with pytest.raises(TypeError, match=f"made by {by}"):
+            made(*arguments)
