@@ -138,32 +138,35 @@ HWY_INLINE float finish_lanes(FloatVector<kColumnLanes> (&sums)[kParts]) {
   return add_all_lanes<kColumnLanes>(sums[0]) + 0.0f;
 }
 
-// Returns the sum of every kStep-th product from kFirst on of a row of kCount floats, at most 8,
-// with the bits of their lanes: lane i is added to lane i + 4, then to i + 2, then to i + 1. Rows
-// of one length follow one another, so that the branches are foreseen; vectors would wait for four
-// shuffles a row. All of it is inlined: a call for each pair of lanes takes three times as long.
+// Returns the sum of every kStep-th product from kFirst on of a row of kCount floats, at most one
+// for each lane, with the bits of the lanes: lane i is added to lane i + 8, then to i + 4, i + 2
+// and i + 1. Rows of one length follow one another, so that the branches are foreseen; vectors
+// would wait for four shuffles a row. All of it is inlined: a call for each pair of lanes takes
+// three times as long.
 template <std::size_t kCount, std::size_t kFirst, std::size_t kStep, class Address>
 HWY_INLINE float short_row_sum(const float* values, Address address) {
-  if constexpr (kStep == 8) {
+  if constexpr (kFirst + kStep >= kCount)
     return values[kFirst] * *address(kFirst);
-  } else {
-    const float sum = short_row_sum<kCount, kFirst, 2 * kStep>(values, address);
-    if constexpr (kFirst + kStep < kCount)
-      return sum + short_row_sum<kCount, kFirst + kStep, 2 * kStep>(values, address);
-    return sum;
-  }
+  else
+    return short_row_sum<kCount, kFirst, 2 * kStep>(values, address) +
+           short_row_sum<kCount, kFirst + kStep, 2 * kStep>(values, address);
 }
 
 template <class In, class Address>
 HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address address) {
-  constexpr std::int64_t kShort = 8;
+  constexpr std::int64_t kHalf = kSumLanes / 2;
   if constexpr (std::is_same_v<In, float>)
-    if (count >= 1 && count <= kShort) {
+    if (count >= 1 && count <= kSumLanes) {
       float sum;
-      with_constant<kShort>(static_cast<std::size_t>(count), [&](auto n) HWY_ATTR {
-        sum = short_row_sum<n, 0, 1>(values, address) + 0.0f;
-      });
-      return sum;
+      if (count <= kHalf)
+        with_constant<kHalf>(static_cast<std::size_t>(count), [&](auto n) HWY_ATTR {
+          sum = short_row_sum<n, 0, 1>(values, address);
+        });
+      else
+        with_constant<kHalf>(static_cast<std::size_t>(count - kHalf), [&](auto n) HWY_ATTR {
+          sum = short_row_sum<n + kHalf, 0, 1>(values, address);
+        });
+      return sum + 0.0f;
     }
   FloatVector<kColumnLanes> sums[kColumnParts];
   for (auto& sum : sums) sum = hn::Zero(Floats<kColumnLanes>());
