@@ -13,7 +13,7 @@ namespace tessera::host::internal {
 // its parts a third of its time.
 class PassClock {
  public:
-  static constexpr std::int64_t kLeastDivided = 1 << 14;  // multiplications
+  static constexpr std::int64_t kLeastDivided = 1 << 11;  // multiplications
 
   explicit PassClock(std::int64_t multiplications) : divides_(multiplications >= kLeastDivided) {}
 
