@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
@@ -176,39 +177,64 @@ struct VectorElements {
   }
 };
 
-#if HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET != HWY_SCALAR
 
-template <class In>
-HWY_INLINE std::size_t gather_short_rows(const ElementSums<In>&, std::size_t first) {
-  return first;
+// Rows of so many terms are added together, and so many terms of all of them. Without masked loads
+// a row of more terms than lanes would read values behind the last one of the matrix.
+inline constexpr std::int64_t kMostTermsOfRow = kMasksLoads ? 64 : kSumLanes, kMostTerms = 1024;
+
+// The lanes of part `p` of a row of `count` terms that belong to the row.
+HWY_INLINE auto lanes_below(std::int64_t count, std::size_t p) {
+  const std::int64_t own = count - static_cast<std::int64_t>(p * kColumnLanes);
+  return hn::FirstN(Floats<kColumnLanes>(),
+                    static_cast<std::size_t>(std::max<std::int64_t>(own, 0)));
+}
+HWY_INLINE FloatVector<kColumnLanes> load_part(const float* from, std::size_t p) {
+  return hn::LoadU(Floats<kColumnLanes>(), from + p * kColumnLanes);
+}
+HWY_INLINE void add_to_row(const ElementSums<float>& args, const TermRow& row, float sum) {
+  float& out = args.out[row.row * args.out_stride];
+  out = (args.replaces ? 0.0f : out) + sum;
 }
 
-#else
-
-inline constexpr std::int64_t kMostProducts = 1024;  // of rows that are added together
-
-// Adds up the products of each row, which has at most kParts vectors of them: what follows in a
-// vector belongs to the next row and counts as 0.
+// Adds up the products of rows of at most kParts vectors, which follow one another. What comes
+// after a row in its last vector is another row's, or room of kSumLanes floats behind the last row.
 template <std::size_t kParts>
 HWY_INLINE void add_products(const ElementSums<float>& args, std::span<const TermRow> rows,
                              const float* products) {
-  const Floats<kColumnLanes> d;
   for (const TermRow& row : rows) {
     FloatVector<kColumnLanes> sums[kParts];
-    for (std::size_t p = 0; p < kParts; ++p) {
-      const auto lane = static_cast<std::int64_t>(p * kColumnLanes);
-      const auto filled = static_cast<std::size_t>(std::max<std::int64_t>(row.count - lane, 0));
-      sums[p] = hn::IfThenElseZero(hn::FirstN(d, filled),
-                                   hn::LoadU(d, products + (row.value - rows[0].value) + lane));
-    }
-    float& out = args.out[row.row * args.out_stride];
-    out = (args.replaces ? 0.0f : out) + finish_lanes<kParts>(sums);
+    for (std::size_t p = 0; p < kParts; ++p)
+      sums[p] = hn::IfThenElseZero(lanes_below(row.count, p), load_part(products, p));
+    products += row.count;
+    add_to_row(args, row, finish_lanes<kParts>(sums));
   }
 }
 
-// Adds the rows from `first` on that have at most kSumLanes floats each and whose values and
+// Does the same for rows of any length, from what their values are multiplied with.
+HWY_INLINE void add_terms(const ElementSums<float>& args, std::span<const TermRow> rows,
+                          const float* terms) {
+  for (const TermRow& row : rows) {
+    const float* values = args.values + row.value;
+    std::int64_t left = row.count;
+    FloatVector<kColumnLanes> sums[kColumnParts];
+    for (auto& sum : sums) sum = hn::Zero(Floats<kColumnLanes>());
+    for (; left >= kSumLanes; left -= kSumLanes, values += kSumLanes, terms += kSumLanes)
+      for (std::size_t p = 0; p < kColumnParts; ++p)
+        sums[p] = add_product_lanes(sums[p], load_part(values, p), load_part(terms, p));
+    for (std::size_t p = 0; p < kColumnParts; ++p) {
+      const auto some = lanes_below(left, p);
+      const auto factors = hn::MaskedLoad(some, Floats<kColumnLanes>(), values + p * kColumnLanes);
+      sums[p] = add_product_lanes(sums[p], factors, hn::IfThenElseZero(some, load_part(terms, p)));
+    }
+    terms += left;
+    add_to_row(args, row, finish_lanes(sums));
+  }
+}
+
+// Adds the rows from `first` on that have at most kMostTermsOfRow floats each and whose values and
 // columns follow one another, and returns the first row after them. Rows of a list have any
-// lengths, of which the processor foresees few: all products are computed first, and then every row
+// lengths, of which the processor foresees few: all terms are collected first, and then every row
 // is added up with the same steps.
 HWY_INLINE std::size_t gather_short_rows(const ElementSums<float>& args, std::size_t first) {
   const TermRow& row = args.rows[first];
@@ -216,37 +242,41 @@ HWY_INLINE std::size_t gather_short_rows(const ElementSums<float>& args, std::si
   std::size_t end = first;
   for (; end < args.rows.size(); ++end) {
     const TermRow& next = args.rows[end];
-    if (next.count > kSumLanes || count + next.count > kMostProducts) break;
+    if (next.count > kMostTermsOfRow || count + next.count > kMostTerms) break;
     if (next.value != row.value + count ||
         next.words != row.words + count * std::int64_t{sizeof(std::uint32_t)})
       break;
     count += next.count;
     longest = std::max(longest, next.count);
   }
-  const float* const values = args.values + row.value;
   const VectorElements<float> address{args.in, row.words};
-  float products[kMostProducts + kSumLanes];
+  float terms[kMostTerms + kSumLanes];
   std::int64_t i = 0;
   for (; i + std::int64_t{kColumnLanes} <= count; i += kColumnLanes)
-    hn::StoreU(
-        hn::Mul(load_lanes<kColumnLanes>(values + i), collect<kColumnLanes, float>(address, i)),
-        Floats<kColumnLanes>(), products + i);
-  for (; i < count; ++i) products[i] = values[i] * *address(i);
-  std::fill_n(products + count, kSumLanes, 0.0f);
+    hn::StoreU(collect<kColumnLanes, float>(address, i), Floats<kColumnLanes>(), terms + i);
+  for (; i < count; ++i) terms[i] = *address(i);
+  std::fill_n(terms + count, kSumLanes, 0.0f);
   const auto rows = args.rows.subspan(first, end - first);
+  if (longest > kSumLanes) {
+    add_terms(args, rows, terms);
+    return end;
+  }
+  // One term in each lane: its product is that of a sum that begins with 0.
+  const float* const values = args.values + row.value;
+  for (i = 0; i < count; ++i) terms[i] *= values[i];
   if (longest <= std::int64_t{kColumnLanes})
-    add_products<1>(args, rows, products);
+    add_products<1>(args, rows, terms);
   else
-    add_products<kColumnParts>(args, rows, products);
+    add_products<kColumnParts>(args, rows, terms);
   return end;
 }
+
+#endif
 
 template <class In>
 HWY_INLINE std::size_t gather_short_rows(const ElementSums<In>&, std::size_t first) {
   return first;
 }
-
-#endif
 
 template <class In>
 HWY_INLINE void gather_vector(const ElementSums<In>& args) {
