@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/trials.hpp"
 
 namespace tessera::host {
@@ -176,6 +178,13 @@ TEST(PlacesGradient, RefusesRowsAndOperandsOfAnotherMatrix) {
   EXPECT_THROW(gradient.compute(-1, row_begin, inside, one), Error);
   EXPECT_THROW(gradient.compute(0, row_begin, outside, one), Error);
   EXPECT_THROW(gradient.compute(0, row_begin, inside, {}), Error);
+  const std::vector<std::int64_t> two_rows = {0, 2, 4};
+  const std::vector<std::int32_t> falls = {0, 1, 3, 2};
+  std::vector<float> four(4);
+  EXPECT_EQ(test::message_of([&] { gradient.compute(4, two_rows, falls, four); }),
+            "gradient at places: place 3 of block row 5 is in block column 2; columns must ascend "
+            "and be in 0.." +
+                std::to_string(kY - 1));
   const PlacesCase other(8, {1, 1});
   const std::vector<GradientOperands> differ = {
       c.operands(), {other.q_grad.view().sub({0, kX - 1}, {0, 8}), other.s.view()}};
