@@ -122,7 +122,9 @@ TEST(RecordedBuckets, OfDrawnMatricesAreAsRecorded) {
     const EncodeOptions options = draw_options(grid, random);
     EncodeResult result = encode(matrix, grid, options);
     tessera::test::Digest digest;
-    digest.add(fmt::format("{:.6g}", spill_probability(grid, 0.2)));
+    for (const double density : {0.05, 0.2, 0.6})
+      digest.add(fmt::format("{:.6g} {:.6g}", spill_probability(grid, density),
+                             capacity_factor_for(grid, density, 0.1)));
     std::string text = "misfit";
     if (result.misfit) {
       digest.add(result.misfit->message);
