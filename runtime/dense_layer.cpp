@@ -38,11 +38,6 @@ DenseLayer::DenseLayer(const Problem& of, const planner::Plan& plan, const devic
     passes_[std::size_t(pass)].emplace(on, how, threads, plan_, pass);
 }
 
-const OwnPass<DensePass>& DenseLayer::dense_pass(Pass pass) const {
-  if (!has(pass)) throw_no_pass(pass);
-  return *passes_[std::size_t(pass)];
-}
-
 const sparse::CheckedCsr<float>& DenseLayer::given(std::int64_t group) const {
   return given_[std::size_t(group)];
 }
@@ -96,12 +91,8 @@ device::ByteRows DenseLayer::r_rows(std::vector<std::byte>& storage) const {
 }
 
 verify::Rounding DenseLayer::rounding(Pass pass) const {
-  if (!has(pass)) throw_no_pass(pass);
+  static_cast<void>(planned(pass));  // refuses a pass that there is not
   return {problem.data_type, plan_.partials_type, plan_.find(pass)->parts.inner};
-}
-
-verify::MemoryDamage DenseLayer::damage(Pass pass) const {
-  return memory_damage({dense_pass(pass).damage()});
 }
 
 bool DenseLayer::product(Pass pass, device::ByteRows in, device::ByteRows out,

@@ -16,8 +16,8 @@
 #include "tessera/runtime/internal/embedding_pass.hpp"
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
-#include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/own_pass.hpp"
+#include "tessera/runtime/internal/weight_layout.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tessera/planner/layouts.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime::internal {
@@ -16,6 +17,20 @@ std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit
 
 }  // namespace
 
+Problem forward_problem(const Problem& problem, const planner::Plan& plan) {
+  return plan.backward.empty()
+             ? problem
+             : planner::two_problems(problem, plan.runs_transposed(Pass::GradW)).forward;
+}
+
+EncodedWeights::EncodedWeights(const Problem& problem, const planner::Plan& plan,
+                               const device::Machine& machine, Executor& executor)
+    : forward(forward_problem(problem, plan), plan, machine, executor) {
+  if (!plan.backward.empty())
+    transposed.emplace(planner::two_problems(problem, plan.runs_transposed(Pass::GradW)).transposed,
+                       plan.backward.front(), machine, executor);
+}
+
 std::vector<sparse::CheckedCsr<float>> EncodedWeights::turned(
     std::span<const sparse::CheckedCsr<float>> weights) {
   std::vector<sparse::CheckedCsr<float>> all;
@@ -28,57 +43,59 @@ std::vector<sparse::CheckedCsr<float>> EncodedWeights::turned(
 }
 
 void EncodedWeights::take() {
-  if (second_ != nullptr) second_->take();
+  if (transposed) transposed->weights.take();
   places_.swap(next_places_);
-  first_.take();
+  forward.weights.take();
 }
 
 std::optional<partitioner::Misfit> EncodedWeights::set(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  if (second_ != nullptr) {
+  if (transposed) {
     partitioner::EncodeOptions own = options;
-    if (own.even_load) own.even_load = second_cost_;
-    if (auto misfit = second_->encode(turned(weights), own)) return turned_name(std::move(misfit));
+    if (own.even_load) own.even_load = transposed->load_cost;
+    if (auto misfit = transposed->weights.encode(turned(weights), own))
+      return turned_name(std::move(misfit));
   }
-  if (auto misfit = first_.encode(weights, options)) return misfit;
+  if (auto misfit = forward.weights.encode(weights, options)) return misfit;
   take();
   return std::nullopt;
 }
 
 std::optional<partitioner::Misfit> EncodedWeights::encode_update(
     const sparse::PatternChange& change, std::int64_t group) {
-  if (auto misfit = first_.encode_update(change, group)) return misfit;
-  if (second_ == nullptr) return std::nullopt;
+  if (auto misfit = forward.weights.encode_update(change, group)) return misfit;
+  if (!transposed) return std::nullopt;
   sparse::PatternChange turned = change;
   for (auto* blocks : {&turned.removed, &turned.added})
     for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
-  if (auto misfit = second_->encode_update(turned, group)) return turned_name(std::move(misfit));
+  if (auto misfit = transposed->weights.encode_update(turned, group))
+    return turned_name(std::move(misfit));
   next_places_.resize(1);
-  next_places_.front() = sparse::transpose_order(second_->updated());
+  next_places_.front() = sparse::transpose_order(transposed->weights.updated());
   return std::nullopt;
 }
 
 void EncodedWeights::take_update(std::int64_t group) {
-  first_.take_update(group);
-  if (second_ == nullptr) return;
-  second_->take_update(group);
+  forward.weights.take_update(group);
+  if (!transposed) return;
+  transposed->weights.take_update(group);
   places_[std::size_t(group)].swap(next_places_.front());
 }
 
 void EncodedWeights::set_values(std::span<const float> values, std::int64_t group) {
-  if (second_ == nullptr) return first_.set_values(values, group);
+  if (!transposed) return forward.weights.set_values(values, group);
   const std::vector<std::int64_t>& places = places_[std::size_t(group)];
-  second_->reserve_values(group);
+  transposed->weights.reserve_values(group);
   turned_values_.resize(places.size());
-  first_.set_values(values, group);
+  forward.weights.set_values(values, group);
   for (std::size_t i = 0; i < places.size(); ++i)
     turned_values_[std::size_t(places[i])] = values[i];
-  second_->set_values(turned_values_, group);
+  transposed->weights.set_values(turned_values_, group);
 }
 
 EncodedWeights::Positions EncodedWeights::positions(std::int64_t group) const {
-  const std::vector<std::int64_t> turned = second_->bucket_positions(group);
-  Positions all{first_.bucket_positions(group), {}};
+  const std::vector<std::int64_t> turned = transposed->weights.bucket_positions(group);
+  Positions all{forward.weights.bucket_positions(group), {}};
   for (const std::int64_t place : places_[std::size_t(group)])
     all.second.push_back(turned[std::size_t(place)]);
   return all;

@@ -81,7 +81,7 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
 }
 
 const partitioner::LoadCost& FullyConnected::load_cost() const {
-  return state().buckets_layer("load_cost").forward_layout().load_cost();
+  return state().buckets_layer("load_cost").weights().forward.load_cost;
 }
 
 namespace {
@@ -143,29 +143,25 @@ std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
   const std::int64_t count = of_group.grid.buckets() * of_group.values_per_bucket();
   const internal::SparseLayer& layer = state().buckets_layer("encoded_values");
   const auto* const all =
-      reinterpret_cast<const T*>(layer.forward_layout().weights().image().values);
+      reinterpret_cast<const T*>(layer.weights().forward.weights.image().values);
   return {all + group * count, std::size_t(count)};
 }
 
 std::vector<std::int64_t> FullyConnected::value_positions(std::int64_t group) const {
   static_cast<void>(buckets(group));  // refuses a group that there is not
-  return state()
-      .buckets_layer("value_positions")
-      .forward_layout()
-      .weights()
-      .bucket_positions(group);
+  return state().buckets_layer("value_positions").weights().forward.weights.bucket_positions(group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
   const internal::SparseLayer& layer = state().buckets_layer("buckets");
   check_group(group);
-  return layer.forward_layout().weights().buckets(group);
+  return layer.weights().forward.weights.buckets(group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets_of(Pass pass, std::int64_t group) const {
   const internal::SparseLayer& layer = state().buckets_layer("buckets_of");
   check_group(group);
-  return layer.weights_for(pass).buckets(group);
+  return layer.weights().layout_of(pass).weights.buckets(group);
 }
 
 Bytes FullyConnected::pattern_bytes() const {

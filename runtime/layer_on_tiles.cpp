@@ -6,13 +6,19 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 
 namespace tessera::runtime::internal {
 
-void throw_no_pass(Pass pass) {
+const OwnProgram& LayerOnTiles::planned(Pass pass) const {
+  if (const OwnProgram* const found = own(pass)) return *found;
   throw Error(
       ErrorCode::InvalidArgument,
       fmt::format("{}: the plan of this layer does not include this pass", to_string(pass)));
+}
+
+verify::MemoryDamage LayerOnTiles::damage(Pass pass) const {
+  return memory_damage({planned(pass).damage()});
 }
 
 void put_values(std::span<const float> values, sparse::CheckedCsr<float>& matrix) {
@@ -25,7 +31,7 @@ void put_values(std::span<const float> values, sparse::CheckedCsr<float>& matrix
 Bytes LayerOnTiles::high_water() const {
   Bytes most;
   for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
-    if (has(pass)) most = std::max(most, memory(pass).high_water());
+    if (has(pass)) most = std::max(most, planned(pass).high_water());
   return most;
 }
 

@@ -2,31 +2,21 @@
 
 #include <cstring>
 
-#include "tessera/runtime/internal/layout_passes.hpp"
-
 namespace tessera::runtime::internal {
 
 using device::SlotKind;
 
-NetworkLayout::NetworkLayout(const Problem& p, const planner::Plan& of_layout,
-                             const NetworkMachine& machine)
-    : problem(p),
-      plan(of_layout),
-      grid(checked_grid(p, of_layout, machine.engine().machine())),
-      weights(p, grid, machine.executor),
-      map(spec(Pass::Fwd).parts(), TileOrder::Yzx),
-      shape(values_shape(spec(Pass::Fwd))),
-      machine_(machine) {}
-
-PassSpec NetworkLayout::spec(Pass pass) const { return spec_of(problem, plan, grid, pass); }
+NetworkLayout::NetworkLayout(const WeightLayout& l, const NetworkMachine& machine)
+    : layout(l), map(l.spec(Pass::Fwd).parts(), TileOrder::Yzx), machine_(machine) {}
 
 void NetworkLayout::declare_resident(const std::string& of) {
   TileProgram& program = machine_.program;
+  const partitioner::TileGrid& grid = layout.grid;
   words_buffer_ = program.add_buffer("bucket words" + of, /*resident=*/true);
   if (grid.separate_grad_a)
     grad_a_words_buffer_ = program.add_buffer("words of GradA" + of, /*resident=*/true);
   values_buffer = program.add_buffer("bucket values" + of, /*resident=*/true);
-  const std::int64_t word_bytes = spec(Pass::Fwd).word_bytes();
+  const std::int64_t word_bytes = layout.grid.word_bits / 8;
   placed_values_.resize(std::size_t(values_bytes()));
   for (const TileId tile : map.all()) {
     words_.push_back(program.add_slot(words_buffer_, tile, 1, grid.meta_words * word_bytes));
@@ -43,19 +33,20 @@ void NetworkLayout::declare_resident(const std::string& of) {
 void NetworkLayout::add_loaded(Uses& uses) const {
   uses.writes.push_back(words_buffer_);
   uses.writes.push_back(values_buffer);
-  if (grid.separate_grad_a) uses.writes.push_back(grad_a_words_buffer_);
+  if (layout.grid.separate_grad_a) uses.writes.push_back(grad_a_words_buffer_);
 }
 
 void NetworkLayout::give(PassHomes& homes, Pass pass) const {
-  const bool own_words = pass == Pass::GradA && grid.separate_grad_a;
+  const bool own_words = pass == Pass::GradA && layout.grid.separate_grad_a;
   homes.bucket_buffers = {own_words ? grad_a_words_buffer_ : words_buffer_, values_buffer};
   for (std::size_t t = 0; t < values.size(); ++t)
     homes.buckets.push_back({own_words ? grad_a_words_[t] : words_[t], values[t]});
 }
 
 void NetworkLayout::load(const std::byte* from) const {
-  const partitioner::Buckets& buckets = weights.buckets(0);
-  const std::int64_t word_bytes = spec(Pass::Fwd).word_bytes();
+  const partitioner::Buckets& buckets = layout.weights.buckets(0);
+  const partitioner::TileGrid& grid = layout.grid;
+  const std::int64_t word_bytes = layout.grid.word_bits / 8;
   device::Engine& engine = machine_.engine();
   for (const TileId tile : map.all()) {
     const std::int64_t bucket = bucket_of(tile);
@@ -77,7 +68,7 @@ void NetworkLayout::collect(std::byte* to) const {
 
 std::int64_t NetworkLayout::bucket_of(TileId tile) const {
   const Cell c = map.cell(tile);
-  return grid.bucket_index(c.x, c.y, c.z);
+  return layout.grid.bucket_index(c.x, c.y, c.z);
 }
 
 }  // namespace tessera::runtime::internal

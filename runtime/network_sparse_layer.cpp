@@ -7,50 +7,37 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/layer/check_weights.hpp"
-#include "tessera/planner/layouts.hpp"
-#include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
 namespace tessera::runtime::internal {
 
-namespace {
-
-planner::TwoProblems problems_of_layouts(const Problem& problem, const planner::Plan& plan) {
-  if (plan.backward.empty()) return {problem, {}};
-  return planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
-}
-
-}  // namespace
-
 NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
                                        const planner::Plan& plan, const NetworkMachine& machine,
                                        std::int64_t states)
     : NetworkLayerState(l, p, machine, states),
-      forward_(problems_of_layouts(p, plan).forward, plan, machine),
-      fwd_(forward_.spec(Pass::Fwd), machine.program, &fwd_homes_) {
-  if (!plan.backward.empty())
-    transposed_.emplace(problems_of_layouts(p, plan).transposed, plan.backward.front(), machine);
-  weights_.emplace(forward_.weights, transposed_ ? &transposed_->weights : nullptr);
+      weights_(p, plan, machine.engine().machine(), machine.executor),
+      forward_(weights_.forward, machine),
+      fwd_(weights_.spec(Pass::Fwd), machine.program, &fwd_homes_) {
+  if (weights_.transposed) transposed_.emplace(*weights_.transposed, machine);
   make_passes();
-  const planner::Homes of_grad_a_homes = of_grad_a().homes();
+  const planner::Homes of_grad_a = of(Pass::GradA).homes();
   const TensorHome in_gradient =
-      grad_a_ ? tensor_home(transposed_ ? of_grad_a_homes.result_q() : of_grad_a_homes.result_ds())
+      grad_a_ ? tensor_home(transposed_ ? of_grad_a.result_q() : of_grad_a.result_ds())
               : TensorHome{};
   set_result_homes(tensor_home(forward_.homes().result_q()), grad_a_ ? &in_gradient : nullptr);
 }
 
 void NetworkSparseLayer::make_passes() {
   TileProgram& program = machine_.program;
-  if (recomputes()) again_.emplace(forward_.spec(Pass::Fwd), program, &again_homes_);
-  if (problem.grad_a)
-    grad_a_.emplace(transposed_ ? transposed_->spec(Pass::Fwd) : forward_.spec(Pass::GradA),
-                    program, &grad_a_homes_);
+  if (recomputes()) again_.emplace(weights_.spec(Pass::Fwd), program, &again_homes_);
+  if (problem.grad_a) grad_a_.emplace(weights_.spec(Pass::GradA), program, &grad_a_homes_);
   if (problem.grad_w)
-    grad_w_ = GradWPass::make(updated().spec(Pass::GradW), grad_w_exchange(updated().plan), program,
-                              &grad_w_homes_);
+    grad_w_ = GradWPass::make(weights_.spec(Pass::GradW), updated().layout.grad_w_exchange(),
+                              program, &grad_w_homes_);
   if (transposed_)
-    rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, &rehome_homes_);
+    rehome_.emplace(RehomeSpec{updated().layout.grid, other().layout.grid}, program,
+                    &rehome_homes_);
 }
 
 void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
@@ -82,7 +69,7 @@ void NetworkSparseLayer::declare_weights() {
   if (transposed_) transposed_->declare_resident(" of the second layout");
   forward_.give(fwd_homes_, Pass::Fwd);
   forward_.give(again_homes_, Pass::Fwd);
-  if (grad_a_) of_grad_a().give(grad_a_homes_, grad_a_->pass());
+  if (grad_a_) of(Pass::GradA).give(grad_a_homes_, grad_a_->pass());
   updated().give(grad_w_homes_, Pass::GradW);
   if (transposed_)
     rehome_homes_ = {updated().values_buffer, other().values_buffer, updated().values,
@@ -166,43 +153,43 @@ void NetworkSparseLayer::declare_collect() {
 std::optional<partitioner::Misfit> NetworkSparseLayer::set_weights(
     const sparse::CheckedCsr<float>& given) {
   layer::check_weights(problem, {&given, 1});  // so that messages name rows and columns of R
-  auto misfit = weights_->set({&given, 1});
+  auto misfit = weights_.set({&given, 1});
   if (!misfit) set_parameters();
   return misfit;
 }
 
 void NetworkSparseLayer::restore_weights(const partitioner::SavedWeights& saved) {
-  weights_->restore(saved);
+  weights_.restore(saved);
   set_parameters();
 }
 
 Bytes NetworkSparseLayer::pattern_bytes() const {
-  Bytes bytes = forward_.weights.pattern_bytes().all();
+  const Bytes bytes = weights_.forward.weights.pattern_bytes().all();
   if (!transposed_) return bytes;
-  const std::int64_t tables = other().grid.buckets() * rehome_->table_bytes();
-  return bytes + transposed_->weights.pattern_bytes().all() + Bytes(tables);
+  const std::int64_t tables = other().layout.grid.buckets() * rehome_->table_bytes();
+  return bytes + weights_.transposed->weights.pattern_bytes().all() + Bytes(tables);
 }
 
 void NetworkSparseLayer::set_parameters() {
   const auto values_of = [](const NetworkLayout& layout) {
-    const std::byte* first = layout.weights.image().values;
+    const std::byte* first = layout.layout.weights.image().values;
     return std::vector<std::byte>(first, first + layout.values_bytes());
   };
   parameters.values = values_of(updated());
   parameters.copy = transposed_ ? values_of(other()) : std::vector<std::byte>();
-  reset_states(updated().grid.buckets() * updated().values_per_bucket());
+  reset_states(updated().layout.grid.buckets() * updated().values_per_bucket());
   if (!transposed_) return;
-  EncodedWeights::Positions positions = weights_->positions(0);
+  EncodedWeights::Positions positions = weights_.positions(0);
   if (updates_transposed()) positions.first.swap(positions.second);
   rehome_->tables.set_pattern(0, positions.first, positions.second);
 }
 
 sparse::Csr<float> NetworkSparseLayer::current_weights() {
   const std::vector<std::byte>& values = updates_transposed() ? parameters.copy : parameters.values;
-  sparse::Csr<float> result = *forward_.weights.given(0);
+  sparse::Csr<float> result = *weights_.forward.weights.given(0);
   with_type(problem.data_type, [&](auto zero) {
     using T = decltype(zero);
-    forward_.weights.to_given<T>(
+    weights_.forward.weights.to_given<T>(
         {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)}, 0, result.values);
   });
   return result;
@@ -212,7 +199,7 @@ namespace {
 
 // Returns the cycles in which the tiles of the fullest cell visit all buckets of their cell in Fwd
 // or GradA, or in GradW the fullest bucket, of which a round visits one.
-Cycles fullest_visit(const NetworkLayout& layout, const PassSpec& spec,
+Cycles fullest_visit(const WeightLayout& layout, const PassSpec& spec,
                      const device::Machine& machine, bool one_by_one) {
   const partitioner::Buckets& buckets = layout.weights.buckets(0);
   const Dims& splits = layout.grid.splits;
@@ -247,21 +234,18 @@ Cycles multiply_term(const planner::PassCost& cost) {
 Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass) const {
   const device::Machine& machine = machine_.engine().machine();
   const planner::Plan& of_pass = plan.layout_of(pass);
+  const WeightLayout& layout = weights_.layout_of(pass);
+  const Pass in_layout = weights_.pass_in_layout(pass);
+  const PassSpec spec = layout.spec(in_layout);
   if (pass == Pass::GradW) {
-    const NetworkLayout& layout = updated();
-    const std::int64_t sum_bytes = layout.values_per_bucket() * bytes_of(problem.partials_type);
+    const std::int64_t sum_bytes = updated().values_per_bucket() * bytes_of(problem.partials_type);
     const std::int64_t rounds = layout.grid.splits.z;
     const std::int64_t planned_rounds = of_pass.grad_w_exchange_buckets ? 1 : rounds;
     const Cycles planned = multiply_term(*plan.cost.find(Pass::GradW)) -
                            codelets::zero_cycles(sum_bytes, machine.workers);
-    const Cycles counted =
-        fullest_visit(layout, layout.spec(Pass::GradW), machine, /*one_by_one=*/true);
+    const Cycles counted = fullest_visit(layout, spec, machine, /*one_by_one=*/true);
     return rounds * counted - Cycles(rounds * planned.value / planned_rounds);
   }
-  const bool is_forward = pass == Pass::Fwd;
-  const NetworkLayout& layout = is_forward ? forward_ : of_grad_a();
-  const Pass in_layout = !is_forward && transposed_ ? Pass::Fwd : pass;
-  const PassSpec spec = layout.spec(in_layout);
   std::int64_t rows = 0;
   for (std::int64_t i = 0; i < role_of(spec).out_parts(layout.grid.splits); ++i)
     rows = std::max(
@@ -273,13 +257,14 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
 }
 
 void NetworkSparseLayer::load() {
-  const auto load_loop = [&](TravelLoop& loop, const NetworkLayout& layout) {
-    if (loop.possible()) loop.load(machine_.engine(), layout.weights.image().travel_words);
+  const auto load_loop = [&](TravelLoop& loop, Pass pass) {
+    if (loop.possible())
+      loop.load(machine_.engine(), weights_.layout_of(pass).weights.image().travel_words);
   };
-  load_loop(fwd_.loop, forward_);
-  if (again_) load_loop(again_->loop, forward_);
-  if (grad_a_) load_loop(grad_a_->loop, of_grad_a());
-  if (grad_w_) load_loop(grad_w_->loop, updated());
+  load_loop(fwd_.loop, Pass::Fwd);
+  if (again_) load_loop(again_->loop, Pass::Fwd);
+  if (grad_a_) load_loop(grad_a_->loop, Pass::GradA);
+  if (grad_w_) load_loop(grad_w_->loop, Pass::GradW);
   if (grad_w_) grad_w_->begin();
   updated().load(parameters.values.data());
   if (transposed_) other().load(parameters.copy.data());

@@ -100,27 +100,27 @@ void LayerWeights::restore(std::span<const sparse::CheckedCsr<float>> weights,
 
 partitioner::SavedWeights EncodedWeights::saved() const {
   partitioner::SavedWeights saved;
-  saved.type = first_.buckets(0).grid.data_type;
-  for (std::int64_t g = 0; g < first_.groups(); ++g) {
-    sparse::Csr<float> pattern = *first_.given(g);
+  saved.type = forward.weights.buckets(0).grid.data_type;
+  for (std::int64_t g = 0; g < forward.weights.groups(); ++g) {
+    sparse::Csr<float> pattern = *forward.weights.given(g);
     pattern.values.clear();
     saved.patterns.push_back(std::move(pattern));
-    saved.values.push_back(first_.saved_values(g));
+    saved.values.push_back(forward.weights.saved_values(g));
   }
-  saved.layouts.push_back(first_.saved_layout());
-  if (second_ != nullptr) saved.layouts.push_back(second_->saved_layout());
+  saved.layouts.push_back(forward.weights.saved_layout());
+  if (transposed) saved.layouts.push_back(transposed->weights.saved_layout());
   return saved;
 }
 
 void EncodedWeights::restore(const partitioner::SavedWeights& saved) {
   check_same("layouts are", std::to_string(saved.layouts.size()),
-             std::to_string(second_ == nullptr ? 1 : 2));
+             std::to_string(transposed ? 2 : 1));
   for (const std::size_t own :
        {saved.patterns.size(), saved.values.size(), saved.layouts.front().groups.size(),
         saved.layouts.back().groups.size()})
-    check_same("groups are", std::to_string(own), std::to_string(first_.groups()));
-  const auto weights = first_.restore(saved);
-  if (second_ != nullptr) second_->restore(turned(weights), saved.layouts.back());
+    check_same("groups are", std::to_string(own), std::to_string(forward.weights.groups()));
+  const auto weights = forward.weights.restore(saved);
+  if (transposed) transposed->weights.restore(turned(weights), saved.layouts.back());
   take();
 }
 

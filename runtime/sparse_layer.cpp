@@ -7,7 +7,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
-#include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 
@@ -16,34 +15,19 @@ namespace {
 
 using device::ByteRows;
 
-// Returns the layout of transpose(R) if the plan has one.
-std::optional<LayoutPasses> second_layout(const Problem& problem, const planner::Plan& plan,
-                                          const device::Machine& machine, device::ExchangeMode mode,
-                                          Executor& executor) {
-  std::optional<LayoutPasses> layout;
-  if (!plan.backward.empty())
-    layout.emplace(planner::two_problems(problem, plan.runs_transposed(Pass::GradW)).transposed,
-                   plan.backward.front(), machine, mode, executor);
-  return layout;
-}
-
 }  // namespace
-
-Problem forward_problem(const Problem& problem, const planner::Plan& plan) {
-  return plan.backward.empty()
-             ? problem
-             : planner::two_problems(problem, plan.runs_transposed(Pass::GradW)).forward;
-}
 
 SparseLayer::SparseLayer(const Problem& of, const planner::Plan& plan, const device::Machine& on,
                          device::ExchangeMode how, Executor& threads)
-    : State(of, plan, on, how, threads),
-      forward_(forward_problem(of, plan), plan, on, how, threads),
-      transposed_(second_layout(of, plan, on, how, threads)),
-      weights_(forward_.weights(), transposed_ ? &transposed_->weights() : nullptr,
-               transposed_ ? transposed_->load_cost() : partitioner::LoadCost()) {
-  if (!transposed_) return;
-  rehome_.emplace(on, how, threads, RehomeSpec{forward_.grid(), transposed_->grid(), of.size.g});
+    : State(of, plan, on, how, threads), weights_(of, plan, on, threads) {
+  fwd_.emplace(on, how, threads, weights_.spec(Pass::Fwd));
+  if (weights_.has(Pass::GradA)) grad_a_.emplace(on, how, threads, weights_.spec(Pass::GradA));
+  if (weights_.has(Pass::GradW))
+    grad_w_.emplace(on, how, threads, weights_.spec(Pass::GradW),
+                    weights_.layout_of(Pass::GradW).grad_w_exchange());
+  if (!weights_.transposed) return;
+  rehome_.emplace(on, how, threads,
+                  RehomeSpec{weights_.forward.grid, weights_.transposed->grid, of.size.g});
   if (const Bytes most = high_water(); most > on.tile_memory)
     throw Error(ErrorCode::LimitExceeded,
                 fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "
@@ -51,30 +35,14 @@ SparseLayer::SparseLayer(const Problem& of, const planner::Plan& plan, const dev
                             most.value, on.name, on.tile_memory.value));
 }
 
-std::pair<const LayoutPasses*, Pass> SparseLayer::runs(Pass pass) const {
-  if (transposed_ && pass == Pass::GradA) return {&*transposed_, Pass::Fwd};
-  if (transposed_ && pass == Pass::GradW && transposed_->has(pass)) return {&*transposed_, pass};
-  return {&forward_, pass};
-}
-
-bool SparseLayer::has(Pass pass) const {
-  const auto [layout, own_pass] = runs(pass);
-  return layout->has(own_pass);
+const OwnProgram* SparseLayer::own(Pass pass) const {
+  if (pass == Pass::GradW) return grad_w_ ? &*grad_w_ : nullptr;
+  const auto& product = pass == Pass::Fwd ? fwd_ : grad_a_;
+  return product ? &*product : nullptr;
 }
 
 verify::Rounding SparseLayer::rounding(Pass pass) const {
-  const auto [layout, own_pass] = runs(pass);
-  return layout->rounding(own_pass);
-}
-
-const Program& SparseLayer::program(Pass pass) const {
-  const auto [layout, own_pass] = runs(pass);
-  return layout->program(own_pass);
-}
-
-device::MemoryUse SparseLayer::memory(Pass pass) const {
-  const auto [layout, own_pass] = runs(pass);
-  return layout->memory(own_pass);
+  return weights_.layout_of(pass).rounding(weights_.pass_in_layout(pass));
 }
 
 std::optional<partitioner::Misfit> SparseLayer::encode(
@@ -104,14 +72,13 @@ void SparseLayer::put_values(std::span<const float> values, std::int64_t group) 
 }
 
 Dims SparseLayer::padded(Pass pass) const {
-  const Dims& size = runs(pass).first->grid().size;
-  return runs_transposed(pass) ? Dims{size.g, size.y, size.x, size.z} : size;
+  const Dims& size = weights_.layout_of(pass).grid.size;
+  return weights_.runs_transposed(pass) ? Dims{size.g, size.y, size.x, size.z} : size;
 }
 
 verify::MemoryDamage SparseLayer::damage(Pass pass) const {
-  const auto [layout, own_pass] = runs(pass);
-  const bool moved = runs_transposed(pass) && pass == Pass::GradA;
-  return memory_damage({moved ? rehome_->damage() : device::Damage(), layout->damage(own_pass)});
+  const bool moved = rehome_ && pass == Pass::GradA;
+  return memory_damage({moved ? rehome_->damage() : device::Damage(), planned(pass).damage()});
 }
 
 void SparseLayer::make_tables() {
@@ -128,11 +95,13 @@ bool SparseLayer::transposed_product(ByteRows in, ByteRows out, const PassOption
   make_tables();
   RunSeries series(options, ledger, std::move(own_));
   bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
-    return rehome_->run(own, of_run, forward_.weights().image().values);
+    return rehome_->run(own, of_run, weights_.forward.weights.image().values);
   });
   series.forget_stages();
   finished = finished && series.run([&](const PassOptions& own, device::Ledger& of_run) {
-    return transposed_->product(Pass::Fwd, (*rehome_)->result.data(), in, out, own, of_run);
+    BucketImage image = weights_.transposed->weights.image();
+    image.values = (*rehome_)->result.data();
+    return grad_a_->run(own, of_run, image, in, out);
   });
   own_ = std::move(series.scratch());
   return finished;
@@ -140,46 +109,67 @@ bool SparseLayer::transposed_product(ByteRows in, ByteRows out, const PassOption
 
 bool SparseLayer::product(Pass pass, ByteRows in, ByteRows out, const PassOptions& options,
                           device::Ledger& ledger) {
-  if (runs_transposed(pass)) return transposed_product(in, out, options, ledger);
-  return forward_.product(pass, forward_.weights().image().values, in, out, options, ledger);
+  if (weights_.runs_transposed(pass)) return transposed_product(in, out, options, ledger);
+  return (pass == Pass::Fwd ? *fwd_ : *grad_a_)
+      .run(options, ledger, weights_.forward.weights.image(), in, out);
 }
 
 bool SparseLayer::gradient(ByteRows q_grad, ByteRows s, std::span<float> gradients,
                            const PassOptions& options, device::Ledger& ledger) {
-  if (!runs_transposed(Pass::GradW))
-    return forward_.gradient(q_grad, s, gradients, options, ledger);
   // transpose(dR) = S * transpose(dQ), so this layout computes its gradient with operands swapped.
-  turned_.resize(gradients.size());
-  if (!transposed_->gradient(s, q_grad, turned_, options, ledger)) return false;
-  weights_.turn_back(turned_, gradients);
+  const bool is_turned = weights_.runs_transposed(Pass::GradW);
+  if (is_turned) std::swap(q_grad, s);
+  WeightLayout& layout = is_turned ? *weights_.transposed : weights_.forward;
+  in_order_.resize(std::size_t(problem.size.g * layout.all_value_bytes().value));
+  const GradWPass::Operands operands{q_grad, s, in_order_.data()};
+  if (!grad_w_->run(options, ledger, layout.weights.image(), operands)) return false;
+  if (is_turned) turned_.resize(gradients.size());
+  with_type(problem.data_type, [&]<class T>(T) {
+    const std::span<const T> values(reinterpret_cast<const T*>(in_order_.data()),
+                                    in_order_.size() / sizeof(T));
+    std::span<float> rest = is_turned ? std::span(turned_) : gradients;
+    for (std::int64_t g = 0; g < problem.size.g; ++g) {
+      const std::size_t count = layout.weights.given(g)->values.size();
+      layout.weights.to_given<T>(values, g, rest.first(count));
+      rest = rest.subspan(count);
+    }
+  });
+  if (is_turned) weights_.turn_back(turned_, gradients);
   return true;
 }
 
 // The buckets of both layouts, and the table by which values move between them, are on a tile all
 // the time.
 Bytes SparseLayer::high_water() const {
-  if (!transposed_) return forward_.high_water();
-  const Bytes table = Bytes((*rehome_)->table_bytes());
-  return std::max({forward_.high_water() + transposed_->bucket_bytes() + table,
-                   transposed_->high_water() + forward_.bucket_bytes() + table,
-                   rehome_->high_water() + forward_.word_bytes() + transposed_->word_bytes()});
+  if (!rehome_) return LayerOnTiles::high_water();
+  const WeightLayout &first = weights_.forward, &second = *weights_.transposed;
+  Bytes most = rehome_->high_water() + first.word_bytes() + second.word_bytes();
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
+    if (!has(pass)) continue;
+    const WeightLayout& other = weights_.runs_transposed(pass) ? first : second;
+    most = std::max(
+        most, planned(pass).high_water() + other.bucket_bytes() + Bytes((*rehome_)->table_bytes()));
+  }
+  return most;
 }
 
 Bytes SparseLayer::sent(const PatternBytes& layout) const {
-  const std::int64_t tiles = transposed_->grid().buckets() * problem.size.g;
+  const std::int64_t tiles = weights_.transposed->grid.buckets() * problem.size.g;
   return layout.words + layout.travel + Bytes(tiles * (*rehome_)->table_bytes());
 }
 
 Bytes SparseLayer::pattern_bytes() const {
-  const Bytes first = forward_.weights().pattern_bytes().all();
-  return transposed_ ? first + sent(transposed_->weights().pattern_bytes()) : first;
+  const Bytes first = weights_.forward.weights.pattern_bytes().all();
+  return rehome_ ? first + sent(weights_.transposed->weights.pattern_bytes()) : first;
 }
 
 Bytes SparseLayer::pattern_change_bytes() const {
-  const Bytes first = forward_.weights().pattern_change_bytes().all();
-  return transposed_ ? first + sent(transposed_->weights().pattern_change_bytes()) : first;
+  const Bytes first = weights_.forward.weights.pattern_change_bytes().all();
+  return rehome_ ? first + sent(weights_.transposed->weights.pattern_change_bytes()) : first;
 }
 
-partitioner::Travel SparseLayer::travel() const { return forward_.weights().image().travel(); }
+partitioner::Travel SparseLayer::travel() const {
+  return weights_.forward.weights.image().travel();
+}
 
 }  // namespace tessera::runtime::internal

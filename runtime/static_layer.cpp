@@ -14,7 +14,6 @@
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layer_on_tiles.hpp"
-#include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/runtime/internal/static_pass.hpp"
 #include "tessera/sparse/value_range.hpp"
 
@@ -83,12 +82,9 @@ struct StaticLayer::State : internal::LayerOnTiles {
         device::ExchangeMode mode, Executor& threads);
 
   bool empty() const override { return false; }
-  bool has(Pass of) const override { return passes[std::size_t(of)].has_value(); }
   const sparse::CheckedCsr<float>& given(std::int64_t group) const override {
     return weights[std::size_t(group)];
   }
-  const Program& program(Pass of) const override { return pass(of).program(); }
-  device::MemoryUse memory(Pass of) const override { return pass(of).memory(); }
   verify::Rounding rounding(Pass of) const override;
   layer::LayerFacts facts() const override;
   void set_values(std::span<const float> values, std::int64_t group) override;
@@ -115,8 +111,9 @@ struct StaticLayer::State : internal::LayerOnTiles {
                device::Ledger& ledger) override;
   bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> results,
                 const PassOptions& options, device::Ledger& ledger) override;
-  verify::MemoryDamage damage(Pass of) const override {
-    return internal::memory_damage({pass(of).damage()});
+  const internal::OwnProgram* own(Pass of) const override {
+    const auto& of_pass = passes[std::size_t(of)];
+    return of_pass ? &*of_pass : nullptr;
   }
 };
 
@@ -144,8 +141,7 @@ StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<f
 }
 
 const StaticPass& StaticLayer::State::pass(Pass of) const {
-  if (!has(of)) internal::throw_no_pass(of);
-  return *passes[std::size_t(of)];
+  return static_cast<const StaticPass&>(planned(of));
 }
 
 void StaticLayer::State::store(std::int64_t group) {

@@ -9,7 +9,6 @@
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/runtime/internal/dense_pass.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
-#include "tessera/runtime/internal/own_pass.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -24,11 +23,8 @@ class DenseLayer final : public FullyConnected::State {
              device::ExchangeMode mode, Executor& executor);
 
   bool empty() const override { return given_.empty(); }
-  bool has(Pass pass) const override { return passes_[std::size_t(pass)].has_value(); }
   const sparse::CheckedCsr<float>& given(std::int64_t group) const override;
   verify::Rounding rounding(Pass pass) const override;
-  const Program& program(Pass pass) const override { return dense_pass(pass).program(); }
-  device::MemoryUse memory(Pass pass) const override { return dense_pass(pass).memory(); }
 
   // All of R is sent for a new pattern; an update sends the blocks that it removes and adds.
   Bytes pattern_bytes() const override { return Bytes(std::int64_t(r_.size())); }
@@ -50,9 +46,10 @@ class DenseLayer final : public FullyConnected::State {
                device::Ledger& ledger) override;
   bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> gradients,
                 const PassOptions& options, device::Ledger& ledger) override;
-  verify::MemoryDamage damage(Pass pass) const override;
-
-  const OwnPass<DensePass>& dense_pass(Pass pass) const;
+  const OwnProgram* own(Pass pass) const override {
+    const auto& of_pass = passes_[std::size_t(pass)];
+    return of_pass ? &*of_pass : nullptr;
+  }
 
   // Writes the matrix of a group to r_.
   void refill(std::int64_t group);

@@ -9,6 +9,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/layer/backend.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/runtime/internal/padded.hpp"
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/tile_options.hpp"
@@ -26,14 +27,14 @@ class LayerOnTiles : public layer::BackendOf<device::Ledger> {
       : problem(of), machine(on), executor(threads) {}
 
   virtual bool empty() const = 0;  // true: there are no weights yet
-  virtual bool has(Pass pass) const = 0;
+  bool has(Pass pass) const { return own(pass) != nullptr; }
 
   // Returns the weights of a group as they were given and changed since.
   virtual const sparse::CheckedCsr<float>& given(std::int64_t group) const = 0;
 
   // Throw Error{InvalidArgument} for a pass that the layer was planned without.
-  virtual const Program& program(Pass pass) const = 0;
-  virtual device::MemoryUse memory(Pass pass) const = 0;
+  const Program& program(Pass pass) const { return planned(pass).program(); }
+  device::MemoryUse memory(Pass pass) const { return planned(pass).memory(); }
 
   // Returns the most memory that any tile needs in any pass; by default the layer's passes share
   // nothing.
@@ -61,8 +62,14 @@ class LayerOnTiles : public layer::BackendOf<device::Ledger> {
   virtual bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> gradients,
                         const PassOptions& options, device::Ledger& ledger) = 0;
 
+  // Returns the program of a pass; null: the layer was planned without the pass.
+  virtual const OwnProgram* own(Pass pass) const = 0;
+
+  // Returns this program. Throws Error{InvalidArgument} if there is none.
+  const OwnProgram& planned(Pass pass) const;
+
   // Returns the memory that changed during the last run of a pass.
-  virtual verify::MemoryDamage damage(Pass pass) const = 0;
+  virtual verify::MemoryDamage damage(Pass pass) const;
 
   // Must be called after every change of a value or a pattern.
   void forget_sums() { sums_.forget(); }
@@ -99,9 +106,6 @@ class LayerOnTiles : public layer::BackendOf<device::Ledger> {
   verify::KeptSums sums_;                         // of the given weights
   std::array<std::vector<std::byte>, 2> copies_;  // of operands, by side
 };
-
-// Throws Error{InvalidArgument}: the layer was planned without this pass.
-[[noreturn]] void throw_no_pass(Pass pass);
 
 // Replaces the values of a matrix. Throws Error{InvalidArgument} for another number of values.
 void put_values(std::span<const float> values, sparse::CheckedCsr<float>& matrix);

@@ -40,9 +40,9 @@ class NetworkSparseLayer final : public NetworkLayerState {
   void declare_collect() override;
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
-  partitioner::SavedWeights saved_weights() const override { return weights_->saved(); }
+  partitioner::SavedWeights saved_weights() const override { return weights_.saved(); }
   void restore_weights(const partitioner::SavedWeights& saved) override;
-  bool has_weights() const override { return !forward_.weights.empty(); }
+  bool has_weights() const override { return !weights_.forward.weights.empty(); }
   sparse::Csr<float> current_weights() override;
   Bytes pattern_bytes() const override;
   Bytes value_bytes() const override { return Bytes(updated().values_bytes()); }
@@ -59,18 +59,22 @@ class NetworkSparseLayer final : public NetworkLayerState {
   void set_parameters();
   bool gradients_move() const;
 
-  // The layout that the optimiser updates, and the other one if there are two.
-  bool updates_transposed() const { return transposed_ && transposed_->problem.grad_w; }
-  NetworkLayout& updated() { return updates_transposed() ? *transposed_ : forward_; }
-  const NetworkLayout& updated() const { return updates_transposed() ? *transposed_ : forward_; }
+  // The layout that runs a pass; that of GradW is the one that the optimiser updates. The other one
+  // if there are two.
+  NetworkLayout& of(Pass pass) { return weights_.runs_transposed(pass) ? *transposed_ : forward_; }
+  const NetworkLayout& of(Pass pass) const {
+    return weights_.runs_transposed(pass) ? *transposed_ : forward_;
+  }
+  bool updates_transposed() const { return weights_.runs_transposed(Pass::GradW); }
+  NetworkLayout& updated() { return of(Pass::GradW); }
+  const NetworkLayout& updated() const { return of(Pass::GradW); }
   const NetworkLayout& other() const { return updates_transposed() ? forward_ : *transposed_; }
-  const NetworkLayout& of_grad_a() const { return transposed_ ? *transposed_ : forward_; }
   // The forward pass whose slices GradW may read.
   SpmmPass& fwd_in_backward() { return again_ ? *again_ : fwd_; }
 
+  EncodedWeights weights_;
   NetworkLayout forward_;
   std::optional<NetworkLayout> transposed_;  // of transpose(R)
-  std::optional<EncodedWeights> weights_;    // of both
   PassHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
   SpmmPass fwd_;
   std::optional<SpmmPass> again_;  // of a layer that recomputes

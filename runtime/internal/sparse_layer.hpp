@@ -1,21 +1,17 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "tessera/runtime/internal/encoded_weights.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
-#include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/rehome.hpp"
+#include "tessera/runtime/internal/spmm_pass.hpp"
 
 namespace tessera::runtime::internal {
-
-// Returns the problem of the first layout: that of the layer, without the passes that the layout of
-// transpose(R) runs if the plan has one.
-Problem forward_problem(const Problem& problem, const planner::Plan& plan);
 
 // A layer whose plan keeps R in buckets: in one layout, or in two. The Fwd of transpose(R) is then
 // GradA: its values come from the forward layout, by steps that run before those of the pass. It
@@ -25,24 +21,19 @@ class SparseLayer final : public FullyConnected::State {
   SparseLayer(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
               device::ExchangeMode mode, Executor& executor);
 
-  bool empty() const override { return forward_.weights().empty(); }
-  bool has(Pass pass) const override;
+  bool empty() const override { return weights_.forward.weights.empty(); }
   const sparse::CheckedCsr<float>& given(std::int64_t group) const override {
-    return forward_.weights().given(group);
+    return weights_.forward.weights.given(group);
   }
   verify::Rounding rounding(Pass pass) const override;
-  const Program& program(Pass pass) const override;
-  device::MemoryUse memory(Pass pass) const override;
   Bytes high_water() const override;
   Bytes pattern_bytes() const override;
   Bytes pattern_change_bytes() const override;
-  partitioner::SpillStats spill() const override { return forward_.weights().spill(); }
+  partitioner::SpillStats spill() const override { return weights_.forward.weights.spill(); }
   partitioner::Travel travel() const override;
 
-  // The parts that only a layer with buckets has.
-  const LayoutPasses& forward_layout() const { return forward_; }
-  const LayerWeights& weights_for(Pass pass) const { return runs(pass).first->weights(); }
-  EncodedWeights& weights() { return weights_; }
+  // The weights, which only a layer with buckets has in layouts.
+  const EncodedWeights& weights() const { return weights_; }
   void restore(const partitioner::SavedWeights& saved);
 
  private:
@@ -58,10 +49,7 @@ class SparseLayer final : public FullyConnected::State {
   bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> gradients,
                 const PassOptions& options, device::Ledger& ledger) override;
   verify::MemoryDamage damage(Pass pass) const override;
-
-  // Returns the layout that runs a pass, and the pass of that layout which it is.
-  std::pair<const LayoutPasses*, Pass> runs(Pass pass) const;
-  bool runs_transposed(Pass pass) const { return transposed_ && runs(pass).first == &*transposed_; }
+  const OwnProgram* own(Pass pass) const override;
 
   // Runs GradA by the second layout.
   bool transposed_product(device::ByteRows in, device::ByteRows out, const PassOptions& options,
@@ -72,13 +60,14 @@ class SparseLayer final : public FullyConnected::State {
   // first one.
   Bytes sent(const PatternBytes& layout) const;
 
-  LayoutPasses forward_;
-  std::optional<LayoutPasses> transposed_;     // if the plan has one
-  std::optional<OwnPass<RehomePass>> rehome_;  // with two layouts: moves values to the second one
   EncodedWeights weights_;
+  std::optional<OwnPass<SpmmPass>> fwd_, grad_a_;
+  std::optional<OwnPass<GradWPass>> grad_w_;
+  std::optional<OwnPass<RehomePass>> rehome_;  // with two layouts: moves values to the second one
   bool has_tables_ = false;
-  device::Ledger own_;         // of moving the values, or of the pass alone
-  std::vector<float> turned_;  // gradients in the order of transpose(R)
+  device::Ledger own_;               // of moving the values, or of the pass alone
+  std::vector<std::byte> in_order_;  // gradients in bucket order
+  std::vector<float> turned_;        // gradients in the order of transpose(R)
 };
 
 }  // namespace tessera::runtime::internal
