@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/json/value.hpp"
+#include "tessera/planner/internal/plan_fields.hpp"
 #include "tessera/planner/options.hpp"
 
 namespace tessera::planner {
@@ -66,58 +68,6 @@ std::int64_t read_count(const Entry& entry) {
   return count;
 }
 
-// Calls read(key, entry) for every member. `read` returns false if it does not know the key.
-template <class Read>
-void read_object(const Entry& object, const std::vector<std::string_view>& legal, Read&& read) {
-  const auto* const members = std::get_if<json::Object>(&object.value.data);
-  if (members == nullptr) throw_wrong(object, "an object");
-  for (const auto& [key, value] : *members) {
-    const std::string path = object.key.empty() ? key : object.key + "." + key;
-    if (!read(key, Entry{object.where, path, value}))
-      throw_invalid(fmt::format("{}: {} is not known; the keys are {}", object.where, path,
-                                fmt::join(legal, ", ")));
-  }
-}
-
-void read_partition(const Entry& entry, PlanConstraints& pins) {
-  read_object(entry, {"x", "y", "z"}, [&](std::string_view key, const Entry& value) {
-    if (key == "x")
-      pins.x = read_count(value);
-    else if (key == "y")
-      pins.y = read_count(value);
-    else if (key == "z")
-      pins.z = read_count(value);
-    else
-      return false;
-    return true;
-  });
-}
-
-void read_exchange(const Entry& entry, PlanConstraints& pins) {
-  read_object(entry, {"gradWExchangeBuckets"}, [&](std::string_view key, const Entry& value) {
-    if (key != "gradWExchangeBuckets") return false;
-    pins.grad_w_exchange_buckets = read_bool(value);
-    return true;
-  });
-}
-
-PlanConstraints read_constraints(const Entry& entry) {
-  PlanConstraints pins;
-  read_object(entry, {"partition", "exchange", "useDense"},
-              [&](std::string_view key, const Entry& value) {
-                if (key == "partition")
-                  read_partition(value, pins);
-                else if (key == "exchange")
-                  read_exchange(value, pins);
-                else if (key == "useDense")
-                  pins.use_dense = read_bool(value);
-                else
-                  return false;
-                return true;
-              });
-  return pins;
-}
-
 // Parses option text; what is wrong with it is wrong with an argument.
 Json parse_json(std::string_view text, std::string_view where) {
   try {
@@ -127,47 +77,73 @@ Json parse_json(std::string_view text, std::string_view where) {
   }
 }
 
-// Reads constraints as an object or, as PopSparse has them, as JSON inside a string.
-PlanConstraints read_constraints_or_text(const Entry& entry) {
-  const auto* const text = std::get_if<std::string>(&entry.value.data);
-  if (text == nullptr) return read_constraints(entry);
-  const Json inner = parse_json(*text, entry.where);
-  return read_constraints({entry.where, entry.key, inner});
-}
+// Reads the members of an object by the names of describe() (plan_fields.hpp). Members that the
+// object lacks keep their values.
+class OptionReader {
+ public:
+  explicit OptionReader(const Entry& object) : object_(object) {
+    if (!std::holds_alternative<json::Object>(object.value.data)) throw_wrong(object, "an object");
+  }
 
-struct OptionKey {
-  std::string_view key;
-  void (*read)(const Entry&, Options&);
-};
+  // Returns a member if the object has it. The key is a legal one from now on.
+  std::optional<Entry> find(std::string_view key) {
+    keys_.push_back(key);
+    const Json* const value = json::find(object_.value, key);
+    if (value == nullptr) return {};
+    return Entry{object_.where, path_of(key), *value};
+  }
 
-template <auto Member>
-void read_flag(const Entry& entry, Options& options) {
-  options.*Member = read_bool(entry);
-}
+  template <class T, class... Legal>
+  void operator()(std::string_view key, T& value, const Legal&... legal) {
+    if (const auto entry = find(key)) read(*entry, value, legal...);
+  }
+  template <class Describe>
+  void group(std::string_view key, Describe&& describe_members) {
+    const auto entry = find(key);
+    if (!entry) return;
+    OptionReader members(*entry);
+    describe_members(members);
+    members.finish();
+  }
 
-Placement read_placement(const Entry& entry) {
-  for (const Placement p : {Placement::EvenSpread, Placement::AsLeft, Placement::AtHome})
-    if (entry.value == to_string(p)) return p;
-  throw_wrong(entry, "\"even-spread\", \"as-left\" or \"at-home\"");
-}
+  // Refuses members with keys that are not legal.
+  void finish() const {
+    for (const auto& [key, value] : std::get<json::Object>(object_.value.data))
+      if (std::ranges::find(keys_, key) == keys_.end())
+        throw_invalid(fmt::format("{}: {} is not known; the keys are {}", object_.where,
+                                  path_of(key), fmt::join(keys_, ", ")));
+  }
 
-const OptionKey kOptionKeys[] = {
-    {"availableMemoryProportion",
-     [](const Entry& e, Options& o) { o.available_memory_proportion = read_number(e); }},
-    {"metaInfoBucketOversizeProportion",
-     [](const Entry& e, Options& o) { o.meta_info_bucket_oversize_proportion = read_number(e); }},
-    {"bucketConfidence", [](const Entry& e, Options& o) { o.bucket_confidence = read_number(e); }},
-    {"patternCount", [](const Entry& e, Options& o) { o.pattern_count = read_count(e); }},
-    {"sharedBuckets", [](const Entry& e, Options& o) { o.shared_buckets = read_bool(e); }},
-    {"perPassPlans", read_flag<&Options::per_pass_plans>},
-    {"enableStructuredRearrangements", read_flag<&Options::enable_structured_rearrangements>},
-    {"operandPlacement",
-     [](const Entry& e, Options& o) { o.operand_placement = read_placement(e); }},
-    {"partitioner.forceBucketSpills", read_flag<&Options::partitioner_force_bucket_spills>},
-    {"searchLimit", [](const Entry& e, Options& o) { o.search_limit = read_count(e); }},
-    {"planConstraints",
-     [](const Entry& e, Options& o) { o.constraints = read_constraints_or_text(e); }},
-    {"popLibsParity", read_flag<&Options::poplibs_parity>},
+ private:
+  std::string path_of(std::string_view key) const {
+    return object_.key.empty() ? std::string(key) : fmt::format("{}.{}", object_.key, key);
+  }
+  static void read(const Entry& entry, bool& value) { value = read_bool(entry); }
+  static void read(const Entry& entry, double& value) { value = read_number(entry); }
+  static void read(const Entry& entry, std::int64_t& value, json::WholeRange) {
+    value = read_count(entry);
+  }
+  template <class T, class... Legal>
+  static void read(const Entry& entry, std::optional<T>& value, const Legal&... legal) {
+    read(entry, value.emplace(), legal...);
+  }
+  static void read(const Entry& entry, Placement& value, const json::Names<Placement>& names) {
+    for (const auto& [placement, name] : names)
+      if (entry.value == name) return void(value = placement);
+    throw_wrong(entry, "\"even-spread\", \"as-left\" or \"at-home\"");
+  }
+  // Reads constraints as an object or, as PopSparse has them, as JSON inside a string.
+  static void read(const Entry& entry, PlanConstraints& value) {
+    const auto* const text = std::get_if<std::string>(&entry.value.data);
+    const Json inner = text == nullptr ? entry.value : parse_json(*text, entry.where);
+    OptionReader fields({entry.where, entry.key, inner});
+    value = {};
+    internal::describe(fields, value);
+    fields.finish();
+  }
+
+  Entry object_;
+  std::vector<std::string_view> keys_;
 };
 
 // PopSparse's options of which this library has one side only.
@@ -217,28 +193,19 @@ constexpr RefusedKey kRefusedKeys[] = {
      "cells"},
 };
 
-bool read_option(std::string_view key, const Entry& entry, Options& options) {
-  for (const auto& [name, read] : kOptionKeys)
-    if (name == key) return read(entry, options), true;
-  for (const FixedKey& fixed : kFixedKeys)
-    if (fixed.key == key) return check_fixed(fixed, entry), true;
-  for (const RefusedKey& refused : kRefusedKeys)
-    if (refused.key == key)
-      throw_invalid(fmt::format("{}: {} is {}", entry.where, entry.key, refused.reason));
-  return false;
-}
-
 }  // namespace
 
 Options parse_options(std::string_view json, std::string_view where, const Options& base) {
   Options options = base;
   const Json document = parse_json(json, where);
-  std::vector<std::string_view> legal;
-  for (const auto& [name, read] : kOptionKeys) legal.push_back(name);
-  for (const FixedKey& fixed : kFixedKeys) legal.push_back(fixed.key);
-  read_object({where, "", document}, legal, [&](std::string_view key, const Entry& entry) {
-    return read_option(key, entry, options);
-  });
+  OptionReader fields({where, "", document});
+  for (const RefusedKey& refused : kRefusedKeys)
+    if (json::find(document, refused.key) != nullptr)
+      throw_invalid(fmt::format("{}: {} is {}", where, refused.key, refused.reason));
+  internal::describe(fields, options);
+  for (const FixedKey& fixed : kFixedKeys)
+    if (const auto entry = fields.find(fixed.key)) check_fixed(fixed, *entry);
+  fields.finish();
   // A caller who sets the slack alone gets exactly that slack.
   if (json::find(document, "metaInfoBucketOversizeProportion") != nullptr &&
       json::find(document, "bucketConfidence") == nullptr)
@@ -253,7 +220,11 @@ Options parse_options(std::string_view json, std::string_view where, const Optio
 
 PlanConstraints parse_plan_constraints(std::string_view json, std::string_view where) {
   const Json document = parse_json(json, where);
-  return read_constraints({where, "", document});
+  OptionReader fields({where, "", document});
+  PlanConstraints pins;
+  internal::describe(fields, pins);
+  fields.finish();
+  return pins;
 }
 
 }  // namespace tessera::planner

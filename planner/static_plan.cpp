@@ -118,8 +118,7 @@ internal::StaticLimits limits_of(const device::Machine& machine, const StaticOpt
 
 // A product without blocks only clears the result, which no price of PopLibs counts.
 StaticPlan empty_plan(const StaticCase& c) {
-  StaticPlan plan{
-      .data_type = c.problem.data_type, .parts = {}, .layouts = {}, .grad_a = {}, .cost = {}};
+  StaticPlan plan = internal::plan_of(c, StaticAssignment());
   for (const Pass pass : passes_of(c.problem)) plan.cost.passes.push_back({pass, {}});
   return plan;
 }
@@ -383,26 +382,22 @@ std::string to_string(RunKind kind) {
   assertion_failed("every kind of run has a name", __FILE__, __LINE__);
 }
 
-namespace {
-
-std::int64_t tiles_of(const auto& plan) {
+std::int64_t StaticAssignment::tiles_used() const {
   std::int64_t tiles = 0;
-  for (const StaticPart& part : plan.parts)
-    tiles += std::ssize(plan.layouts[std::size_t(part.layout)].tiles);
+  for (const StaticPart& part : parts) tiles += std::ssize(layouts[std::size_t(part.layout)].tiles);
   return tiles;
 }
 
-// Returns the numbers of parts, bands and tiles of a plan or of an assignment.
-std::string cut_text(const auto& plan) {
-  return fmt::format("{} part{} of the batch, {} band{}, {} tiles", plan.parts.size(),
-                     plan.parts.size() == 1 ? "" : "s", plan.bands.size() - 1,
-                     plan.bands.size() == 2 ? "" : "s", plan.tiles_used());
+namespace {
+
+// Returns the numbers of parts, bands and tiles.
+std::string cut_text(const StaticAssignment& cut) {
+  return fmt::format("{} part{} of the batch, {} band{}, {} tiles", cut.parts.size(),
+                     cut.parts.size() == 1 ? "" : "s", cut.bands.size() - 1,
+                     cut.bands.size() == 2 ? "" : "s", cut.tiles_used());
 }
 
 }  // namespace
-
-std::int64_t StaticPlan::tiles_used() const { return tiles_of(*this); }
-std::int64_t StaticAssignment::tiles_used() const { return tiles_of(*this); }
 
 std::string to_string(const StaticPlan& plan) {
   std::string text = fmt::format("static     {}, {}\n", to_string(plan.data_type), cut_text(plan));

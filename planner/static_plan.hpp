@@ -70,13 +70,12 @@ struct StaticPart {
   std::int64_t columns() const { return end - begin; }
 };
 
-// The tiles of the blocks for GradA alone, where they differ from those of the other passes. The
-// blocks are cut into bands of block rows, and within a band they are ordered by column. Values are
-// stored where GradW computes their gradients, so each pass of GradA first brings them to these
-// tiles.
+// The tiles of the blocks. The blocks are cut into bands of block columns with about equally many
+// blocks; within a band they are ordered by row, and every tile takes a run of equally many blocks,
+// so a row may end on one tile and go on on the next. All parts of the batch have the same bands.
 struct StaticAssignment {
-  std::int64_t z_parts = 1;               // wanted, as in StaticPlan
-  std::vector<std::int64_t> bands = {0};  // [bands + 1] first block row of each band
+  std::int64_t z_parts = 1;  // wanted; as shares are whole vectors, there may be fewer `parts`
+  std::vector<std::int64_t> bands = {0};  // [bands + 1] first block column of each band
   std::vector<StaticPart> parts;
   std::vector<StaticLayout> layouts;
 
@@ -86,23 +85,22 @@ struct StaticAssignment {
   std::int64_t tiles_used() const;
 };
 
-// The plan of a layer with a static pattern. The blocks are cut into bands of block columns
-// with about equally many blocks; within a band they are ordered by row, and every tile takes a run
-// of equally many blocks, so a row may end on one tile and go on on the next. All parts of the
-// batch have the same bands.
-struct StaticPlan {
+// The plan of a layer with a static pattern: the tiles of the blocks in all passes.
+struct StaticPlan : StaticAssignment {
   DataType data_type = DataType::Half;  // of values, operands and sums
-  std::int64_t z_parts = 1;  // wanted; as shares are whole vectors, there may be fewer `parts`
-  std::vector<std::int64_t> bands = {0};  // [bands + 1] first block column of each band
-  std::vector<StaticPart> parts;
-  std::vector<StaticLayout> layouts;
-  std::optional<StaticAssignment> grad_a;  // of GradA, if it has tiles of its own
+
+  // The tiles of GradA alone, where they differ from those of the other passes: its bands are of
+  // block rows, and within them blocks are ordered by column. Values are stored where GradW
+  // computes their gradients, so each pass of GradA first brings them to these tiles.
+  std::optional<StaticAssignment> grad_a;
   PlanCost cost;  // bytes of `resident` are 0 under PopLibs' prices, which do not count them
 
-  friend bool operator==(const StaticPlan&, const StaticPlan&) = default;
+  // Returns the tiles of a pass.
+  const StaticAssignment& assignment(Pass pass) const {
+    return pass == Pass::GradA && grad_a ? *grad_a : *this;
+  }
 
-  // Returns the number of tiles of all parts, without those that GradA alone has.
-  std::int64_t tiles_used() const;
+  friend bool operator==(const StaticPlan&, const StaticPlan&) = default;
 };
 
 // The way in which the tiles of a band get their blocks.

@@ -14,6 +14,7 @@
 namespace tessera::runtime::internal {
 namespace {
 
+using planner::StaticAssignment;
 using Pattern = sparse::Csr<float>;
 
 [[noreturn]] void refuse(std::int64_t group, const std::string& reason) {
@@ -21,20 +22,7 @@ using Pattern = sparse::Csr<float>;
               fmt::format("the static plan of group {} {}; plan this layer again", group, reason));
 }
 
-// The tiles of a pass' blocks: those of a plan, or those that it has for GradA alone.
-struct Assigned {
-  const std::vector<planner::StaticPart>& parts;
-  const std::vector<planner::StaticLayout>& layouts;
-};
-
-Assigned for_all(const planner::StaticPlan& plan) { return {plan.parts, plan.layouts}; }
-
-Assigned for_grad_a(const planner::StaticPlan& plan) {
-  if (!plan.grad_a) return for_all(plan);
-  return {plan.grad_a->parts, plan.grad_a->layouts};
-}
-
-void check_parts(const StaticSizes& sizes, const Assigned& plan, std::int64_t group) {
+void check_parts(const StaticSizes& sizes, const StaticAssignment& plan, std::int64_t group) {
   std::int64_t column = 0, tile = 0;
   for (const planner::StaticPart& part : plan.parts) {
     if (part.layout < 0 || part.layout >= std::ssize(plan.layouts))
@@ -52,7 +40,7 @@ void check_parts(const StaticSizes& sizes, const Assigned& plan, std::int64_t gr
     refuse(group, fmt::format("has {} columns of {} of the batch", column, sizes.size.z));
 }
 
-void check_assigned(const StaticSizes& sizes, const Assigned& plan, const Pattern& pattern,
+void check_assigned(const StaticSizes& sizes, const StaticAssignment& plan, const Pattern& pattern,
                     std::int64_t group) {
   for (const planner::StaticLayout& layout : plan.layouts) {
     if (std::ssize(layout.tile_of) != pattern.blocks())
@@ -77,8 +65,8 @@ void check_plan(const StaticSizes& sizes, const planner::StaticPlan& plan, const
                               to_string(sizes.type)));
   if (pattern.rows != sizes.size.x || pattern.cols != sizes.size.y || pattern.block != sizes.block)
     refuse(group, "is for a matrix of another size or block");
-  check_assigned(sizes, for_all(plan), pattern, group);
-  if (plan.grad_a) check_assigned(sizes, for_grad_a(plan), pattern, group);
+  check_assigned(sizes, plan, pattern, group);
+  if (plan.grad_a) check_assigned(sizes, *plan.grad_a, pattern, group);
 }
 
 // Lists the distinct columns of a tile and replaces its columns by their places in the list.
@@ -197,7 +185,8 @@ void add_homes(StaticCut& cut) {
 }
 
 // Adds the parts and works of a group.
-void add_group(const Assigned& plan, const Pattern& pattern, std::int64_t group, StaticCut& cut) {
+void add_group(const StaticAssignment& plan, const Pattern& pattern, std::int64_t group,
+               StaticCut& cut) {
   std::vector<BlocksOfTiles> blocks;
   for (const planner::StaticLayout& layout : plan.layouts)
     blocks.push_back(blocks_of_tiles(layout, pattern));
@@ -249,7 +238,7 @@ StaticCut cut_static(const StaticSizes& sizes, std::span<const sparse::CheckedCs
                     StaticCut& cut) {
                    const std::size_t first_part = cut.parts.size();
                    const std::int64_t first_work = std::ssize(cut.works);
-                   add_group(for_all(plan), pattern, group, cut);
+                   add_group(plan, pattern, group, cut);
                    if (plan.layouts.size() == 1)
                      return add_runs_of_tiles(cut, first_part, first_work);
                    add_runs_of_neighbours(cut, first_part, first_work, pattern.blocks());
@@ -261,9 +250,10 @@ StaticCut cut_static(const StaticSizes& sizes, std::span<const sparse::CheckedCs
 
 StaticCut cut_grad_a(const StaticSizes& sizes, std::span<const sparse::CheckedCsr<float>> weights,
                      std::span<const planner::StaticPlan> plans) {
-  return cut_groups(sizes, weights, plans,
-                    [](std::int64_t group, const Pattern& pattern, const planner::StaticPlan& plan,
-                       StaticCut& cut) { add_group(for_grad_a(plan), pattern, group, cut); });
+  return cut_groups(
+      sizes, weights, plans,
+      [](std::int64_t group, const Pattern& pattern, const planner::StaticPlan& plan,
+         StaticCut& cut) { add_group(plan.assignment(Pass::GradA), pattern, group, cut); });
 }
 
 namespace {

@@ -278,9 +278,9 @@ CountedCost product_of_parts(const StaticCase& c, const std::vector<StaticPart>&
 
 CountedCost grad_a_of_plan(const StaticCase& c, const StaticPlan& plan,
                            const BlockPattern& pattern) {
-  const bool own = plan.grad_a.has_value();
-  const LoadsOfPlan loads(own ? plan.grad_a->layouts : plan.layouts, pattern, /*transposed=*/true);
-  return product_of_parts(c, own ? plan.grad_a->parts : plan.parts, loads, Pass::GradA, own);
+  const StaticAssignment& tiles = plan.assignment(Pass::GradA);
+  const LoadsOfPlan loads(tiles.layouts, pattern, /*transposed=*/true);
+  return product_of_parts(c, tiles.parts, loads, Pass::GradA, plan.grad_a.has_value());
 }
 
 using SumsOfParts = std::vector<std::vector<CountedSums>>;

@@ -302,13 +302,7 @@ StaticAssignment assignment_of(const StaticCase& c, const BlockPattern& pattern,
 }
 
 StaticPlan plan_of(const StaticCase& c, StaticAssignment assignment) {
-  return {.data_type = c.problem.data_type,
-          .z_parts = assignment.z_parts,
-          .bands = std::move(assignment.bands),
-          .parts = std::move(assignment.parts),
-          .layouts = std::move(assignment.layouts),
-          .grad_a = {},
-          .cost = {}};
+  return {std::move(assignment), c.problem.data_type, {}, {}};
 }
 
 }  // namespace tessera::planner::internal

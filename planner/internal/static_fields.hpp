@@ -37,15 +37,11 @@ void describe(auto& fields, MaybeConst<StaticAssignment> auto& assignment) {
   fields("layouts", layouts);
 }
 
-void describe(auto& fields, MaybeConst<StaticPlan> auto& plan) {
-  auto& [data_type, z_parts, bands, parts, layouts, grad_a, cost] = plan;
-  fields("data_type", data_type, type_names());
-  fields("z_parts", z_parts, kSizes);
-  fields("bands", bands, kPlaces);
-  fields("parts", parts);
-  fields("layouts", layouts);
-  fields("grad_a", grad_a);
-  fields("cost", cost);
+void describe(auto& fields, const StaticPlan& plan) {
+  fields("data_type", plan.data_type, type_names());
+  describe(fields, static_cast<const StaticAssignment&>(plan));
+  fields("grad_a", plan.grad_a);
+  fields("cost", plan.cost);
 }
 
 }  // namespace tessera::planner::internal

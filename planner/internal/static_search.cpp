@@ -83,13 +83,10 @@ StaticSearch search_as_poplibs(const StaticCase& c, std::int64_t most_bytes) {
 StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const StaticChoice& choice) {
   const StaticBands bands = bands_of(c.counts, choice.bands);
   const StaticParts parts = parts_of(c, choice.parts);
-  StaticPlan plan{.data_type = c.problem.data_type,
-                  .z_parts = choice.parts,
-                  .bands = bands.begin,
-                  .parts = {},
-                  .layouts = {},
-                  .grad_a = {},
-                  .cost = {}};
+  StaticPlan plan;
+  plan.data_type = c.problem.data_type;
+  plan.z_parts = choice.parts;
+  plan.bands = bands.begin;
   std::vector<std::int64_t> tiles_of_layouts;
   std::int64_t column = 0, tile = 0;
   for (std::size_t i = 0; i < parts.columns.size(); ++i) {
