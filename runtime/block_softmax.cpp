@@ -144,20 +144,6 @@ bool BlockSoftmax::gradient(std::span<const float> softmax, std::span<const floa
   return state_->run(state_->gradient, std::array{softmax, softmax_gradient}, out, options, ledger);
 }
 
-device::Ledger BlockSoftmax::softmax(std::span<const float> scores, std::span<float> out) {
-  device::Ledger ledger;
-  static_cast<void>(softmax(scores, out, {}, ledger));  // it cannot be stopped
-  return ledger;
-}
-
-device::Ledger BlockSoftmax::gradient(std::span<const float> softmax,
-                                      std::span<const float> softmax_gradient,
-                                      std::span<float> out) {
-  device::Ledger ledger;
-  static_cast<void>(gradient(softmax, softmax_gradient, out, {}, ledger));
-  return ledger;
-}
-
 Cycles BlockSoftmax::planned() const { return state_->softmax->planned(); }
 Cycles BlockSoftmax::gradient_planned() const { return state_->gradient->planned(); }
 const Program& BlockSoftmax::program() const { return state_->softmax.program(); }

@@ -74,11 +74,17 @@ class BlockSoftmax {
 
   // Writes the softmax of the scores; `out` may be `scores`. Throws Error{InvalidArgument} for
   // another number of values.
-  device::Ledger softmax(std::span<const float> scores, std::span<float> out);
+  device::Ledger softmax(std::span<const float> scores, std::span<float> out) {
+    return cost_of_whole([&](device::Ledger& ledger) { return softmax(scores, out, {}, ledger); });
+  }
 
   // Writes the gradient of the scores from the softmax and its gradient; `out` may be either.
   device::Ledger gradient(std::span<const float> softmax, std::span<const float> softmax_gradient,
-                          std::span<float> out);
+                          std::span<float> out) {
+    return cost_of_whole([&](device::Ledger& ledger) {
+      return gradient(softmax, softmax_gradient, out, {}, ledger);
+    });
+  }
 
   // The same with options. They return false if options.stop ended the run; `out` is then as it
   // was. With a self-check, all results are computed again by the reference kernel and compared bit

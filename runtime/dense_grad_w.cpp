@@ -12,6 +12,7 @@
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/own_pass.hpp"
+#include "tessera/runtime/internal/padded.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
@@ -36,17 +37,6 @@ namespace {
 struct BlockHome {
   std::int64_t round = 0, part = 0, inside = 0;
 };
-
-// Operands with contiguous rows, in bytes.
-template <class T>
-device::ByteRows copied(MatrixView<const T> from, std::vector<std::byte>& storage) {
-  storage.resize(std::size_t(from.rows * from.cols) * sizeof(T));
-  T* to = reinterpret_cast<T*>(storage.data());
-  for (std::int64_t r = 0; r < from.rows; ++r)
-    for (std::int64_t c = 0; c < from.cols; ++c) *to++ = from(r, c);
-  const std::int64_t row_bytes = from.cols * std::int64_t(sizeof(T));
-  return {storage.data(), from.rows, row_bytes, row_bytes};
-}
 
 }  // namespace
 
@@ -268,7 +258,9 @@ bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::Bloc
   found = {};
   if (k == 0) return true;
   state.selection().score = score;
-  state.arrays = {copied<T>(q_grad.transposed(), state.left), copied<T>(s, state.right), {}};
+  state.arrays = {internal::contiguous<T>(q_grad.transposed(), state.left),
+                  internal::contiguous<T>(s, state.right),
+                  {}};
   state.set_taken(taken);
   for (const auto& words : state.selection().taken_words)
     found.upload += Bytes(std::ssize(std::as_bytes(std::span(words))));

@@ -7,6 +7,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/runtime/internal/padded.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -60,12 +61,8 @@ bool DenseGradient::run(MatrixView<const T> q_grad, MatrixView<const T> s, Matri
                         const PassOptions& options, device::Ledger& ledger) {
   const Dims& size = problem_.size;
   const auto element = static_cast<std::int64_t>(sizeof(T));
-  right_.resize(std::size_t(size.g * size.y * size.z) * sizeof(T));
-  T* to = reinterpret_cast<T*>(right_.data());
-  for (std::int64_t r = 0; r < s.rows; ++r)
-    for (std::int64_t z = 0; z < s.cols; ++z) *to++ = s(r, z);
   out_.resize(std::size_t(size.g * rows_ * size.y) * sizeof(T));
-  const device::ByteRows right{right_.data(), size.g * size.y, size.z * element, size.z * element};
+  const device::ByteRows right = contiguous<T>(s, right_);
   const device::ByteRows out{out_.data(), size.g * rows_, size.y * element, size.y * element};
   device::Damage damage;
   RunSeries series(options, ledger);

@@ -1,13 +1,9 @@
 #include "tessera/runtime/internal/dense_layer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
-#include "tessera/runtime/internal/layer_check.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -28,14 +24,10 @@ void for_each_place(const sparse::Csr<float>& m, Visit&& visit) {
 DenseLayer::DenseLayer(const Problem& of, const planner::Plan& plan, const device::Machine& on,
                        device::ExchangeMode how, Executor& threads)
     : State(of, plan, on, how, threads), plan_(*plan.dense) {
-  for (const planner::DensePassPlan& pass : plan_.passes)
-    if (pass.product != planner::dense_product(of, pass.product.pass) ||
-        plan_.groups != of.size.g || plan_.data_type != of.data_type)
-      throw Error(
-          ErrorCode::InvalidArgument,
-          fmt::format("the dense plan is for another layer than {}; plan it again", to_string(of)));
-  for (const Pass pass : passes_of(of))
+  for (const Pass pass : passes_of(of)) {
+    check_dense_plan(plan_, of, pass);
     passes_[std::size_t(pass)].emplace(on, how, threads, plan_, pass);
+  }
 }
 
 const sparse::CheckedCsr<float>& DenseLayer::given(std::int64_t group) const {

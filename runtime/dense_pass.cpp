@@ -60,6 +60,15 @@ void check_size(const char* name, const ByteRows& array, std::int64_t rows,
 
 }  // namespace
 
+void check_dense_plan(const planner::DensePlan& plan, const Problem& problem, Pass pass) {
+  const planner::DensePassPlan* const found = plan.find(pass);
+  if (found == nullptr || found->product != planner::dense_product(problem, pass) ||
+      plan.groups != problem.size.g || plan.data_type != problem.data_type)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the dense plan is for another layer than {}; plan it again",
+                            to_string(problem)));
+}
+
 DensePass::DensePass(const planner::DensePlan& layer, Pass pass,
                      const std::optional<Selection>& search, TileProgram& of_state,
                      const DenseHomes* homes)

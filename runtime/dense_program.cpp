@@ -64,8 +64,7 @@ void DensePass::declare_fetches(const Round& round) {
   fetched.emplace(program, type());
   fetched->add(*shared->left, left_slices, Cleared::Rows);
   fetched->add(*shared->right, right_slices, Cleared::Rows);
-  if (shared->also_from != nullptr)
-    fetched->add(*shared->also_from, *shared->also_to, Cleared::All);
+  fetched->add(shared->beside);
   fetched->declare_clear();
 }
 

@@ -8,8 +8,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/layer/check_weights.hpp"
-#include "tessera/runtime/internal/layer_check.hpp"
-#include "tessera/runtime/internal/layer_weights.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -20,17 +18,13 @@ namespace {
 
 // Throws Error{InvalidArgument} unless the dense plan has a pass of the problem in one round.
 void check_pass_plan(const Problem& problem, const planner::DensePlan& plan, Pass pass) {
-  const planner::DensePassPlan* const found = plan.find(pass);
-  if (found == nullptr || found->product != planner::dense_product(problem, pass) ||
-      plan.groups != 1 || plan.data_type != problem.data_type)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the dense plan is for another layer than {}; plan it again",
-                            to_string(problem)));
-  if (found->rounds.product() != 1)
+  check_dense_plan(plan, problem, pass);
+  const std::int64_t rounds = plan.find(pass)->rounds.product();
+  if (rounds != 1)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} of the dense plan runs in {} rounds; a network runs it in one: use "
                             "more tiles or a smaller batch",
-                            to_string(pass), found->rounds.product()));
+                            to_string(pass), rounds));
 }
 
 // The equal shares of the slices of an operand, on the tiles that need them.
@@ -70,12 +64,6 @@ void NetworkDenseLayer::set_dq(const TensorHome& dq) {
   grad_a_homes_.right = grad_w_homes_.left = &dq;
 }
 
-void NetworkDenseLayer::bring_with_grad_a(const TensorHome& from, const TensorHome& to) {
-  brings_kept_before_ = true;
-  grad_a_homes_.also_from = &from;
-  grad_a_homes_.also_to = &to;
-}
-
 // Each share of the weights is a part; tiles without any have an empty one.
 void NetworkDenseLayer::declare_weights() {
   add_slots(machine_.program, weights_, "weights", element(), /*resident=*/true);
@@ -92,17 +80,15 @@ void NetworkDenseLayer::declare_weights() {
 
 void NetworkDenseLayer::add_loaded(Uses& uses) const { uses.writes.push_back(weights_.buffer); }
 
-void NetworkDenseLayer::declare_fwd(Turn turn) {
+const Reduction& NetworkDenseLayer::declare_product(Turn turn) {
   DensePass& pass = turn == Turn::First ? *fwd_ : *again_;
   pass.declare();
-  take_slots(sums_of(turn), pass.rounds.front().reduction);
+  return pass.rounds.front().reduction;
 }
 
-void NetworkDenseLayer::declare_grad_a() {
-  if (brings_kept_before_)
-    add_slots(machine_.program, kept_before, "result of the layer before", element());
+const Reduction& NetworkDenseLayer::declare_input_gradient() {
   grad_a_->declare();
-  take_slots(in_grad, grad_a_->rounds.front().reduction);
+  return grad_a_->rounds.front().reduction;
 }
 
 BufferId NetworkDenseLayer::declare_gradients_at_home() {
@@ -111,12 +97,6 @@ BufferId NetworkDenseLayer::declare_gradients_at_home() {
   for (const HomeShare& share : gradients.shares)
     parts[std::size_t(share.tile.value)].gradients = share.slot;
   return gradients.buffer;
-}
-
-void NetworkDenseLayer::declare_collect() {
-  Uses uses{{weights_.buffer}, {}};
-  uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
-  machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
 }
 
 template <class Visit>

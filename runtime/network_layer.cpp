@@ -122,6 +122,18 @@ Cycles NetworkLayerState::differentiate(const device::Tile& tile) const {
   return cycles;
 }
 
+void NetworkLayerState::declare_grad_a() {
+  if (beside_grad_a().to != nullptr)
+    add_slots(machine_.program, kept_before, "result of the layer before", element());
+  take_slots(in_grad, declare_input_gradient());
+}
+
+void NetworkLayerState::declare_collect() {
+  Uses uses{value_buffers(), {}};
+  uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
+  machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
+}
+
 // The reduction lists its shares column by column.
 void NetworkLayerState::take_slots(TensorHome& home, const Reduction& reduction) {
   home.buffer = reduction.result();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/layer/check_weights.hpp"
@@ -58,12 +57,6 @@ void NetworkSparseLayer::set_dq(const TensorHome& dq) {
   (updates_transposed() ? grad_w_homes_.s : grad_w_homes_.q) = is_here ? &grad_a_->slices : &dq;
 }
 
-void NetworkSparseLayer::bring_with_grad_a(const TensorHome& from, const TensorHome& to) {
-  brings_kept_before_ = true;
-  grad_a_homes_.also_from = &from;
-  grad_a_homes_.also_to = &to;
-}
-
 void NetworkSparseLayer::declare_weights() {
   forward_.declare_resident("");
   if (transposed_) transposed_->declare_resident(" of the second layout");
@@ -106,29 +99,20 @@ void NetworkSparseLayer::complete_load() {
   if (grad_w_) add(grad_w_->loop);
 }
 
-void NetworkSparseLayer::declare_fwd(Turn turn) {
+const Reduction& NetworkSparseLayer::declare_product(Turn turn) {
   SpmmPass& pass = turn == Turn::First ? fwd_ : *again_;
   pass.declare();
-  take_slots(sums_of(turn), pass.reduction);
+  return pass.reduction;
 }
 
-void NetworkSparseLayer::declare_grad_a() {
-  if (brings_kept_before_)
-    add_slots(machine_.program, kept_before, "result of the layer before", element());
+const Reduction& NetworkSparseLayer::declare_input_gradient() {
   grad_a_->declare();
-  take_slots(in_grad, grad_a_->reduction);
-}
-
-bool NetworkSparseLayer::gradients_move() const {
-  const TileMap &home = updated().map, &here = grad_w_->map;
-  const std::vector<TileId> all = home.all();
-  return std::any_of(all.begin(), all.end(),
-                     [&](TileId tile) { return home.cell(tile) != here.cell(tile); });
+  return grad_a_->reduction;
 }
 
 BufferId NetworkSparseLayer::declare_gradients_at_home() {
   const BufferId computed = grad_w_->use.result;
-  if (!gradients_move()) {
+  if (!grad_w_->cells_move()) {
     for (UpdatedPart& part : parts) part.gradients = grad_w_->slots_of(part.tile).result;
     return computed;
   }
@@ -143,11 +127,10 @@ BufferId NetworkSparseLayer::declare_gradients_at_home() {
   return at_home;
 }
 
-void NetworkSparseLayer::declare_collect() {
-  Uses uses{{updated().values_buffer}, {}};
-  if (transposed_) uses.reads.push_back(other().values_buffer);
-  uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
-  machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
+std::vector<BufferId> NetworkSparseLayer::value_buffers() const {
+  std::vector<BufferId> all{updated().values_buffer};
+  if (transposed_) all.push_back(other().values_buffer);
+  return all;
 }
 
 std::optional<partitioner::Misfit> NetworkSparseLayer::set_weights(

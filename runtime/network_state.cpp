@@ -97,7 +97,7 @@ void Network::State::connect_gradient(std::size_t l) {
   }
   NetworkLayerState& next = *layers[l + 1];
   layer.set_gradient(next.in_grad, needs_sums ? &next.kept_before : nullptr);
-  if (needs_sums) next.bring_with_grad_a(layer.sums_in_backward(), next.kept_before);
+  if (needs_sums) next.bring_with_grad_a(layer.sums_in_backward());
 }
 
 // Brings an operand to the home that the layer asks for.

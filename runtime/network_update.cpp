@@ -14,7 +14,8 @@ void NetworkUpdate::declare() {
   const BufferId gradients = layer_.declare_gradients_at_home();
   for (const UpdatedPart& part : layer_.parts)
     if (part.values.size() > 0) tiles_.push_back(part.tile);
-  Uses uses{{gradients, layer_.weights_buffer()}, {layer_.weights_buffer()}};
+  const BufferId weights = layer_.value_buffers().front();
+  Uses uses{{gradients, weights}, {weights}};
   uses.writes.insert(uses.writes.end(), layer_.state_buffers.begin(), layer_.state_buffers.end());
   machine_.program.compute(Phase::Update, std::move(uses), tiles_,
                            [this](const device::Tile& tile) { return update_weights(tile); });

@@ -61,8 +61,7 @@ void SpmmPass::declare_fetches() {
                        use.in, [this](TileId tile) { return tiles[std::size_t(tile.value)].in; });
   fetches.emplace(program, spec.data_type());
   fetches->add(*shared->in, slices, shared->cleared);
-  if (shared->also_from != nullptr)
-    fetches->add(*shared->also_from, *shared->also_to, Cleared::All);
+  fetches->add(shared->beside);
   fetches->declare_clear();
 }
 

@@ -12,7 +12,6 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
-#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layer_on_tiles.hpp"
 #include "tessera/runtime/internal/static_pass.hpp"
 #include "tessera/sparse/value_range.hpp"

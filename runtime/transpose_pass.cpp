@@ -8,6 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/codelets/transpose.hpp"
+#include "tessera/runtime/internal/padded.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -99,25 +100,16 @@ void TransposePass::collect() const {
   }
 }
 
-namespace {
-
-template <class T>
-ByteRows byte_rows(Matrix<T>& matrix) {
-  const std::int64_t bytes = matrix.cols() * std::int64_t(sizeof(T));
-  return {reinterpret_cast<std::byte*>(matrix.elements().data()), matrix.rows(), bytes, bytes};
-}
-
-}  // namespace
-
 template <class T>
 bool transpose_operand(OwnPass<TransposePass>& pass, MatrixView<const T> given, Matrix<T>& turned,
                        const PassOptions& options, device::Ledger& ledger) {
   const std::int64_t groups = pass->plan.groups, rows = given.rows / groups;
-  Matrix<T> copy(given.rows, given.cols);
-  for (std::int64_t r = 0; r < given.rows; ++r)
-    for (std::int64_t c = 0; c < given.cols; ++c) copy(r, c) = given(r, c);
+  std::vector<std::byte> copy;
   turned = Matrix<T>(groups * given.cols, rows);
-  if (!pass.run(options, ledger, byte_rows(copy), byte_rows(turned))) return false;
+  const std::int64_t row_bytes = rows * std::int64_t{sizeof(T)};
+  const ByteRows bytes_of_rows{reinterpret_cast<std::byte*>(turned.elements().data()),
+                               turned.rows(), row_bytes, row_bytes};
+  if (!pass.run(options, ledger, contiguous<T>(given, copy), bytes_of_rows)) return false;
   for (std::int64_t r = 0; options.self_check != nullptr && r < given.rows; ++r)
     for (std::int64_t c = 0; c < given.cols; ++c) {
       const T& moved = turned(r / rows * given.cols + c, r % rows);

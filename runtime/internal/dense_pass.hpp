@@ -48,12 +48,11 @@ struct DenseSlice {
   bool empty() const { return lines.size() == 0 || across.size() == 0; }
 };
 
-// The homes from which a dense pass of a network fetches its operands, and a tensor that the same
-// exchange brings to another home (null: none). Such a pass neither loads nor collects. The homes
-// must have their slots before the pass is declared.
+// The homes from which a dense pass of a network fetches its operands. Such a pass neither loads
+// nor collects. The homes must have their slots before the pass is declared.
 struct DenseHomes {
   const TensorHome *left = nullptr, *right = nullptr;
-  const TensorHome *also_from = nullptr, *also_to = nullptr;
+  BroughtBeside beside;
 };
 
 // The arrays of a dense pass, groups one below the other, in the layer's type:
@@ -64,6 +63,9 @@ struct DenseHomes {
 struct DenseArrays {
   device::ByteRows left, right, out;
 };
+
+// Throws Error{InvalidArgument} unless the plan has the pass of this problem.
+void check_dense_plan(const planner::DensePlan& plan, const Problem& problem, Pass pass);
 
 // A pass with a dense R, without buckets: the program of a planner::DensePassPlan, as a part of a
 // program of its own (own_pass.hpp), or of a network's, which has one round. A run in one round has

@@ -11,6 +11,11 @@ namespace tessera::runtime::internal {
 //   All   of columns too, where results are added up over the columns
 enum class Cleared { Rows, All };
 
+// A tensor that the first exchange of a pass brings to another home beside what the pass reads.
+struct BroughtBeside {
+  const TensorHome *from = nullptr, *to = nullptr;  // null: none
+};
+
 // Tensors that one exchange brings to other homes, in which padding becomes zeros. A run of
 // elements that several tiles need is sent once.
 //   steps    compute, only if one of the new homes has padding: tiles that hold some clear it.
@@ -22,6 +27,10 @@ class Fetches {
   // Adds a tensor. The homes must have their buffers and slots and outlive this object.
   void add(const TensorHome& from, const TensorHome& to, Cleared cleared) {
     all_.push_back({&from, &to, cleared});
+  }
+
+  void add(const BroughtBeside& beside) {
+    if (beside.from != nullptr) add(*beside.from, *beside.to, Cleared::All);
   }
 
   // Adds the step that clears padding, if there is any.

@@ -19,13 +19,9 @@ class NetworkDenseLayer final : public NetworkLayerState {
 
   void set_input(const TensorHome& input, const TensorHome& in_backward) override;
   void set_dq(const TensorHome& dq) override;
-  void bring_with_grad_a(const TensorHome& from, const TensorHome& to) override;
 
-  void declare_fwd(Turn turn) override;
-  void declare_grad_a() override;
   void declare_grad_w() override { grad_w_->declare(); }
   BufferId declare_gradients_at_home() override;
-  void declare_collect() override;
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
   bool has_weights() const override { return !parameters.values.empty(); }
@@ -34,9 +30,12 @@ class NetworkDenseLayer final : public NetworkLayerState {
   Bytes value_bytes() const override { return {}; }
   void load() override;
   void collect() override;
-  BufferId weights_buffer() const override { return weights_.buffer; }
+  std::vector<BufferId> value_buffers() const override { return {weights_.buffer}; }
 
  private:
+  const Reduction& declare_product(Turn turn) override;
+  const Reduction& declare_input_gradient() override;
+  BroughtBeside& beside_grad_a() override { return grad_a_homes_.beside; }
   void declare_weights() override;
   void add_loaded(Uses& uses) const override;
   // Calls visit(row, column, position) for all weights, in the order of Parameters::values.

@@ -6,6 +6,7 @@
 
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
+#include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/network_machine.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/tensor_home.hpp"
@@ -66,23 +67,23 @@ class NetworkLayerState {
   void set_gradient(const TensorHome& gradient, const TensorHome* kept);
   virtual void set_dq(const TensorHome& dq) = 0;
 
-  // GradA's first exchange also brings a tensor of the layer before to the home of GradA's result.
-  virtual void bring_with_grad_a(const TensorHome& from, const TensorHome& to) = 0;
+  // GradA's first exchange also brings a tensor of the layer before to `kept_before`.
+  void bring_with_grad_a(const TensorHome& from) { beside_grad_a() = {&from, &kept_before}; }
 
   // These declare buffers, slots and steps.
   void declare_resident();
   virtual void declare_load();
   // Adds the travel words, which passes declare, to the buffers that the load writes.
   virtual void complete_load() {}
-  virtual void declare_fwd(Turn turn) = 0;
+  void declare_fwd(Turn turn) { take_slots(sums_of(turn), declare_product(turn)); }
   void declare_activation(Turn turn);
   void declare_derivative();
-  virtual void declare_grad_a() = 0;
+  void declare_grad_a();
   virtual void declare_grad_w() = 0;
   // Brings the gradients to the tiles of the values, if they are not there. Returns their buffer.
   virtual BufferId declare_gradients_at_home() = 0;
   virtual void declare_rehome() {}
-  virtual void declare_collect() = 0;
+  void declare_collect();
 
   // Encodes weights and sets the states of the optimiser to 0. After a misfit or an exception the
   // layer has the weights it had before.
@@ -139,13 +140,19 @@ class NetworkLayerState {
   std::vector<BufferId> state_buffers;
   // The bias of the rows of each share of the result, and the sums of the rows of each share of dQ.
   std::vector<device::SlotId> bias, row_sums;
-  virtual BufferId weights_buffer() const = 0;
+  // Those of the values of R: first the buffer that the optimiser updates, then that of their copy.
+  virtual std::vector<BufferId> value_buffers() const = 0;
 
  protected:
   // The parts of declare_resident() and declare_load() that the kinds of layers add: weights and
   // `parts`, without gradients.
   virtual void declare_weights() = 0;
   virtual void add_loaded(Uses& uses) const = 0;
+
+  // Declare the pass that runs in this turn, or GradA, and return what adds up its result.
+  virtual const Reduction& declare_product(Turn turn) = 0;
+  virtual const Reduction& declare_input_gradient() = 0;
+  virtual BroughtBeside& beside_grad_a() = 0;
 
   // Sets the homes of the results, which must not have slots yet. `in_gradient` is that of dS.
   void set_result_homes(const TensorHome& result, const TensorHome* in_gradient);
@@ -159,7 +166,6 @@ class NetworkLayerState {
   std::size_t state_count_;
   int load_node_ = 0;
   const TensorHome *gradient_ = nullptr, *kept_ = nullptr;
-  bool brings_kept_before_ = false;
 
  private:
   TensorHome& out_of(Turn turn) { return turn == Turn::First ? out : out_again; }

@@ -28,16 +28,12 @@ class NetworkSparseLayer final : public NetworkLayerState {
   // of them is needed by one tile only, which is the one that needs it in GradW too.
   void set_input(const TensorHome& input, const TensorHome& in_backward) override;
   void set_dq(const TensorHome& dq) override;
-  void bring_with_grad_a(const TensorHome& from, const TensorHome& to) override;
 
   void declare_load() override;
   void complete_load() override;
-  void declare_fwd(Turn turn) override;
-  void declare_grad_a() override;
   void declare_grad_w() override { grad_w_->declare(); }
   BufferId declare_gradients_at_home() override;
   void declare_rehome() override { rehome_->declare(); }
-  void declare_collect() override;
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
   partitioner::SavedWeights saved_weights() const override { return weights_.saved(); }
@@ -50,14 +46,16 @@ class NetworkSparseLayer final : public NetworkLayerState {
   void load() override;
   void collect() override;
   bool has_two_layouts() const override { return transposed_.has_value(); }
-  BufferId weights_buffer() const override { return updated().values_buffer; }
+  std::vector<BufferId> value_buffers() const override;
 
  private:
+  const Reduction& declare_product(Turn turn) override;
+  const Reduction& declare_input_gradient() override;
+  BroughtBeside& beside_grad_a() override { return grad_a_homes_.beside; }
   void declare_weights() override;
   void add_loaded(Uses& uses) const override;
   void make_passes();
   void set_parameters();
-  bool gradients_move() const;
 
   // The layout that runs a pass; that of GradW is the one that the optimiser updates. The other one
   // if there are two.

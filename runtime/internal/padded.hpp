@@ -82,4 +82,12 @@ class Padded {
   std::optional<MatrixView<Plain>> copy_;
 };
 
+// Returns an operand that is only read with contiguous rows: in place, or copied to `storage`.
+template <class T>
+device::ByteRows contiguous(MatrixView<const T> view, std::vector<std::byte>& storage) {
+  Padded<const T> rows(view, 1, view.rows, view.cols, storage);
+  rows.read();
+  return rows.bytes();
+}
+
 }  // namespace tessera::runtime::internal

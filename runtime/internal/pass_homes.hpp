@@ -21,9 +21,7 @@ struct PassHomes {
   Cleared cleared = Cleared::All;               // of the padding of `in`
   const TensorHome* in = nullptr;               // of Fwd and GradA
   const TensorHome *q = nullptr, *s = nullptr;  // of GradW
-
-  // A tensor that the same exchange brings to another home, which the pass does not read.
-  const TensorHome *also_from = nullptr, *also_to = nullptr;
+  BroughtBeside beside;
 };
 
 // Returns the homes of the operands of a pass, for an operand of this many rows and columns without
