@@ -41,21 +41,17 @@ std::optional<partitioner::Misfit> DenseLayer::encode(
       std::size_t(problem.size.g * problem.size.x * problem.size.y * bytes_of(problem.data_type)));
   given_.swap(next);
   for (std::int64_t g = 0; g < problem.size.g; ++g) refill(g);
-  change_bytes_ = pattern_bytes();
   return std::nullopt;
 }
 
 std::optional<partitioner::Misfit> DenseLayer::encode_update(const sparse::PatternChange& change,
                                                              std::int64_t group) {
   next_ = sparse::with_change(given(group), change);
-  const std::int64_t blocks = std::ssize(change.removed) + std::ssize(change.added);
-  next_change_bytes_ = Bytes(blocks * problem.block.area() * bytes_of(problem.data_type));
   return std::nullopt;
 }
 
 void DenseLayer::take_update(std::int64_t group) {
   std::swap(given_[std::size_t(group)], next_);
-  change_bytes_ = next_change_bytes_;
   refill(group);
 }
 

@@ -384,7 +384,6 @@ bool Embedding::embedding_update_add(std::span<const std::int64_t> ids, MatrixVi
   return state_->add<T>(ids, slices, scale, group, options, ledger);
 }
 
-EmbeddingOptions Embedding::sizes() const { return {state_->sizes.ids, state_->sizes.slots}; }
 Bytes Embedding::high_water() const {
   return std::max(state_->slice.high_water(), state_->update.high_water());
 }

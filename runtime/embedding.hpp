@@ -93,9 +93,6 @@ class Embedding {
                                           const PassOptions& options, device::Ledger& ledger,
                                           std::int64_t group = 0);
 
-  // Returns the sizes for which the programs were built.
-  EmbeddingOptions sizes() const;
-
   // Returns the most memory that any tile needs in either program.
   Bytes high_water() const;
 

@@ -167,9 +167,6 @@ const partitioner::Buckets& FullyConnected::buckets_of(Pass pass, std::int64_t g
 Bytes FullyConnected::pattern_bytes() const {
   return state().empty() ? Bytes() : state().pattern_bytes();
 }
-Bytes FullyConnected::pattern_change_bytes() const {
-  return state().empty() ? Bytes() : state().pattern_change_bytes();
-}
 partitioner::SpillStats FullyConnected::spill() const {
   check_group(0);
   return state().spill();

@@ -168,11 +168,6 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   // its meta-information and its table. 0 before the first set_weights.
   Bytes pattern_bytes() const;
 
-  // Returns the part of pattern_bytes() that the last set_weights or update_weights rewrote. After
-  // an update these are the buckets whose words or places of values differ, and the whole table
-  // of a layout of GradA.
-  Bytes pattern_change_bytes() const;
-
   // Returns the distance that a pass moves buckets, which is the farthest of any group.
   partitioner::Travel travel() const;
 

@@ -71,7 +71,6 @@ void LayerWeights::take() {
   buckets_.swap(spare_);
   travel_words_.swap(next_travel_words_);
   for (std::int64_t g = 0; g < problem_.size.g; ++g) refill(g);
-  change_bytes_ = pattern_bytes();
 }
 
 std::optional<partitioner::Misfit> LayerWeights::encode_update(const sparse::PatternChange& change,
@@ -95,7 +94,6 @@ std::optional<partitioner::Misfit> LayerWeights::encode_update(const sparse::Pat
   for (std::size_t other = 0; other < buckets_.size(); ++other)
     if (other != g) widen(farthest, buckets_[other].travel);
   next_travel_words_ = partitioner::travel_words(farthest, grid_.splits.z);
-  next_change_bytes_ = bytes_of_update(g);
   return std::nullopt;
 }
 
@@ -104,7 +102,6 @@ void LayerWeights::take_update(std::int64_t group) {
   std::swap(kept_[std::size_t(group)], next_.front());
   next_.clear();
   travel_words_.swap(next_travel_words_);
-  change_bytes_ = next_change_bytes_;
   if (changed_)
     refill_changed(group, *changed_);
   else
@@ -165,17 +162,6 @@ std::span<const std::byte> as_byte_span(const BucketWords& words) {
   return std::visit([](const auto& list) { return std::as_bytes(std::span(list)); }, words);
 }
 
-// Returns the bytes of the buckets in which any word differs.
-Bytes changed_words(const BucketWords& before, const BucketWords& after, std::int64_t buckets) {
-  const std::span<const std::byte> old = as_byte_span(before), now = as_byte_span(after);
-  const std::size_t a_bucket = now.size() / std::size_t(buckets);
-  Bytes changed;
-  for (std::size_t at = 0; at < now.size(); at += a_bucket)
-    if (!std::ranges::equal(old.subspan(at, a_bucket), now.subspan(at, a_bucket)))
-      changed += Bytes(std::int64_t(a_bucket));
-  return changed;
-}
-
 }  // namespace
 
 PatternBytes LayerWeights::pattern_bytes() const {
@@ -186,17 +172,6 @@ PatternBytes LayerWeights::pattern_bytes() const {
   all.values = Bytes(std::ssize(values_));
   all.travel = Bytes(std::ssize(std::as_bytes(std::span(travel_words_))));
   return all;
-}
-
-PatternBytes LayerWeights::bytes_of_update(std::size_t group) const {
-  const partitioner::Buckets &old = buckets_[group], &now = spare_[group];
-  const std::int64_t buckets = grid_.buckets();
-  const std::int64_t refilled = changed_ ? std::ssize(*changed_) : buckets;
-  const auto travel = std::as_bytes(std::span(next_travel_words_));
-  return {.words = changed_words(old.meta, now.meta, buckets) +
-                   changed_words(old.grad_a_meta, now.grad_a_meta, buckets),
-          .values = Bytes(refilled * now.values_per_bucket() * bytes_of(problem_.data_type)),
-          .travel = next_travel_words_ == travel_words_ ? Bytes() : Bytes(std::ssize(travel))};
 }
 
 std::vector<std::int64_t> LayerWeights::bucket_positions(std::int64_t group) const {

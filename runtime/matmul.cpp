@@ -186,9 +186,6 @@ bool MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result
 }
 
 const planner::MatMulPlan& MatMul::plan() const { return state_->plan; }
-const Program* MatMul::transposition() const {
-  return state_->move ? &state_->move->program() : nullptr;
-}
 FullyConnected& MatMul::layer() { return state_->layer; }
 const FullyConnected& MatMul::layer() const { return state_->layer; }
 

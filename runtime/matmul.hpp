@@ -83,9 +83,6 @@ class MatMul {
 
   const planner::MatMulPlan& plan() const;
 
-  // Returns the program that transposes the dense operand of multiply(); null if there is none.
-  const Program* transposition() const;
-
   // Returns the layer, for its buckets, programs and figures. Weights that are set there must be R.
   FullyConnected& layer();
   const FullyConnected& layer() const;

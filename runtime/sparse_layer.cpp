@@ -153,19 +153,13 @@ Bytes SparseLayer::high_water() const {
   return most;
 }
 
-Bytes SparseLayer::sent(const PatternBytes& layout) const {
-  const std::int64_t tiles = weights_.transposed->grid.buckets() * problem.size.g;
-  return layout.words + layout.travel + Bytes(tiles * (*rehome_)->table_bytes());
-}
-
+// The values of the second layout come from the first one, by its table.
 Bytes SparseLayer::pattern_bytes() const {
   const Bytes first = weights_.forward.weights.pattern_bytes().all();
-  return rehome_ ? first + sent(weights_.transposed->weights.pattern_bytes()) : first;
-}
-
-Bytes SparseLayer::pattern_change_bytes() const {
-  const Bytes first = weights_.forward.weights.pattern_change_bytes().all();
-  return rehome_ ? first + sent(weights_.transposed->weights.pattern_change_bytes()) : first;
+  if (!rehome_) return first;
+  const PatternBytes second = weights_.transposed->weights.pattern_bytes();
+  const std::int64_t tiles = weights_.transposed->grid.buckets() * problem.size.g;
+  return first + second.words + second.travel + Bytes(tiles * (*rehome_)->table_bytes());
 }
 
 partitioner::Travel SparseLayer::travel() const {

@@ -215,7 +215,6 @@ void StaticLayer::State::set_values(std::span<const float> values, std::int64_t 
 
 const Program& StaticLayer::program(Pass pass) const { return state().program(pass); }
 device::MemoryUse StaticLayer::memory(Pass pass) const { return state().memory(pass); }
-std::int64_t StaticLayer::depth(Pass pass) const { return state().pass(pass)->depth(); }
 Bytes StaticLayer::high_water() const { return state().high_water(); }
 
 }  // namespace tessera::runtime

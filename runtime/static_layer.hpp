@@ -57,10 +57,6 @@ class StaticLayer : public layer::LayerOf<device::Ledger> {
   // Returns the memory of tiles that this program needs.
   device::MemoryUse memory(Pass pass) const;
 
-  // Returns the largest number of partial sums of a result of the pass, on which the bound of its
-  // error depends. Throws as program() does.
-  std::int64_t depth(Pass pass) const;
-
   // Returns the most memory that any tile needs in any pass.
   Bytes high_water() const;
 

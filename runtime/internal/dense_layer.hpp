@@ -26,9 +26,8 @@ class DenseLayer final : public FullyConnected::State {
   const sparse::CheckedCsr<float>& given(std::int64_t group) const override;
   verify::Rounding rounding(Pass pass) const override;
 
-  // All of R is sent for a new pattern; an update sends the blocks that it removes and adds.
+  // All of R is sent for a new pattern.
   Bytes pattern_bytes() const override { return Bytes(std::int64_t(r_.size())); }
-  Bytes pattern_change_bytes() const override { return change_bytes_; }
 
   // Nothing spills and nothing travels.
   partitioner::SpillStats spill() const override;
@@ -63,7 +62,6 @@ class DenseLayer final : public FullyConnected::State {
   std::vector<sparse::CheckedCsr<float>> given_;
   sparse::CheckedCsr<float> next_;  // of encode_update()
   std::vector<std::byte> r_, r_grad_, turned_;
-  Bytes change_bytes_, next_change_bytes_;
 };
 
 }  // namespace tessera::runtime::internal

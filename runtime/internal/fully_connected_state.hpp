@@ -32,7 +32,6 @@ struct FullyConnected::State : internal::LayerOnTiles {
 
   // Return the figures of FullyConnected with these names; there are weights.
   virtual Bytes pattern_bytes() const = 0;
-  virtual Bytes pattern_change_bytes() const = 0;
   virtual partitioner::SpillStats spill() const = 0;
   virtual partitioner::Travel travel() const = 0;
 

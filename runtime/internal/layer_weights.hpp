@@ -90,11 +90,8 @@ class LayerWeights {
     return kept_[std::size_t(group)].given;
   }
 
-  // Returns the bytes that this layout keeps on the machine for its patterns, and those that the
-  // last change of a pattern rewrote there. A bucket's words are rewritten if one of them differs,
-  // and its values if its slots hold other blocks.
+  // Returns the bytes that this layout keeps on the machine for its patterns.
   PatternBytes pattern_bytes() const;
-  const PatternBytes& pattern_change_bytes() const { return change_bytes_; }
 
   // Returns, for each value of the given pattern, its position in the value buckets
   // [buckets][values_per_bucket].
@@ -109,7 +106,6 @@ class LayerWeights {
   void to_given(std::span<const T> in_order, std::int64_t group, std::span<float> result);
 
  private:
-  PatternBytes bytes_of_update(std::size_t group) const;
   const sparse::CheckedCsr<float>& pattern(std::int64_t group) const;
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
@@ -151,7 +147,6 @@ class LayerWeights {
   std::vector<float> in_pattern_;  // scratch of to_given: values of in_grid
   // BucketImage::travel_words of the current weights, and of those that were encoded last.
   std::vector<std::uint32_t> travel_words_, next_travel_words_;
-  PatternBytes change_bytes_, next_change_bytes_;  // of the last change, and of encode_update()
 };
 
 }  // namespace tessera::runtime::internal

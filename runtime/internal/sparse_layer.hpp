@@ -28,7 +28,6 @@ class SparseLayer final : public FullyConnected::State {
   verify::Rounding rounding(Pass pass) const override;
   Bytes high_water() const override;
   Bytes pattern_bytes() const override;
-  Bytes pattern_change_bytes() const override;
   partitioner::SpillStats spill() const override { return weights_.forward.weights.spill(); }
   partitioner::Travel travel() const override;
 
@@ -56,9 +55,6 @@ class SparseLayer final : public FullyConnected::State {
                           device::Ledger& ledger);
   // Makes the tables by which values move between the layouts, if a pattern has changed.
   void make_tables();
-  // Returns the bytes that are sent for the patterns of the second layout. The values come from the
-  // first one.
-  Bytes sent(const PatternBytes& layout) const;
 
   EncodedWeights weights_;
   std::optional<OwnPass<SpmmPass>> fwd_, grad_a_;

@@ -1,9 +1,7 @@
-// FullyConnected::pattern_bytes and pattern_change_bytes beside copies of the buckets.
+// FullyConnected::pattern_bytes beside the sizes of the buckets.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cstring>
 
 #include "tessera/tests/runtime/layer_case.hpp"
 #include "tessera/tests/runtime/two_layouts.hpp"
@@ -44,36 +42,7 @@ TEST(PatternBytes, CountWordsAndValuesOfEveryBucketAndTheTravelWords) {
     const partitioner::TileGrid& grid = layer.buckets().grid;
     EXPECT_EQ(layer.pattern_bytes().value,
               grid.buckets() * (word_bytes(grid) + value_bytes(grid)) + travel_bytes(layer));
-    EXPECT_EQ(layer.pattern_change_bytes(), layer.pattern_bytes());
   }
-}
-
-TEST(PatternBytes, OfAnUpdateAreThoseOfTheBucketsThatDiffer) {
-  const LayerCase c = small_case();
-  const auto executor = make_executor(1);
-  FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share, *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
-  const partitioner::Buckets before = layer.buckets();
-  const auto span = layer.encoded_values<float>();
-  const std::vector<float> values(span.begin(), span.end());
-  const sparse::BlockAt first{0, c.weights.col[0]};
-  ASSERT_FALSE(layer.update_weights({.removed = {first}}));
-  const partitioner::Buckets& after = layer.buckets();
-  const auto now = layer.encoded_values<float>();
-  std::int64_t bytes = 0;
-  const auto a_bucket = std::size_t(before.values_per_bucket());
-  for (std::int64_t b = 0; b < before.grid.buckets(); ++b) {
-    const auto at = std::size_t(b) * a_bucket;
-    if (std::memcmp(before.meta_words(b), after.meta_words(b),
-                    std::size_t(word_bytes(before.grid))) != 0)
-      bytes += word_bytes(before.grid);
-    if (!std::equal(values.begin() + std::ptrdiff_t(at),
-                    values.begin() + std::ptrdiff_t(at + a_bucket), now.begin() + long(at)))
-      bytes += value_bytes(before.grid);
-  }
-  EXPECT_EQ(layer.pattern_change_bytes().value, bytes);
-  EXPECT_GT(bytes, 0);
-  EXPECT_LT(3 * bytes, layer.pattern_bytes().value) << "one bucket of twelve changes";
 }
 
 // The bytes of another type would be read as numbers of this one.
