@@ -27,7 +27,6 @@
 #include "tessera/runtime/dense_grad_w.hpp"
 #include "tessera/runtime/embedding.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/mask_product.hpp"
 #include "tessera/runtime/matmul.hpp"
 #include "tessera/runtime/static_layer.hpp"
 #include "tessera/sparse/check.hpp"

@@ -9,7 +9,6 @@
 #include "tessera/base/one_caller.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
-#include "tessera/runtime/internal/values_at_home.hpp"
 #include "tessera/sparse/block_stats.hpp"
 
 namespace tessera::runtime {
@@ -44,13 +43,30 @@ void check_padding(const Problem& problem, std::span<const sparse::CheckedCsr<fl
   }
 }
 
+// Returns the options of a layer whose values stay in the buckets of one layout, on the same tiles
+// before and after every pass: with a dense R, travelling operands in GradW or a layout of its own
+// for some passes, they would have to move between programs.
+planner::Options with_values_at_home(planner::Options options) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorCode::InvalidArgument,
+                "attention: planConstraints: " + what +
+                    ", so values would not stay in the buckets of the mask; omit it");
+  };
+  planner::PlanConstraints& c = options.constraints;
+  if (c.use_dense.value_or(false)) refuse("useDense is true");
+  if (!c.grad_w_exchange_buckets.value_or(true)) refuse("exchange.gradWExchangeBuckets is false");
+  c.use_dense = false;
+  c.grad_w_exchange_buckets = true;
+  options.per_pass_plans = false;
+  return options;
+}
+
 planner::Plan plan_for_masks(const Problem& problem,
                              std::span<const sparse::CheckedCsr<float>> masks,
                              const device::Machine& machine, const planner::Options& options) {
   check_padding(problem, masks);
   const PatternStats stats = sparse::stats_of_groups(masks);
-  return planner::plan_or_throw(problem, machine, internal::values_at_home(options, "attention"),
-                                &stats);
+  return planner::plan_or_throw(problem, machine, with_values_at_home(options), &stats);
 }
 
 // Returns the cycles of steps of these phases.

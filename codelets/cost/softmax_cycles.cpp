@@ -38,10 +38,4 @@ Cycles softmax_gradient_cycles(const SoftmaxWork& slowest, DataType type, std::i
   return walks(slowest, /*count=*/2, 3 + 6 + conversions(type, 5), 3 + 1, workers);
 }
 
-Cycles keep_masked_cycles(const SoftmaxWork& slowest, std::int64_t workers) {
-  if (slowest.masked == 0) return {};
-  // A load and a store beside what the mask takes.
-  return Cycles(workers * (kStart + kRun * slowest.runs + (kMask + 2) * slowest.masked));
-}
-
 }  // namespace tessera::codelets

@@ -28,8 +28,4 @@ Cycles softmax_cycles(const SoftmaxWork& slowest, DataType type, std::int64_t wo
 // Returns the cycles of softmax_gradient().
 Cycles softmax_gradient_cycles(const SoftmaxWork& slowest, DataType type, std::int64_t workers);
 
-// Returns the cycles of setting values to 0 that a mask does not keep: `slowest.masked` values in
-// `slowest.runs` runs.
-Cycles keep_masked_cycles(const SoftmaxWork& slowest, std::int64_t workers);
-
 }  // namespace tessera::codelets

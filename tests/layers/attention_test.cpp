@@ -13,7 +13,6 @@
 #include "tessera/host/softmax.hpp"
 #include "tessera/runtime/block_attention.hpp"
 #include "tessera/runtime/block_softmax.hpp"
-#include "tessera/runtime/mask_product.hpp"
 #include "tessera/sparse/block_mask.hpp"
 #include "tessera/sparse/convert.hpp"
 
@@ -86,10 +85,9 @@ Matrix<T> turned(const Matrix<T>& from, std::int64_t groups) {
 }
 
 // Every combination of transposed operands, primes, an empty group, and masks with triangles.
-TYPED_TEST(AttentionOf, MultipliesDenseMatricesAtAMaskOnBothMachines) {
+TYPED_TEST(AttentionOf, MultipliesDenseMatricesAtAMaskOnThisComputer) {
   using T = TypeParam;
   const auto executor = make_executor(2);
-  const device::Machine machine = machine_of(30);
   struct Size {
     std::int64_t m, k, n;
     BlockShape block;
@@ -97,22 +95,14 @@ TYPED_TEST(AttentionOf, MultipliesDenseMatricesAtAMaskOnBothMachines) {
   for (const Size& size :
        {Size{24, 13, 40, {8, 8}}, Size{29, 7, 31, {1, 1}}, Size{12, 5, 14, {3, 2}}})
     for (int which = 0; which < 4; ++which) {
-      runtime::MaskProductProblem problem{.groups = 3,
-                                          .m = size.m,
-                                          .k = size.k,
-                                          .n = size.n,
-                                          .block = size.block,
-                                          .density = 0.4,
-                                          .data_type = data_type_of<T>(),
-                                          .transpose_lhs = which % 2 == 1,
-                                          .transpose_rhs = which / 2 == 1};
+      const bool transpose_lhs = which % 2 == 1, transpose_rhs = which / 2 == 1;
       const auto masks = masks_of(size.m, size.n, size.block);
       const auto a = whole_numbers<T>(3 * size.m, size.k, 1),
                  b = whole_numbers<T>(3 * size.k, size.n, 2);
-      const Matrix<T> given_a = problem.transpose_lhs ? turned(a, 3) : a;
-      const Matrix<T> given_b = problem.transpose_rhs ? turned(b, 3) : b;
+      const Matrix<T> given_a = transpose_lhs ? turned(a, 3) : a;
+      const Matrix<T> given_b = transpose_rhs ? turned(b, 3) : b;
       const std::vector<float> kept = values_of(masks);
-      std::vector<float> wanted, got(kept.size()), on_host(kept.size());
+      std::vector<float> wanted, got(kept.size());
       for (std::size_t g = 0; g < masks.size(); ++g) {
         const Csr<float>& mask = masks[g];
         std::size_t i = 0;
@@ -129,34 +119,9 @@ TYPED_TEST(AttentionOf, MultipliesDenseMatricesAtAMaskOnBothMachines) {
                 wanted.push_back(mask.values[i] != 0 ? float(sum) : 0.0f);
               }
       }
-      runtime::MaskProduct product(problem, machine, ExchangeMode::Isolate, *executor);
-      ASSERT_FALSE(product.set_mask(masks));
-      verify::Checksums sums;
-      device::Ledger ledger;
-      ASSERT_TRUE(
-          product.multiply<T>(given_a.view(), given_b.view(), got, {.self_check = &sums}, ledger));
+      host::mask_product<T>(masks, transpose_lhs, transpose_rhs, given_a.view(), given_b.view(),
+                            got, *executor);
       EXPECT_EQ(got, wanted) << which;
-      EXPECT_TRUE(sums.ok());
-      EXPECT_EQ(product.values(), std::ssize(kept));
-      const bool moves = problem.transpose_lhs || !problem.transpose_rhs;
-      const auto phases = ledger.phases();
-      EXPECT_EQ(std::any_of(phases.begin(), phases.end(),
-                            [](const auto& p) { return p.phase == Phase::TransposeOperand; }),
-                moves);
-      host::mask_product<T>(masks, problem.transpose_lhs, problem.transpose_rhs, given_a.view(),
-                            given_b.view(), on_host, *executor);
-      EXPECT_EQ(on_host, wanted) << which;
-      std::int64_t begun = 0, last = -1;  // the second run stops before its last step
-      for (const bool finishes : {true, false}) {
-        std::stop_source source;
-        begun = 0;
-        const layer::PassOptions options{.stop = source.get_token(), .progress = [&](const auto&) {
-                                           if (++begun == last) source.request_stop();
-                                         }};
-        EXPECT_EQ(product.multiply<T>(given_a.view(), given_b.view(), got, options, ledger),
-                  finishes);
-        last = begun - 1;
-      }
     }
 }
 
@@ -394,9 +359,6 @@ TEST(BlockAttention, StopsAndRefusesWhatItCannotDo) {
                                   options);
         },
         ThrowsMessage<Error>(HasSubstr("attention: planConstraints")));
-    EXPECT_THROW(runtime::MaskProduct({.m = 16, .k = 4, .n = 16, .block = {8, 8}}, machine_of(4),
-                                      ExchangeMode::Share, *executor, options),
-                 Error);
   }
   runtime::BlockAttention attention(problem, masks, 1, machine_of(4), ExchangeMode::Share,
                                     *executor);
