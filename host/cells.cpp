@@ -99,8 +99,11 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
   // With fewer non-zeros in a row of a cell, its sums and its end cost more than the non-zeros.
   constexpr double kFewestInRow = 8;
   const auto [g, x, y, z] = problem.size;
-  const double in_row = double(problem.blocks) / double(std::max(x, std::int64_t{1}));
-  const double density = in_row / double(std::max(y, std::int64_t{1}));
+  const double own = double(problem.blocks) / double(std::max(x, std::int64_t{1}));
+  const auto density_of = [&, &cols = y](double in_row) {
+    return in_row / double(std::max(cols, std::int64_t{1}));
+  };
+  const double density = density_of(problem.blocks_in_row.value_or(own));
   // One column is often widened (widens()), and is short, so its slices are those of floats on
   // every processor.
   const auto rows_in_l1 = [&](std::int64_t columns) {
@@ -120,7 +123,7 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
   // words and values.
   constexpr double kCounted = 50'000;
   const auto counted =
-      static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0));
+      static_cast<std::int64_t>(kCounted / std::max(density_of(own) * double(cells.y), 1.0));
   cells.pack = cells.z < z && pays_copy(problem);
   // With few cells along y the sums are rarely read again, and a copy would cost more.
   constexpr std::int64_t kFewCells = 4;

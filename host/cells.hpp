@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/data_type.hpp"
@@ -33,6 +34,10 @@ struct HostProblem {
   BlockShape block;
   std::int64_t blocks = 0;  // stored
   DataType type = DataType::Float;
+
+  // The average blocks of a row of the layer that this one is some rows of. Where the sums of a row
+  // are interrupted follows from it, so that all parts of a layer have its bits.
+  std::optional<double> blocks_in_row = {};
 };
 
 // The cut of the columns of one call. A call may have another number of columns than the layer was

@@ -15,6 +15,7 @@ constexpr double kWordBytes = 2;
 HostProblem transposed(HostProblem p) {
   std::swap(p.size.x, p.size.y);
   std::swap(p.block.rows, p.block.cols);
+  p.blocks_in_row.reset();
   return p;
 }
 

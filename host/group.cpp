@@ -42,14 +42,15 @@ template <class T>
 HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights,
                         const PassForms& forms)
     : setting_(setting),
-      fwd_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
+      fwd_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor,
+           setting.blocks_in_row),
       grad_a_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
       grad_w_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor) {
   set_product(fwd_, weights, forms[Pass::Fwd], weights.values);
   if (setting_.problem.grad_a)
     set_product(grad_a_, transposed_pattern(weights), forms[Pass::GradA], weights.values);
   if (setting_.problem.grad_w && forms[Pass::GradW] == PassForm::Dense) {
-    const auto& [problem, cpu, executor, own_kernel] = setting_;
+    const auto& [problem, cpu, executor, own_kernel, in_row] = setting_;
     grad_w_
         .template emplace<1>(HostDense<T>::Use::Gradient, problem.size.z, cpu, *executor,
                              own_kernel)
@@ -61,7 +62,7 @@ template <class T>
 template <class Form, class Pattern>
 void HostGroup<T>::set_product(Form& product, const Pattern& pattern, PassForm chosen,
                                std::span<const float> values) {
-  const auto& [problem, cpu, executor, own_kernel] = setting_;
+  const auto& [problem, cpu, executor, own_kernel, in_row] = setting_;
   if (chosen == PassForm::Dense)
     product.template emplace<1>(HostDense<T>::Use::Product, problem.size.z, cpu, *executor,
                                 own_kernel);
@@ -140,7 +141,7 @@ void HostGroup<T>::change_values(sparse::Csr<float>& weights, const layer::Chang
 template <class T>
 std::optional<GroupEdits> HostGroup<T>::prepare(const sparse::Csr<float>& weights,
                                                 std::span<const sparse::PlacedBlock> change) {
-  const auto [problem, cpu, executor, own_kernel] = setting_;
+  const Problem& problem = setting_.problem;
   HostProduct<T>* const fwd = std::get_if<0>(&fwd_);
   HostProduct<T>* const grad_a = std::get_if<0>(&grad_a_);
   if (fwd == nullptr || grad_a == nullptr || grad_w_.index() != 0) return std::nullopt;

@@ -38,6 +38,10 @@ struct HostOptions {
   bool packed_rows = true;         // False: Fwd reads cells where packed rows are faster, too
   bool own_dense_kernel = false;   // True: used even if a library was built in, to compare them
   std::optional<HostRates> rates;  // for Auto; default_host_rates() if it is empty
+
+  // For some rows of a larger layer: the average blocks of its rows (HostProblem). GradA, whose
+  // sums go over all rows, is not cut by it.
+  std::optional<double> blocks_in_row;
 };
 
 // A layer (layer/layer.hpp) that runs on this computer. It uses the buckets, words and kernels of

@@ -56,7 +56,11 @@ void clear_rows(std::span<const Range> runs, const codelets::Result& result) {
 
 template <class T>
 void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
-  problem_ = {{1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
+  problem_ = {{1, matrix.rows, matrix.cols, z_},
+              matrix.block,
+              matrix.blocks(),
+              data_type_of<T>(),
+              blocks_in_row_};
   cells_ = product_cells(problem_, cpu_, executor_->threads());
   is_transposed_ = false;
   const bool wide = widens(problem_, cpu_);

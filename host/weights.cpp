@@ -40,13 +40,14 @@ void reserve(sparse::Csr<float>& matrix, std::int64_t blocks) {
 
 HostWeights::HostWeights(const Problem& problem, const HostCpu& cpu, Executor& executor,
                          const HostOptions& options)
-    : setting_{problem, cpu, &executor, options.own_dense_kernel},
+    : setting_{problem, cpu, &executor, options.own_dense_kernel, options.blocks_in_row},
       options_(options),
       threads_(executor.threads()) {}
 
 HostProblem HostWeights::host_problem(std::int64_t blocks) const {
   const Problem& problem = setting_.problem;
-  HostProblem one{problem.size_in_blocks(), problem.block, blocks, problem.data_type};
+  HostProblem one{problem.size_in_blocks(), problem.block, blocks, problem.data_type,
+                  options_.blocks_in_row};
   one.size.g = 1;
   return one;
 }

@@ -44,17 +44,30 @@ RunProduct::RunProduct(const RankSetting& setting, Communicator& ranks, Pass pas
     empty_ = std::move(own);
     return;
   }
-  Problem of_run = problem_;
-  of_run.size.x = place_.rows.size();
-  // Whether packed rows are faster depends on the size of a part, and sums over packed rows have
-  // other last bits than sums over cells, so ranks never use packed rows.
-  layer_.emplace(of_run, setting_.cpu, *setting_.executor, host::HostOptions{.packed_rows = false});
-  layer_->set_weights(std::move(own));
+  layer_.emplace(layer_of(std::move(own), blocks_));
 }
 
-// The panels are those of HostLayer for all rows.
-host::HostProblem RunProduct::whole() const {
-  return {problem_.size_in_blocks(), problem_.block, blocks_, problem_.data_type};
+// Panels and cells are those of HostLayer for all rows, with so many blocks.
+host::HostProblem RunProduct::whole(std::int64_t blocks) const {
+  return {problem_.size_in_blocks(), problem_.block, blocks, problem_.data_type};
+}
+
+host::HostCells RunProduct::cells_of_whole(std::int64_t blocks) const {
+  return product_cells(whole(blocks), setting_.cpu, kAnyThreads);
+}
+
+// Where sums are interrupted, and in another order, depends on the density of all ranks' rows.
+// Whether packed rows are faster depends on the size of a part, and sums over packed rows have
+// other last bits than sums over cells, so ranks never use packed rows.
+host::HostLayer RunProduct::layer_of(sparse::Csr<float> own, std::int64_t blocks) const {
+  Problem of_run = problem_;
+  of_run.size.x = place_.rows.size();
+  const double rows = double(whole(blocks).size.x);
+  host::HostLayer layer(
+      of_run, setting_.cpu, *setting_.executor,
+      host::HostOptions{.packed_rows = false, .blocks_in_row = double(blocks) / rows});
+  layer.set_weights(std::move(own));
+  return layer;
 }
 
 // Calls body(panel, columns, options of the panel, times) for all panels, until it or a stop ends
@@ -117,9 +130,8 @@ void RunProduct::run_panel(Pass pass, MatrixView<const T> panel, Range columns,
 template <class T>
 bool RunProduct::product(MatrixView<const T> s, MatrixView<T> q, const layer::PassOptions& options,
                          host::HostTimes& times) {
-  const host::HostProblem all = whole();
-  host::HostColumns panels =
-      product_columns(product_cells(all, setting_.cpu, kAnyThreads), all, s.cols, setting_.cpu);
+  const host::HostProblem all = whole(blocks_);
+  host::HostColumns panels = product_columns(cells_of_whole(blocks_), all, s.cols, setting_.cpu);
   if (!all.block.is_element()) panels.stride = std::min(panels.width, kWidestPanel);
   const std::string_view what = pass_ == Pass::GradA ? "GradA: rows of dQ" : "Fwd: rows of S";
   const bool adds = of_run_.size() > 1;
@@ -144,7 +156,8 @@ template <class T>
 bool RunProduct::gradients(MatrixView<const T> q_grad, MatrixView<const T> s,
                            std::span<float> gradients, const layer::PassOptions& options,
                            host::HostTimes& times) {
-  const host::HostColumns panels = gradient_columns(gradient_cells(whole(), setting_.cpu), s.cols);
+  const host::HostColumns panels =
+      gradient_columns(gradient_cells(whole(blocks_), setting_.cpu), s.cols);
   if (s.cols == 0) std::ranges::fill(gradients, 0.0f);
   if constexpr (std::is_same_v<T, float>)
     if (of_run_.size() > 1) q_grad = gather_run(q_grad, options.self_check != nullptr);
@@ -220,11 +233,18 @@ RunProduct::Prepared RunProduct::prepare(const sparse::PatternChange& change) {
                             of_part_.number(of_part_.rank())));
   prepared.blocks = blocks_ + sum_of_ranks(of_part_, "numbers of blocks",
                                            std::ssize(change.added) - std::ssize(change.removed));
+  const host::HostCells before = cells_of_whole(blocks_), after = cells_of_whole(prepared.blocks);
+  if (layer_ && (before.y != after.y || before.z != after.z))
+    prepared.recut.emplace(
+        layer_of(sparse::with_change(layer_->weights(), change), prepared.blocks));
   return prepared;
 }
 
 void RunProduct::commit(Prepared& prepared) {
-  if (layer_) layer_->commit(*std::move(prepared.update));
+  if (prepared.recut)
+    layer_ = std::move(prepared.recut);
+  else if (layer_)
+    layer_->commit(*std::move(prepared.update));
   blocks_ = prepared.blocks;
 }
 
@@ -238,8 +258,8 @@ void RunProduct::change_values(const layer::ChangePart& change) {
 
 // Sums are those of one process, so their number of terms is that of its cells.
 verify::Rounding RunProduct::rounding(Pass pass) const {
-  const host::HostCells cells =
-      host::cells_of(pass == Pass::GradW ? pass : Pass::Fwd, whole(), setting_.cpu, kAnyThreads);
+  const host::HostCells cells = host::cells_of(pass == Pass::GradW ? pass : Pass::Fwd,
+                                               whole(blocks_), setting_.cpu, kAnyThreads);
   constexpr std::int64_t kLanes = 16;  // of the widest vectors
   const Dims size = problem_.size;
   if (pass == Pass::GradW)

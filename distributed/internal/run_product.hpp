@@ -60,7 +60,8 @@ class RunProduct {
   // A change of the rank's values that was prepared, without communication left.
   struct Prepared {
     std::optional<layer::PreparedUpdate> update;
-    std::int64_t blocks = 0;  // of all ranks of the part
+    std::optional<host::HostLayer> recut;  // the changed layer, if all ranks cut theirs again
+    std::int64_t blocks = 0;               // of all ranks of the part
   };
   Prepared prepare(const sparse::PatternChange& change);
   void commit(Prepared& prepared);
@@ -88,7 +89,9 @@ class RunProduct {
   template <class T, class Body>
   void run_panel(Pass pass, MatrixView<const T> panel, Range columns, const layer::PassOptions& run,
                  host::HostTimes& times, const Body& body);
-  host::HostProblem whole() const;
+  host::HostProblem whole(std::int64_t blocks) const;
+  host::HostCells cells_of_whole(std::int64_t blocks) const;
+  host::HostLayer layer_of(sparse::Csr<float> own, std::int64_t blocks) const;
   MatrixView<float> run_rows(std::int64_t cols);
   std::span<float> piece(int part);
   void add_partial_sums(MatrixView<float> q, const layer::PassOptions& options);

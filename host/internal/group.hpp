@@ -44,6 +44,7 @@ struct GroupSetting {
   HostCpu cpu;
   Executor* executor = nullptr;
   bool own_dense_kernel = false;
+  std::optional<double> blocks_in_row;
 };
 
 // The prepared changes of the cells of each pass.

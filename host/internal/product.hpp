@@ -48,8 +48,10 @@ struct ProductScratch {
 template <class T>
 class HostProduct {
  public:
-  HostProduct(std::int64_t z, const host::HostCpu& cpu, Executor& executor)
-      : z_(z), cpu_(cpu), executor_(&executor) {}
+  // `blocks_in_row` is that of HostProblem.
+  HostProduct(std::int64_t z, const host::HostCpu& cpu, Executor& executor,
+              std::optional<double> blocks_in_row = {})
+      : z_(z), cpu_(cpu), executor_(&executor), blocks_in_row_(blocks_in_row) {}
 
   void set_pattern(const sparse::Csr<float>& matrix);
 
@@ -127,6 +129,7 @@ class HostProduct {
   std::int64_t z_;
   host::HostCpu cpu_;
   Executor* executor_;
+  std::optional<double> blocks_in_row_;
   HostProblem problem_;
   HostCells cells_;
   HostMatrix matrix_;
