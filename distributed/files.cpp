@@ -49,8 +49,8 @@ io::RowIndex index_of(Communicator& ranks, const std::string& path) {
   index.cols = figures[1];
   index.has_values = figures[2] != 0;
   index.has_whole_values = figures[3] != 0;
-  index.row_begin = list_of_first(ranks, kWhat, std::move(index.row_begin));
-  index.byte_begin = list_of_first(ranks, kWhat, std::move(index.byte_begin));
+  index.row_begin = list_of_first(ranks, kWhat, index.row_begin);
+  index.byte_begin = list_of_first(ranks, kWhat, index.byte_begin);
   return index;
 }
 

@@ -5,18 +5,24 @@
 #include <functional>
 #include <numeric>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/distributed/communicator.hpp"
 #include "tessera/distributed/cut.hpp"
 
 namespace tessera::distributed {
 
-// Sends the list to(i) to rank i and returns the lists that came, by rank. The sizes travel first.
-// T is trivially copyable.
+// The longest list that a rank takes from another one, in bytes. A longer one is a size that has
+// changed on its way, or comes from another program.
+constexpr std::int64_t kLongestList = std::int64_t{1} << 40;
+
+// Sends the list to(i) to rank i and returns the lists that came, by rank. The sizes travel first,
+// and one that no list has is Error{Internal}, which names its rank. T is trivially copyable.
 template <class T, class To>
 std::vector<std::vector<T>> exchange_spans(Communicator& ranks, std::string_view what,
                                            const To& to) {
@@ -28,7 +34,14 @@ std::vector<std::vector<T>> exchange_spans(Communicator& ranks, std::string_view
       what, [&](int r) { return std::span(&sent_sizes[std::size_t(r)], 1); },
       [&](int r) { return std::span(&sizes[std::size_t(r)], 1); });
   std::vector<std::vector<T>> result(all);
-  for (std::size_t r = 0; r < all; ++r) result[r].resize(std::size_t(sizes[r]));
+  for (std::size_t r = 0; r < all; ++r) {
+    if (sizes[r] < 0 || sizes[r] > kLongestList / std::int64_t{sizeof(T)})
+      throw Error(ErrorCode::Internal, std::string(what) + ": rank " +
+                                           std::to_string(ranks.number(int(r))) +
+                                           " has a list of " + std::to_string(sizes[r]) +
+                                           "; ranks take at most 2^40 bytes");
+    result[r].resize(std::size_t(sizes[r]));
+  }
   ranks.exchange_all(what, to, [&](int r) { return std::span(result[std::size_t(r)]); });
   const std::span<const T> own = to(ranks.rank());
   result[std::size_t(ranks.rank())].assign(own.begin(), own.end());
@@ -102,16 +115,10 @@ inline bool any_rank(Communicator& ranks, std::string_view what, bool own) {
 // Returns the list of the first rank on every rank. It is sent from where it is, without a copy for
 // each rank.
 template <class T>
-std::vector<T> list_of_first(Communicator& ranks, std::string_view what, std::vector<T> list) {
-  const bool is_first = ranks.rank() == 0;
-  const std::int64_t size = gather(ranks, what, std::int64_t{std::ssize(list)})[0];
-  if (!is_first) list.resize(std::size_t(size));
-  const auto all_if = [&](bool travels) {
-    return std::span(list).first(travels ? list.size() : 0);
-  };
-  ranks.exchange_all(
-      what, [&](int) { return all_if(is_first); }, [&](int from) { return all_if(from == 0); });
-  return list;
+std::vector<T> list_of_first(Communicator& ranks, std::string_view what,
+                             const std::vector<T>& list) {
+  const auto own = std::span(list).first(ranks.rank() == 0 ? list.size() : 0);
+  return std::move(exchange_spans<T>(ranks, what, [&](int) { return own; })[0]);
 }
 
 }  // namespace tessera::distributed

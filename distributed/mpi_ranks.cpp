@@ -26,8 +26,6 @@ int ranks_of_this_computer() {
 
 #ifndef TESSERA_HAS_MPI
 
-bool has_mpi() { return false; }
-
 int run_mpi_rank(const std::function<int(Communicator&)>&, const std::function<int()>&,
                  std::chrono::milliseconds) {
   throw Error(ErrorCode::InvalidArgument,
@@ -194,8 +192,6 @@ class MpiCommunicator : public Communicator {
 };
 
 }  // namespace
-
-bool has_mpi() { return true; }
 
 int run_mpi_rank(const std::function<int(Communicator&)>& body, const std::function<int()>& failed,
                  std::chrono::milliseconds timeout) {

@@ -9,9 +9,6 @@ namespace tessera::distributed {
 
 // Ranks that are processes, started by a launcher such as `mpirun -np 4 PROGRAM`.
 
-// Returns true if the library was built with MPI (TESSERA_MPI).
-bool has_mpi();
-
 // Returns the number of ranks that the launcher has started on this computer, as far as it says so:
 // 1 otherwise.
 int ranks_of_this_computer();

@@ -70,14 +70,17 @@ bool RankLayer::State::run_group(std::size_t g, const layer::PassOptions& run,
   }
 }
 
-// Writes the gradients of all groups, or adds those of the whole batch to the caller's.
+// Writes the gradients of all groups, or adds those of the whole batch to the caller's. With leaves
+// nothing is written if a rank fails.
 template <class T>
 bool RankLayer::State::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                               std::span<float> gradients, const layer::PassOptions& options,
                               PassTimes& times) {
   const bool adds = options.accumulate == layer::Accumulate::Yes;
-  if (adds) sums.resize(gradients.size());
-  const std::span<float> to = adds ? std::span<float>(sums) : gradients;
+  // A sum of leaves needs other ranks, which may fail before it is complete.
+  const bool is_aside = adds || splits_batch();
+  if (is_aside) sums.resize(gradients.size());
+  const std::span<float> to = is_aside ? std::span<float>(sums) : gradients;
   const auto pass = [&](std::size_t g, const auto& of_group, auto& seconds) {
     const auto dq = rows_in(q_grad, outputs[g]);
     const auto in = rows_in(s, inputs[g]);
@@ -89,6 +92,8 @@ bool RankLayer::State::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   const bool finished = run_pass(options, times, pass);
   if (adds && finished)
     std::transform(to.begin(), to.end(), gradients.begin(), gradients.begin(), std::plus<>());
+  else if (is_aside && finished)
+    std::ranges::copy(to, gradients.begin());
   return finished;
 }
 

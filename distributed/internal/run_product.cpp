@@ -56,7 +56,7 @@ host::HostCells RunProduct::cells_of_whole(std::int64_t blocks) const {
   return product_cells(whole(blocks), setting_.cpu, kAnyThreads);
 }
 
-// Where sums are interrupted, and in another order, depends on the density of all ranks' rows.
+// The ends of cells, where sums are interrupted, follow from the density of all ranks' rows.
 // Whether packed rows are faster depends on the size of a part, and sums over packed rows have
 // other last bits than sums over cells, so ranks never use packed rows.
 host::HostLayer RunProduct::layer_of(sparse::Csr<float> own, std::int64_t blocks) const {
@@ -160,7 +160,13 @@ bool RunProduct::gradients(MatrixView<const T> q_grad, MatrixView<const T> s,
       gradient_columns(gradient_cells(whole(blocks_), setting_.cpu), s.cols);
   if (s.cols == 0) std::ranges::fill(gradients, 0.0f);
   if constexpr (std::is_same_v<T, float>)
-    if (of_run_.size() > 1) q_grad = gather_run(q_grad, options.self_check != nullptr);
+    if (of_run_.size() > 1) {
+      GatheredPanels<float> rows_of_run(
+          of_run_, *setting_.executor, place_.results, run_memory_, "GradW: rows of dQ", q_grad,
+          std::vector<Range>{{0, q_grad.cols}}, q_grad.cols, options.self_check != nullptr);
+      q_grad = rows_of_run.next();
+      rows_of_run.end();
+    }
   return for_each_panel(
       {Pass::GradW, "GradW: rows of S", panels, panels.width}, s, options, times,
       [&](MatrixView<const T> panel, Range columns, auto& of_panel, auto& seconds) {
@@ -208,19 +214,6 @@ void RunProduct::add_partial_sums(MatrixView<float> q, const layer::PassOptions&
     host::activate(options.activation, row);
     for (std::int64_t c = 0; c < q.cols; ++c) q(r, c) = row[std::size_t(c)];
   }
-}
-
-// Returns the rows of the whole run, from this rank's rows of an operand with the shape of Q.
-MatrixView<const float> RunProduct::gather_run(MatrixView<const float> own, bool is_checked) {
-  const MatrixView<float> rows = run_rows(own.cols);
-  const int rank = of_run_.rank();
-  const std::int64_t first = place_.results.of(rank).begin;
-  for (std::int64_t r = 0; r < own.rows; ++r)
-    for (std::int64_t c = 0; c < own.cols; ++c) rows(first + r, c) = own(r, c);
-  of_run_.exchange_all(
-      "GradW: rows of dQ", [&](int) { return piece(rank); },
-      [&](int other) { return piece(other); }, is_checked);
-  return rows;
 }
 
 RunProduct::Prepared RunProduct::prepare(const sparse::PatternChange& change) {

@@ -95,7 +95,6 @@ class RunProduct {
   MatrixView<float> run_rows(std::int64_t cols);
   std::span<float> piece(int part);
   void add_partial_sums(MatrixView<float> q, const layer::PassOptions& options);
-  MatrixView<const float> gather_run(MatrixView<const float> own, bool is_checked);
 
   RankSetting setting_;
   Pass pass_;
@@ -106,7 +105,8 @@ class RunProduct {
   sparse::Csr<float> empty_;              // weights of such a rank
   std::int64_t blocks_ = 0;               // of all ranks of the part
   std::tuple<PanelMemory<float>, PanelMemory<Half>, PanelMemory<BFloat16>> memory_;
-  Matrix<float> run_rows_;  // partial sums, or rows of dQ, of the whole run
+  PanelMemory<float> run_memory_;  // rows of dQ of the whole run
+  Matrix<float> run_rows_;         // partial sums of the whole run
   std::vector<float> received_;
 };
 

@@ -33,6 +33,23 @@ TEST(Communicator, ListsArriveAtTheRankTheyAreFor) {
     });
 }
 
+TEST(Communicator, RefusesASizeThatNoListHas) {
+  for (const std::int64_t size : {std::int64_t{-1}, std::int64_t{1} << 62})
+    run_ranks(2, [&](Communicator& ranks) {
+      if (ranks.rank() == 0) {
+        const std::string message = test::message_of(
+            [&] { gather_lists(ranks, "numbers", std::vector<int>{1}); }, ErrorCode::Internal);
+        EXPECT_NE(message.find("numbers: rank 1 has a list of " + std::to_string(size)),
+                  std::string::npos)
+            << message;
+        return;
+      }
+      std::int64_t received = 0;
+      ranks.exchange("numbers", {{0, std::as_bytes(std::span(&size, 1))}},
+                     {{0, std::as_writable_bytes(std::span(&received, 1))}});
+    });
+}
+
 TEST(Communicator, TransfersThatAreUnderWayTogetherAreMatchedInOrder) {
   run_ranks(2, [](Communicator& ranks) {
     const int other = 1 - ranks.rank();

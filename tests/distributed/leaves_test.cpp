@@ -109,6 +109,22 @@ TEST(Leaves, SaysThatACallHasTheColumnsOfTheRank) {
   });
 }
 
+TEST(Leaves, LeaveGradientsAsTheyWereIfAnotherRankFails) {
+  const Problem problem{
+      .size = {1, 8, 8, 32}, .data_type = DataType::Float, .grad_a = false, .grad_w = true};
+  std::vector<float> gradients(32, 9.0f);
+  const auto run = [&](Communicator& ranks) {
+    const auto executor = make_executor(1);
+    RankLayer layer(problem, host::read_host_cpu(), *executor, ranks, {.leaves = kLeaves});
+    layer.set_weights(sparse::random_pattern(8, 8, {1, 1}, 0.5, 3));
+    if (ranks.rank() == 1) throw Error(ErrorCode::InvalidArgument, "no more samples");
+    const auto operand = random_matrix<float>(8, layer.batch(), 1);
+    layer.grad_w<float>(operand.view(), operand.view(), gradients);
+  };
+  EXPECT_NE(test::refusal([&] { run_ranks(2, run); }).find("no more samples"), std::string::npos);
+  EXPECT_EQ(gradients, std::vector<float>(32, 9.0f));
+}
+
 TEST(Leaves, RefusesAnOddBatch) {
   const std::string message = test::refusal([] {
     run_ranks(2, [](Communicator& ranks) {
