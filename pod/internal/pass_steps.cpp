@@ -17,15 +17,18 @@
 namespace tessera::pod::internal {
 namespace {
 
-// Calls move(bytes) for the bytes of all fields, which it reads or overwrites. The size of a text
-// is in front of it.
+// The longest text of an outcome that a rank takes from another one, in bytes.
+constexpr std::size_t kLongestText = 1 << 16;
+
+// Calls move(bytes) for the bytes of all fields and results, which it reads or overwrites. The size
+// of a text is in front of it, and a longer one is cut.
 template <class Move>
-void for_each_field(DeviceOutcome& outcome, const Move& move) {
+void for_each_field(DeviceOutcome& outcome, std::vector<float>& results, const Move& move) {
   const auto field = [&]<class T>(T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
-      std::size_t size = value.size();
+      std::size_t size = std::min(value.size(), kLongestText);
       move(std::as_writable_bytes(std::span(&size, 1)));
-      value.resize(size);
+      value.resize(std::min(size, kLongestText));
       move(std::as_writable_bytes(std::span(value)));
     } else {
       move(std::as_writable_bytes(std::span(&value, 1)));
@@ -36,6 +39,7 @@ void for_each_field(DeviceOutcome& outcome, const Move& move) {
   all(outcome.figures, outcome.stopped, c.exact, c.compared, c.recomputed, c.damaged,
       c.first_failure, c.first_damage, c.wrong_rows, c.wrong_cols, c.first_wrong_row,
       c.first_wrong_col, c.worst);
+  move(std::as_writable_bytes(std::span(results)));
 }
 
 [[noreturn]] void refuse_results(int rank) {
@@ -59,13 +63,6 @@ std::vector<Members> groups_along(const PodGrid& grid, const std::vector<DeviceP
   std::vector<Members> result;
   for (auto& [ignored, group] : groups) result.push_back(std::move(group));
   return result;
-}
-
-Range part_range(const collectives::Schedule& schedule, std::int64_t size, std::int32_t member) {
-  const std::int32_t first = member * schedule.pieces_per_member;
-  const std::int32_t last = first + schedule.pieces_per_member - 1;
-  return {share_of(size, 1, schedule.pieces(), first).begin,
-          share_of(size, 1, schedule.pieces(), last).end};
 }
 
 PassSteps::PassSteps(DeviceSet& set, Pass pass, const layer::PassOptions& options,
@@ -118,7 +115,10 @@ Slice PassSteps::slice_of(Operand operand, std::size_t device, std::int64_t part
 }
 
 Range PassSteps::Collective::part(std::int64_t size, std::size_t m) const {
-  return schedule ? part_range(*schedule, size, std::int32_t(m)) : Range{0, size};
+  if (!schedule) return {0, size};
+  const std::int64_t each = schedule->pieces_per_member, first = std::int64_t(m) * each;
+  return {share_of(size, 1, schedule->pieces(), first).begin,
+          share_of(size, 1, schedule->pieces(), first + each - 1).end};
 }
 
 bool PassSteps::begin_collective(Operand operand, Collective& made) {
@@ -177,36 +177,26 @@ std::span<const std::size_t> PassSteps::devices_of(int rank) const {
 void PassSteps::take_others(std::vector<DeviceOutcome>& outcomes, Results& results) {
   distributed::Communicator& ranks = *target_.ranks;
   std::vector<std::byte> own;
-  std::vector<float> own_results;
-  for (const std::size_t d : devices_of(ranks.rank())) {
-    for_each_field(outcomes[d], [&](std::span<const std::byte> bytes) {
+  for (const std::size_t d : devices_of(ranks.rank()))
+    for_each_field(outcomes[d], results[d], [&](std::span<const std::byte> bytes) {
       own.insert(own.end(), bytes.begin(), bytes.end());
     });
-    own_results.insert(own_results.end(), results[d].begin(), results[d].end());
-  }
   const auto counts = gather(ranks, "numbers of devices", std::ssize(devices_));
   if (std::ranges::count(counts, counts[0]) != std::ssize(counts))
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("ranks run {} devices of a pod; give all ranks the same layer",
                             fmt::join(counts, ", ")));
-  const auto lists = gather_lists(ranks, "outcomes of devices", own);
-  const auto lists_of_results = gather_lists(ranks, "results of devices", own_results);
+  const auto lists = gather_lists(ranks, "outcomes and results of devices", own);
   for (int rank = 0; rank < ranks.size(); ++rank) {
     if (rank == ranks.rank()) continue;
     std::span<const std::byte> from = lists[std::size_t(rank)];
-    std::span<const float> numbers = lists_of_results[std::size_t(rank)];
-    for (const std::size_t d : devices_of(rank)) {
-      for_each_field(outcomes[d], [&](std::span<std::byte> bytes) {
+    for (const std::size_t d : devices_of(rank))
+      for_each_field(outcomes[d], results[d], [&](std::span<std::byte> bytes) {
         if (from.size() < bytes.size()) refuse_results(rank);
         std::ranges::copy(from.first(bytes.size()), bytes.begin());
         from = from.subspan(bytes.size());
       });
-      std::vector<float>& numbers_of_device = results[d];
-      if (numbers.size() < numbers_of_device.size()) refuse_results(rank);
-      std::ranges::copy(numbers.first(numbers_of_device.size()), numbers_of_device.begin());
-      numbers = numbers.subspan(numbers_of_device.size());
-    }
-    if (!from.empty() || !numbers.empty()) refuse_results(rank);
+    if (!from.empty()) refuse_results(rank);
   }
 }
 

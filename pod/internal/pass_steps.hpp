@@ -54,9 +54,6 @@ using Members = std::vector<std::size_t>;
 std::vector<Members> groups_along(const PodGrid& grid, const std::vector<DevicePlace>& places,
                                   Axis axis);
 
-// Returns the values of member m's part of `size` values by a schedule.
-Range part_range(const collectives::Schedule& schedule, std::int64_t size, std::int32_t member);
-
 // The outcome of a device step for one device, beside its results.
 struct DeviceOutcome {
   DeviceFigures figures;
@@ -88,7 +85,7 @@ class PassSteps {
     std::vector<Members> groups;  // without a schedule, single devices
     std::optional<collectives::Schedule> schedule;
 
-    // Returns the values of member m's part of `size` values.
+    // Returns the values of member m's part of `size` values, by the schedule.
     Range part(std::int64_t size, std::size_t m) const;
   };
   bool begin_collective(Operand operand, Collective& made);

@@ -189,16 +189,23 @@ double barrier_seconds(const device::Pod& pod, const PodGrid& grid) {
 std::vector<DeviceShape> shapes_of(const Problem& problem, const Dims& parts,
                                    std::int64_t serial_parts) {
   std::vector<DeviceShape> shapes;
-  for (std::int64_t device = 0; device < parts.product(); ++device) {
-    const Dims at{device / parts.z / parts.y / parts.x, device / parts.z / parts.y % parts.x,
-                  device / parts.z % parts.y, device % parts.z};
+  // All shares of a dimension but its last one are equal: one bit says which of both is meant.
+  for (unsigned last = 0; last < 1 << 4; ++last) {
+    std::int64_t devices = 1;
+    const auto place = [&](std::int64_t count, unsigned dimension) {
+      const bool is_last = (last >> dimension & 1) != 0;
+      devices *= is_last ? 1 : count - 1;
+      return is_last ? count - 1 : 0;
+    };
+    const Dims at{place(parts.g, 3), place(parts.x, 2), place(parts.y, 1), place(parts.z, 0)};
+    if (devices == 0) continue;
     Dims size = shares_at(problem, parts, at).size();
     size.z = ceil_div(size.z, serial_parts);
     const auto same = std::ranges::find(shapes, size, &DeviceShape::size);
     if (same != shapes.end())
-      ++same->devices;
+      same->devices += devices;
     else
-      shapes.push_back({size, 1, {}});
+      shapes.push_back({size, devices, {}});
   }
   return shapes;
 }

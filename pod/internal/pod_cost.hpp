@@ -75,7 +75,8 @@ double add_prices(LevelPrices& prices, const PodGrid& grid, DataType type,
 // Returns one barrier over the devices in use.
 double barrier_seconds(const device::Pod& pod, const PodGrid& grid);
 
-// Returns all distinct sizes of the devices' parts, the largest first, with the number of devices.
+// Returns all distinct sizes of the devices' parts, the largest first, with the number of devices,
+// for parts that suit the problem. O(1).
 std::vector<DeviceShape> shapes_of(const Problem& problem, const Dims& parts,
                                    std::int64_t serial_parts);
 
