@@ -97,6 +97,12 @@ TEST(PatternUpdate, SendsEveryStateOfTheOptimiserBesideTheValues) {
   EXPECT_EQ(without.rewires, 2);
   EXPECT_EQ(without.upload.value, (words + values).value / 2);
   EXPECT_EQ(without.download.value, read.value / 2);
+  const device::HostLink& link = plain.machine.link();
+  EXPECT_DOUBLE_EQ(without.upload_seconds, link.transfer_seconds(without.upload));
+  EXPECT_DOUBLE_EQ(without.download_seconds, link.transfer_seconds(without.download));
+  EXPECT_GT(without.upload_seconds, 0);
+  EXPECT_DOUBLE_EQ(without.seconds(),
+                   without.upload_seconds + without.download_seconds + without.host_seconds);
   EXPECT_EQ(without.searches, 0);
   EXPECT_EQ(without.gradient, Cycles());
   EXPECT_GE(without.host_seconds, 0);
