@@ -177,6 +177,21 @@ TEST(Trainer, TakesTheDensityToTheEndOfItsSchedule) {
     }
 }
 
+// With one density for all the last layer stays dense, unless it is the only one.
+TEST(Trainer, TakesTheOnlyLayerToTheEndOfItsSchedule) {
+  const DataSet data = test::small_data();
+  const auto executor = make_executor(1);
+  NetworkOptions of_one = falling_network();
+  of_one.sizes = {20, 3};
+  Network<> network(of_one, host_layers(*executor, true), *executor);
+  TrainOptions options = test::small_options(Prune{});
+  options.density = {.first = 1, .last = 0.25, .end = 30};
+  Trainer trainer(network, data, options);
+  for (int e = 0; e < 5; ++e) trainer.epoch();
+  EXPECT_EQ(network.weights(0).blocks(), blocks_at(of_one, 0.25)[0]);
+  EXPECT_LT(network.weights(0).blocks(), 20 * 3);
+}
+
 TEST(Trainer, RefusesSchedulesOfDensitiesThatDoNotFit) {
   const DataSet data = test::small_data();
   const auto executor = make_executor(1);
