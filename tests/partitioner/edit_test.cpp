@@ -12,6 +12,7 @@
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/partitioner/patterns.hpp"
 
 namespace tessera::partitioner {
 namespace {
@@ -30,20 +31,6 @@ TileGrid grid_of(const Csr<float>& matrix, Dims splits, std::int64_t word_bits) 
           .word_bits = word_bits,
           .meta_words = 3 * places + 20,
           .blocks = places};
-}
-
-// Each place changes with a probability of `share`, in rows below `rows` only.
-PatternChange random_change(const Csr<float>& m, double share, std::int32_t rows, Random& random) {
-  PatternChange change;
-  for (std::int32_t row = 0; row < std::min<std::int64_t>(rows, m.block_rows()); ++row) {
-    std::int64_t k = m.row_begin[std::size_t(row)];
-    for (std::int32_t col = 0; col < m.block_cols(); ++col) {
-      const bool stored = k < m.row_begin[std::size_t(row) + 1] && m.col[std::size_t(k)] == col;
-      k += stored;
-      if (random.unit() < share) (stored ? change.removed : change.added).push_back({row, col});
-    }
-  }
-  return change;
 }
 
 struct Expected {
@@ -134,7 +121,7 @@ void expect_row_by_row(const Shape& shape, double density, double share, std::in
   Buckets buckets = encoded_whole(matrix, grid);
   std::vector<float> values = to_bucket_order<float, float>(buckets, matrix.values);
   for (int round = 0; round < 3; ++round) {
-    const PatternChange change = random_change(matrix, share, rows, random);
+    const PatternChange change = test::random_change(matrix, share, random, rows);
     const Csr<float> after = sparse::with_change(matrix, change);
     const Expected edits = edits_of(matrix, after, change);
     CellEdits cells(buckets, edits.edits, edits.shift, Numbering::RowByRow, 4, *executor);
@@ -173,7 +160,7 @@ TEST(CellEdits, RenumberTheBlocksOfATranspose) {
         Random random(seed);
         const Csr<float> matrix =
             sparse::random_pattern(shape.rows, shape.cols, shape.block, density, seed);
-        const PatternChange change = random_change(matrix, share, 1000, random);
+        const PatternChange change = test::random_change(matrix, share, random);
         const Csr<float> after = sparse::with_change(matrix, change);
         Expected edits = edits_of(matrix, after, change);
         for (BlockEdit& edit : edits.edits) std::swap(edit.row, edit.col);

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/random.hpp"
+#include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::partitioner::test {
@@ -81,6 +83,23 @@ inline std::vector<PatternKind> pattern_kinds(std::uint64_t seed) {
       with_rule("empty", [](Shape, I, I) { return false; }),
       with_rule("full", [](Shape, I, I) { return true; }),
   };
+}
+
+// Returns a change of the pattern: blocks of the first `rows` block rows leave and others come,
+// each with this probability.
+inline sparse::PatternChange random_change(
+    const sparse::Csr<float>& m, double share, Random& random,
+    std::int64_t rows = std::numeric_limits<std::int64_t>::max()) {
+  sparse::PatternChange change;
+  for (std::int32_t row = 0; row < std::min(rows, m.block_rows()); ++row) {
+    std::int64_t k = m.row_begin[std::size_t(row)];
+    for (std::int32_t col = 0; col < m.block_cols(); ++col) {
+      const bool stored = k < m.row_begin[std::size_t(row) + 1] && m.col[std::size_t(k)] == col;
+      k += stored;
+      if (random.unit() < share) (stored ? change.removed : change.added).push_back({row, col});
+    }
+  }
+  return change;
 }
 
 }  // namespace tessera::partitioner::test

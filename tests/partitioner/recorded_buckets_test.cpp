@@ -98,20 +98,6 @@ void add_buckets(tessera::test::Digest& digest, const Buckets& buckets) {
   digest.add(text_of(buckets.stats));
 }
 
-// Some blocks leave and others come.
-sparse::PatternChange draw_change(const sparse::Csr<float>& m, double share, Random& random) {
-  sparse::PatternChange change;
-  for (std::int32_t row = 0; row < m.block_rows(); ++row) {
-    std::int64_t k = m.row_begin[std::size_t(row)];
-    for (std::int32_t col = 0; col < m.block_cols(); ++col) {
-      const bool stored = k < m.row_begin[std::size_t(row) + 1] && m.col[std::size_t(k)] == col;
-      k += stored;
-      if (random.unit() < share) (stored ? change.removed : change.added).push_back({row, col});
-    }
-  }
-  return change;
-}
-
 TEST(RecordedBuckets, OfDrawnMatricesAreAsRecorded) {
   const tessera::test::RecordedTable table("recorded_buckets.tsv");
   const auto executor = make_executor(1);
@@ -132,7 +118,7 @@ TEST(RecordedBuckets, OfDrawnMatricesAreAsRecorded) {
       Buckets& buckets = *result.buckets;
       text = text_of(buckets.stats);
       add_buckets(digest, buckets);
-      const auto change = draw_change(matrix, 0.02 + 0.1 * random.unit(), random);
+      const auto change = test::random_change(matrix, 0.02 + 0.1 * random.unit(), random);
       const auto changed = sparse::with_change(matrix, change);
       const UpdateResult update = partitioner::update(buckets, changed, change, *executor);
       digest.add(fmt::format("{} {} {}", update.afresh, fmt::join(update.changed, " "),

@@ -29,20 +29,6 @@ TileGrid grid_of(const sparse::Csr<float>& matrix, Dims splits) {
   return grid;
 }
 
-// Some blocks leave and others come; `share` of all places are asked to change.
-PatternChange random_change(const sparse::Csr<float>& m, double share, Random& random) {
-  PatternChange change;
-  for (std::int32_t row = 0; row < m.block_rows(); ++row) {
-    std::int64_t k = m.row_begin[row];
-    for (std::int32_t col = 0; col < m.block_cols(); ++col) {
-      const bool stored = k < m.row_begin[row + 1] && m.col[k] == col;
-      k += stored;
-      if (random.unit() < share) (stored ? change.removed : change.added).push_back({row, col});
-    }
-  }
-  return change;
-}
-
 // The new matrix has values of its own, so that a slot that was mixed up shows.
 sparse::Csr<float> changed(const sparse::Csr<float>& m, const PatternChange& change) {
   auto result = sparse::with_change(m, change);
@@ -103,7 +89,7 @@ int survive_changes(const test::PatternKind& kind, Dims splits, const Case& c) {
   Random random(kUpdateSeed);
   int in_place = 0;
   for (int step = 0; step < kChanges; ++step) {
-    const auto change = random_change(matrix, step % 3 == 0 ? 0.002 : 0.02, random);
+    const auto change = test::random_change(matrix, step % 3 == 0 ? 0.002 : 0.02, random);
     const auto next = changed(matrix, change);
     const auto result = update(buckets, next, change, *threads(1 + step % 3));
     EXPECT_EQ(result.misfit.has_value(), encode(next, grid).misfit.has_value() && result.afresh);
@@ -134,7 +120,7 @@ TEST(Update, GivesTheSameBitsForAnyNumberOfThreads) {
   const auto before = test::pattern_kinds(kUpdateSeed)[0].make({64, 60}, {});
   const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
   Random random(kUpdateSeed);
-  const auto change = random_change(before, 0.01, random);
+  const auto change = test::random_change(before, 0.01, random);
   const auto after = changed(before, change);
   Buckets one = *encode(before, grid).buckets, four = one;
   update(one, after, change, *threads(1));
@@ -146,7 +132,7 @@ TEST(Update, GivesTheSameBitsForAnyNumberOfThreads) {
 // A change in the rows from `begin` to `end` only.
 PatternChange change_between(const sparse::Csr<float>& m, std::int32_t begin, std::int32_t end,
                              double share, Random& random) {
-  PatternChange change = random_change(m, share, random);
+  PatternChange change = test::random_change(m, share, random);
   const auto outside = [&](const sparse::BlockAt& at) { return at.row < begin || at.row >= end; };
   std::erase_if(change.removed, outside);
   std::erase_if(change.added, outside);
