@@ -18,7 +18,7 @@
 namespace tessera::distributed {
 
 // The longest list that a rank takes from another one, in bytes. A longer one is a size that has
-// changed on its way, or comes from another program.
+// changed on its way, or comes from another program: it is named instead of a lack of memory.
 constexpr std::int64_t kLongestList = std::int64_t{1} << 40;
 
 // Sends the list to(i) to rank i and returns the lists that came, by rank. The sizes travel first,
@@ -112,8 +112,8 @@ inline bool any_rank(Communicator& ranks, std::string_view what, bool own) {
   return std::ranges::find(all, char{true}) != all.end();
 }
 
-// Returns the list of the first rank on every rank. It is sent from where it is, without a copy for
-// each rank.
+// Returns the list of the first rank on every rank. It is sent from where it is, with one copy for
+// the first rank itself.
 template <class T>
 std::vector<T> list_of_first(Communicator& ranks, std::string_view what,
                              const std::vector<T>& list) {

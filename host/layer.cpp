@@ -1,6 +1,9 @@
 #include "tessera/host/layer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -41,8 +44,13 @@ verify::Rounding HostLayer::State::rounding_of(Pass pass, std::int64_t z) const 
 
 namespace {
 
-const Problem& checked(const Problem& problem) {
+const Problem& checked(const Problem& problem, const HostOptions& options) {
   check_problem(problem);
+  if (const auto in_row = options.blocks_in_row;
+      in_row && !(*in_row >= 0 && std::isfinite(*in_row)))
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("host layer: blocks_in_row is {}; it must be finite and at least 0", *in_row));
   if (problem.partials_type != DataType::Float)
     throw Error(
         ErrorCode::InvalidArgument,
@@ -54,7 +62,7 @@ const Problem& checked(const Problem& problem) {
 
 HostLayer::HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
                      const HostOptions& options)
-    : LayerOf(std::make_unique<State>(checked(problem),
+    : LayerOf(std::make_unique<State>(checked(problem, options),
                                       internal::HostWeights(problem, cpu, executor, options))) {}
 
 namespace {

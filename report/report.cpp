@@ -162,11 +162,7 @@ void write_buckets(const LayerReport& report, Out out) {
 }
 
 void write_pattern(const LayerReport& report, Out out) {
-  fmt::format_to(out, "pattern   {} to send if it changes{}\n", binary_size(report.pattern_bytes),
-                 report.pattern_change_bytes
-                     ? fmt::format("; {} were rewritten by the last update",
-                                   binary_size(*report.pattern_change_bytes))
-                     : "");
+  fmt::format_to(out, "pattern   {} to send if it changes\n", binary_size(report.pattern_bytes));
 }
 
 // One line of the table. Missing figures are empty.

@@ -39,7 +39,6 @@ struct LayerReport {
   partitioner::Travel travel;
   Bytes high_water;     // bytes on the fullest tile; 0: the programs were not built
   Bytes pattern_bytes;  // FullyConnected::pattern_bytes
-  std::optional<Bytes> pattern_change_bytes;  // of the last update; no value: there was none
   std::vector<PassReport> passes;
   DenseBaseline dense;            // of the same passes; no plan and no reason: not compared
   SparseAlternative sparse = {};  // of a layer that runs dense; no plan and no reason: not compared

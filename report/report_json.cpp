@@ -129,9 +129,7 @@ Json buckets_json(const LayerReport& report) {
           {"capacity_values", report.plan.nonzeros_per_bucket},
           {"fullest_words", s.fullest_words},
           {"capacity_words", report.grid.meta_words},
-          {"pattern_bytes", report.pattern_bytes.value},
-          {"pattern_change_bytes",
-           report.pattern_change_bytes ? Json(report.pattern_change_bytes->value) : Json(nullptr)}};
+          {"pattern_bytes", report.pattern_bytes.value}};
 }
 
 Json totals_json(const LayerReport& report) {

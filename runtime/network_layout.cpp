@@ -20,10 +20,10 @@ void NetworkLayout::declare_resident(const std::string& of) {
   placed_values_.resize(std::size_t(values_bytes()));
   for (const TileId tile : map.all()) {
     words_.push_back(program.add_slot(words_buffer_, tile, 1, grid.meta_words * word_bytes));
-    const device::ByteRows place =
-        one_row(placed_values_.data() + bucket_of(tile) * bucket_bytes(), bucket_bytes());
+    const device::ByteRows place = one_row(
+        placed_values_.data() + bucket_of(tile) * bucket_value_bytes(), bucket_value_bytes());
     values.push_back(
-        program.add_slot(values_buffer, tile, 1, bucket_bytes(), SlotKind::Owned, 1, place));
+        program.add_slot(values_buffer, tile, 1, bucket_value_bytes(), SlotKind::Owned, 1, place));
     if (grid.separate_grad_a)
       grad_a_words_.push_back(
           program.add_slot(grad_a_words_buffer_, tile, 1, grid.grad_a_words * word_bytes));
@@ -55,15 +55,15 @@ void NetworkLayout::load(const std::byte* from) const {
     if (grid.separate_grad_a)
       engine.load(grad_a_words_[t],
                   one_row(buckets.grad_a_meta_words(bucket), grid.grad_a_words * word_bytes));
-    engine.load(values[t], one_row(from + bucket * bucket_bytes(), bucket_bytes()));
+    engine.load(values[t], one_row(from + bucket * bucket_value_bytes(), bucket_value_bytes()));
   }
 }
 
 void NetworkLayout::collect(std::byte* to) const {
   for (const TileId tile : map.all())
-    std::memcpy(to + bucket_of(tile) * bucket_bytes(),
+    std::memcpy(to + bucket_of(tile) * bucket_value_bytes(),
                 machine_.engine().view(values[std::size_t(tile.value)]).data,
-                std::size_t(bucket_bytes()));
+                std::size_t(bucket_value_bytes()));
 }
 
 std::int64_t NetworkLayout::bucket_of(TileId tile) const {

@@ -119,7 +119,8 @@ BufferId NetworkSparseLayer::declare_gradients_at_home() {
   const BufferId at_home = machine_.program.add_buffer("gradients at home");
   std::vector<device::Gather> gathers;
   for (UpdatedPart& part : parts) {
-    part.gradients = machine_.program.add_slot(at_home, part.tile, 1, updated().bucket_bytes());
+    part.gradients =
+        machine_.program.add_slot(at_home, part.tile, 1, updated().bucket_value_bytes());
     const TileId here = grad_w_->map.tile(updated().map.cell(part.tile));
     gathers.push_back({{{grad_w_->slots_of(here).result, {0, 1}}}, {part.gradients}});
   }

@@ -226,8 +226,10 @@ RunProduct::Prepared RunProduct::prepare(const sparse::PatternChange& change) {
                             of_part_.number(of_part_.rank())));
   prepared.blocks = blocks_ + sum_of_ranks(of_part_, "numbers of blocks",
                                            std::ssize(change.added) - std::ssize(change.removed));
+  // The update is kept beside a layer that is cut again: it says where blocks are placed. Cells of
+  // blocks do not depend on the density of other rows.
   const host::HostCells before = cells_of_whole(blocks_), after = cells_of_whole(prepared.blocks);
-  if (layer_ && (before.y != after.y || before.z != after.z))
+  if (layer_ && problem_.block.is_element() && (before.y != after.y || before.z != after.z))
     prepared.recut.emplace(
         layer_of(sparse::with_change(layer_->weights(), change), prepared.blocks));
   return prepared;

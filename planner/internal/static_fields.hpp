@@ -37,6 +37,7 @@ void describe(auto& fields, MaybeConst<StaticAssignment> auto& assignment) {
   fields("layouts", layouts);
 }
 
+// All fields of a plan; a new one is added here by hand, because the base has no binding.
 void describe(auto& fields, const StaticPlan& plan) {
   fields("data_type", plan.data_type, type_names());
   describe(fields, static_cast<const StaticAssignment&>(plan));

@@ -21,7 +21,7 @@ _NO_PLACES: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
 
 class PassTimes(NamedTuple):
-    """Measured times of the last pass, in seconds. One of fewer than 2**11 multiplications is all in kernel_seconds."""
+    """Measured times of the last pass, in seconds. A sparse one of fewer than 2**11 multiplications is all in kernel_seconds."""
 
     seconds: float  # from call to return
     copy_seconds: float  # the part that copies an operand into panels

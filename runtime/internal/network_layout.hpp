@@ -19,9 +19,9 @@ class NetworkLayout {
   // The layout must outlive this object.
   NetworkLayout(const WeightLayout& layout, const NetworkMachine& machine);
 
-  std::int64_t bucket_bytes() const { return layout.value_bytes().value; }
+  std::int64_t bucket_value_bytes() const { return layout.value_bytes().value; }
   std::int64_t values_per_bucket() const {
-    return bucket_bytes() / bytes_of(layout.problem.data_type);
+    return bucket_value_bytes() / bytes_of(layout.problem.data_type);
   }
   std::int64_t bucket_of(TileId tile) const;
   std::int64_t values_bytes() const { return layout.all_value_bytes().value; }

@@ -152,8 +152,13 @@ TEST(CellsOfRanks, AreThoseOfOneProcessWhereRowsHaveOtherDensities) {
 // The other ranks have no change of their own, and cut their rows again all the same.
 TEST(CellsOfRanks, FollowAChangeOfThePatternOfOtherRanks) {
   const Shape shape{32, 10000, 1, 0.0015};
-  for (const int count : {1, 2, 4})
-    expect_bits_of_one<float>(shape, skewed(shape, /*first_rows_are_full=*/true), count, 2);
+  const sparse::Csr<float> before = skewed(shape, /*first_rows_are_full=*/true);
+  const auto cells_with = [&](std::int64_t blocks) {
+    return product_cells({{1, shape.x, shape.y, shape.z}, {}, blocks, DataType::Float}, kCpu, 1);
+  };
+  const std::int64_t added = std::ssize(filling(before, {0, 2}, shape.y / 2).added);
+  ASSERT_NE(cells_with(before.blocks()).y, cells_with(before.blocks() + added).y);
+  for (const int count : {1, 2, 4}) expect_bits_of_one<float>(shape, before, count, 2);
 }
 
 }  // namespace

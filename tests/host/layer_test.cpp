@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -360,6 +361,9 @@ TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {
   EXPECT_EQ(
       refusal([&] { forward_only.grad_a<float>(std::as_const(run.q_grad).view(), run.s.view()); }),
       "grad_a: the problem does not include this pass");
+  EXPECT_EQ(
+      refusal([&] { HostLayer(problem, kUsual, *run.executor, {.blocks_in_row = std::nan("")}); }),
+      "host layer: blocks_in_row is nan; it must be finite and at least 0");
 }
 
 TEST(HostLayer, RefusesWeightsThatItsTypeCannotHoldAndKeepsTheOldOnes) {

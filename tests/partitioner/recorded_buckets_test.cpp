@@ -109,7 +109,7 @@ TEST(RecordedBuckets, OfDrawnMatricesAreAsRecorded) {
     EncodeResult result = encode(matrix, grid, options);
     tessera::test::Digest digest;
     for (const double density : {0.05, 0.2, 0.6})
-      digest.add(fmt::format("{:.6g} {:.6g}", spill_probability(grid, density),
+      digest.add(fmt::format("{:.4f} {:.4f}", spill_probability(grid, density),
                              capacity_factor_for(grid, density, 0.1)));
     std::string text = "misfit";
     if (result.misfit) {

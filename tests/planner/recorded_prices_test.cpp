@@ -203,8 +203,10 @@ TEST(RecordedPrices, OfStaticLayersAreAsRecorded) {
   constexpr std::int64_t kBlockSides[] = {1, 4, 8, 16};
   Random random(205);
   for (int number = 0; number < 160; ++number) {
-    const auto m = random_matrix(random, 1 + random.below(40), 1 + random.below(40),
-                                 kBlockSides[random.below(4)], 0.03 + 0.5 * random.unit());
+    const double density = 0.03 + 0.5 * random.unit();
+    const std::int64_t block = kBlockSides[random.below(4)];
+    const std::int64_t cols = 1 + random.below(40), rows = 1 + random.below(40);
+    const auto m = random_matrix(random, rows, cols, block, density);
     Problem p = problem_of(m, 1 + random.below(80));
     p.data_type = number % 3 == 0 ? DataType::Float : DataType::Half;
     p.grad_a = number % 2 == 0;

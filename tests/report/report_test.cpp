@@ -93,15 +93,12 @@ TEST(Report, SaysHowManyStepsTheSpilledTakeAndHowManyAreNeeded) {
   EXPECT_THAT(to_text(report), HasSubstr("along y; 4 steps\n"));
 }
 
-TEST(Report, StatesTheBytesOfAPatternAndOfItsLastUpdate) {
+TEST(Report, StatesTheBytesOfAPattern) {
   LayerReport report = small_report();
   report.pattern_bytes = Bytes(6144);
   EXPECT_THAT(to_text(report), HasSubstr("pattern   6.0 KiB to send if it changes\n"));
-  report.pattern_change_bytes = Bytes(512);
-  EXPECT_THAT(to_text(report), HasSubstr("; 512 B were rewritten by the last update\n"));
   const auto buckets = nlohmann::json::parse(to_json(report, {})).at("buckets");
   EXPECT_EQ(buckets.at("pattern_bytes"), 6144);
-  EXPECT_EQ(buckets.at("pattern_change_bytes"), 512);
 }
 
 TEST(Report, SaysWhenRIsDenseOrInOtherBlocks) {

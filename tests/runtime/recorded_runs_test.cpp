@@ -185,12 +185,14 @@ TEST(RecordedRuns, OfStaticLayersAreAsRecorded) {
   Random random(102);
   for (int number = 0; number < 60; ++number) {
     const BlockShape block = kBlocks[random.below(4)];
-    StaticCase c = static_case(
-        random_weights(block.rows * std::int64_t(1 + random.below(20)),
-                       block.cols * std::int64_t(1 + random.below(20)), block,
-                       0.05 + 0.4 * random.unit(), std::uint64_t(number)),
-        std::int64_t(1 + random.below(40)), number % 3 == 0 ? DataType::Half : DataType::Float,
-        std::int64_t(4 + random.below(30)), Values::Any, std::int64_t(1 + random.below(2)));
+    const std::int64_t z_parts = 1 + random.below(2), tiles = 4 + random.below(30);
+    const std::int64_t batch = 1 + random.below(40);
+    const double density = 0.05 + 0.4 * random.unit();
+    const std::int64_t cols = block.cols * (1 + random.below(20));
+    const std::int64_t rows = block.rows * (1 + random.below(20));
+    StaticCase c = static_case(random_weights(rows, cols, block, density, std::uint64_t(number)),
+                               batch, number % 3 == 0 ? DataType::Half : DataType::Float, tiles,
+                               Values::Any, z_parts);
     if (number % 4 == 3) give_grad_a_random_tiles(c, random);
     StaticLayer layer =
         c.layer(*executor, number % 2 == 0 ? ExchangeMode::Isolate : ExchangeMode::Share);

@@ -33,7 +33,7 @@ class Digest {
 
 // A table of tests/data/: the name of a case, a tab, and the record of the case. When results are
 // meant to change, the tests that read a table write its new lines to the file that TESSERA_RECORD
-// names, instead of comparing.
+// names, instead of comparing: they replace the lines of the table below its comments.
 class RecordedTable {
  public:
   explicit RecordedTable(const std::string& file) {

@@ -185,10 +185,10 @@ TEST(Trainer, TakesTheOnlyLayerToTheEndOfItsSchedule) {
   of_one.sizes = {20, 3};
   Network<> network(of_one, host_layers(*executor, true), *executor);
   TrainOptions options = test::small_options(Prune{});
-  options.density = {.first = 1, .last = 0.25, .end = 30};
+  options.density = {.first = 1, .last = 0.5, .end = 30};
   Trainer trainer(network, data, options);
   for (int e = 0; e < 5; ++e) trainer.epoch();
-  EXPECT_EQ(network.weights(0).blocks(), blocks_at(of_one, 0.25)[0]);
+  EXPECT_EQ(network.weights(0).blocks(), blocks_at(of_one, 0.5)[0]);
   EXPECT_LT(network.weights(0).blocks(), 20 * 3);
 }
 
