@@ -56,9 +56,9 @@ host::HostCells RunProduct::cells_of_whole(std::int64_t blocks) const {
   return product_cells(whole(blocks), setting_.cpu, kAnyThreads);
 }
 
-// The ends of cells, where sums are interrupted, follow from the density of all ranks' rows.
-// Whether packed rows are faster depends on the size of a part, and sums over packed rows have
-// other last bits than sums over cells, so ranks never use packed rows.
+// The cells of the layer end where those of a layer with all ranks' rows end, because sums are
+// interrupted there. Packed rows are left out: they are faster for some sizes of a part only, and
+// they add in another order than cells do, so that the last bits would depend on the ranks.
 host::HostLayer RunProduct::layer_of(sparse::Csr<float> own, std::int64_t blocks) const {
   Problem of_run = problem_;
   of_run.size.x = place_.rows.size();

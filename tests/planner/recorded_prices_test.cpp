@@ -79,6 +79,19 @@ Options draw_options(Random& random) {
   return options;
 }
 
+struct Request {
+  Problem problem;
+  device::Machine machine;
+  Options options;
+};
+
+Request draw_request(Random& random) {
+  Request request{.problem = draw_problem(random), .machine = {}, .options = {}};
+  request.machine = draw_machine(random, request.problem.size.g);
+  request.options = draw_options(random);
+  return request;
+}
+
 // Skewed rows: the first eighth has half of the places.
 PatternStats draw_stats(const Problem& p, Random& random) {
   const Dims padded = p.size_in_blocks();
@@ -101,9 +114,7 @@ PatternStats draw_stats(const Problem& p, Random& random) {
 TEST(RecordedPrices, OfLayersAreAsRecorded) {
   Random random(201);
   for (int number = 0; number < 400; ++number) {
-    const Problem p = draw_problem(random);
-    const device::Machine machine = draw_machine(random, p.size.g);
-    const Options options = draw_options(random);
+    const auto [p, machine, options] = draw_request(random);
     std::optional<PatternStats> stats;
     if (number % 2 == 0) stats = draw_stats(p, random);
     const PatternStats* const known = stats ? &*stats : nullptr;
@@ -295,9 +306,7 @@ TEST(RecordedPrices, OfProductsAreAsRecorded) {
 TEST(RecordedPrices, OfBoundsAreAsRecorded) {
   Random random(208);
   for (int number = 0; number < 120; ++number) {
-    const Problem p = draw_problem(random);
-    const device::Machine machine = draw_machine(random, p.size.g);
-    const Options options = draw_options(random);
+    const auto [p, machine, options] = draw_request(random);
     const PlanFloor floor = plan_floor(p, machine, options, 1 + random.below(400));
     std::ostringstream text;
     text << floor.possible << floor.with_buckets;
