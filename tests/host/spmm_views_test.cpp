@@ -9,6 +9,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/spmm.hpp"
 #include "tessera/tests/host/list_case.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 // spmm() and spmv() on compressed columns and lists of places, and their epilogues.
 namespace tessera::host {
@@ -106,6 +107,7 @@ TYPED_TEST_SUITE(SpmmViews, AllTypes);
 TYPED_TEST(SpmmViews, AgreeWithDoublePrecision) {
   for (const std::int64_t z : {1, 2, 16, 70})
     for (const std::int64_t places : {0, 50, 9000}) {
+      if (tessera::test::kIsSanitized && z != 2 && z != 70) continue;
       SCOPED_TRACE(testing::Message() << z << " columns, " << places << " places");
       const ViewsCase<TypeParam, std::int32_t> c(60, 90, z, places);
       c.expect_all_views({});

@@ -14,6 +14,7 @@
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/tests/layers/any_layer.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 namespace tessera::test {
 namespace {
@@ -21,6 +22,8 @@ namespace {
 template <class Setting>
 class LayerMemory : public AnyLayer<Setting> {
  protected:
+  static constexpr long kStride = kIsSanitized ? 5 : 1;
+
   void SetUp() override {
     this->use(problem_of(data_type_of<typename Setting::T>(), {2, 12, 10, 4}, {1, 1}));
     this->s_ = random_matrix<typename Setting::T>(20, 4, 5);
@@ -30,14 +33,17 @@ class LayerMemory : public AnyLayer<Setting> {
     before_ = this->run();
   }
 
-  // Every allocation of the call fails once. The last call succeeds.
+  // Every allocation of the call fails once, with a sanitizer one of five. The last call succeeds.
   // Returns how many allocations failed; a call that allocates nothing has none.
   long expect_same_layer_after_failures(const std::function<void()>& call) {
-    const long failures = fail_each_allocation(call, [&] {
-      ASSERT_EQ(this->layer_.weights(0), weights_[0]);
-      ASSERT_EQ(this->layer_.weights(1), weights_[1]);
-      ASSERT_EQ(this->run(), before_);
-    });
+    const long failures = fail_each_allocation(
+        call,
+        [&] {
+          ASSERT_EQ(this->layer_.weights(0), weights_[0]);
+          ASSERT_EQ(this->layer_.weights(1), weights_[1]);
+          ASSERT_EQ(this->run(), before_);
+        },
+        kStride);
     this->RecordProperty("failures", int(failures));
     return failures;
   }
@@ -88,10 +94,13 @@ TYPED_TEST(LayerMemory, StaysAsItWasIfAPassRunsOutOfMemory) {
       if (pass == 2) this->layer_.template grad_w<T>(this->q_grad(), this->s(), r.gradients);
     };
     this->layer_.set_weights(sparse::checked(this->weights_));
-    fail_each_allocation(call, [&] {
-      ASSERT_EQ(this->run(), this->before_);
-      this->layer_.set_weights(sparse::checked(this->weights_));
-    });
+    fail_each_allocation(
+        call,
+        [&] {
+          ASSERT_EQ(this->run(), this->before_);
+          this->layer_.set_weights(sparse::checked(this->weights_));
+        },
+        this->kStride);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
 #include "tessera/tests/support/recorded.hpp"
+#include "tessera/tests/support/trials.hpp"
 
 namespace tessera::partitioner {
 namespace {
@@ -102,7 +103,7 @@ TEST(RecordedBuckets, OfDrawnMatricesAreAsRecorded) {
   const tessera::test::RecordedTable table("recorded_buckets.tsv");
   const auto executor = make_executor(1);
   Random random(401);
-  for (int number = 0; number < 500; ++number) {
+  for (int number = 0; number < tessera::test::trials(500); ++number) {
     const sparse::Csr<float> matrix = draw_matrix(random);
     const TileGrid grid = draw_grid(matrix, random);
     const EncodeOptions options = draw_options(grid, random);
