@@ -127,9 +127,13 @@ void CheckTrial::flip(Pass pass, Random& random, std::map<std::string, Tally>& b
   std::optional<device::Struck> struck;
   const device::Fault fault{TileId(random.below(any_->machine.tiles)),
                             random.below(any_->steps[std::size_t(pass)]), random.below(any_->bits)};
+  runtime::TilePass options;
+  options.pass.self_check = &checksums;
+  options.tiles.fault = fault;
+  options.tiles.struck = &struck;
   bool is_seen = false;
   try {
-    any_->run(pass, {.self_check = &checksums, .fault = fault, .struck = &struck});
+    any_->run(pass, options);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::CheckFailed) throw;
     is_seen = true;
