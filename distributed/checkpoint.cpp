@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
@@ -37,14 +38,13 @@ void numbers(io::Archive& archive, const std::string& name, std::int64_t count, 
 Range keep_rows(const io::Archive& archive, std::int64_t rows, const Communicator& ranks,
                 LayerState& layer) {
   sparse::Csr<float>& m = layer.rows;
-  const std::vector<std::int64_t> all = std::move(m.row_begin);
+  const std::vector<std::int64_t> all = std::exchange(m.row_begin, {});
   if (all.front() != 0 || all.back() > kMostLines || !std::ranges::is_sorted(all))
     archive.refuse("the list row_begin of a layer does not ascend from 0");
   layer.outputs = cut_evenly(all, rows, m.block.rows, ranks.size());
   const Range own = in_blocks(layer.outputs.of(ranks.rank()), m.block.rows);
   const Range blocks{all[std::size_t(own.begin)], all[std::size_t(own.end)]};
   m.rows = own.size() * m.block.rows;
-  m.row_begin.clear();
   for (std::int64_t row = own.begin; row <= own.end; ++row)
     m.row_begin.push_back(all[std::size_t(row)] - blocks.begin);
   return blocks;

@@ -11,6 +11,7 @@
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/distributed/layer.hpp"
+#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -102,30 +103,27 @@ sparse::PatternChange filling(const sparse::Csr<float>& weights, Range rows, std
   return change;
 }
 
-// `filled` rows of the first rank get all blocks of the first half of the columns before the
-// passes.
+// The layer of ranks has the pattern of `after` from a change that each makes of its own rows.
 template <class T>
-void expect_bits_of_one(const Shape& shape, const sparse::Csr<float>& before, int count,
-                        std::int64_t filled = 0) {
+void expect_bits_of_one(const Shape& shape, const sparse::Csr<float>& before,
+                        const sparse::Csr<float>& after, int count) {
   SCOPED_TRACE(shape.name() + ", ranks " + std::to_string(count));
-  const sparse::PatternChange change = filling(before, {0, filled}, shape.y / 2);
-  const sparse::Csr<float> weights = sparse::with_change(before, change);
   const Problem problem = shape.problem(data_type_of<T>());
   const auto executor = make_executor(1);
   host::HostLayer alone(problem, kCpu, *executor);
-  alone.set_weights(weights);
-  Run<T> expected(shape, std::ssize(weights.values)), got = expected;
+  alone.set_weights(after);
+  Run<T> expected(shape, std::ssize(after.values)), got = expected;
   expected.passes(alone, {0, shape.x}, {0, shape.y}, 0);
   run_ranks(count, [&](Communicator& ranks) {
     const auto own = make_executor(1);
     RankLayer layer(problem, kCpu, *own, ranks,
                     {.rows = cut_rows(shape.x, shape.block.rows, count)});
     layer.set_weights(sparse::checked(before));
-    if (filled > 0)
-      layer.commit(layer.prepare_update(ranks.rank() == 0 ? change : sparse::PatternChange{}));
     const Range rows = layer.outputs();
+    layer.commit(
+        layer.prepare_update(sparse::difference(rows_of(before, rows), rows_of(after, rows))));
     got.passes(layer, rows, layer.inputs(),
-               weights.row_begin[std::size_t(rows.begin / shape.block.rows)] * shape.block.area());
+               after.row_begin[std::size_t(rows.begin / shape.block.rows)] * shape.block.area());
   });
   EXPECT_EQ(got.q, expected.q);
   EXPECT_EQ(got.s_grad, expected.s_grad);
@@ -147,21 +145,27 @@ TEST(CellsOfRanks, AreThoseOfOneProcessWhereRowsHaveOtherDensities) {
       for (const int count : {1, 2, 3, 4}) {
         if (!cases.next()) continue;
         const sparse::Csr<float> weights = skewed(shape, first_rows_are_full);
-        expect_bits_of_one<float>(shape, weights, count);
-        expect_bits_of_one<BFloat16>(shape, weights, count);
+        expect_bits_of_one<float>(shape, weights, weights, count);
+        expect_bits_of_one<BFloat16>(shape, weights, weights, count);
       }
 }
 
-// The other ranks have no change of their own, and cut their rows again all the same.
+// The ranks behind the first have no change of their own, and cut their rows again all the same.
 TEST(CellsOfRanks, FollowAChangeOfThePatternOfOtherRanks) {
   const Shape shape{32, 10000, 1, 0.0015};
-  const sparse::Csr<float> before = skewed(shape, /*first_rows_are_full=*/true);
-  const auto cells_with = [&](std::int64_t blocks) {
-    return product_cells({{1, shape.x, shape.y, shape.z}, {}, blocks, DataType::Float}, kCpu, 1);
+  const sparse::Csr<float> sparser = skewed(shape, /*first_rows_are_full=*/true);
+  const sparse::Csr<float> fuller =
+      sparse::with_change(sparser, filling(sparser, {0, 2}, shape.y / 2));
+  const auto cells_with = [&](const sparse::Csr<float>& weights) {
+    return product_cells({{1, shape.x, shape.y, shape.z}, {}, weights.blocks(), DataType::Float},
+                         kCpu, 1);
   };
-  const std::int64_t added = std::ssize(filling(before, {0, 2}, shape.y / 2).added);
-  ASSERT_NE(cells_with(before.blocks()).y, cells_with(before.blocks() + added).y);
-  for (const int count : {1, 2, 4}) expect_bits_of_one<float>(shape, before, count, 2);
+  ASSERT_NE(cells_with(sparser).y, cells_with(fuller).y);
+  for (const int count : {1, 2, 4}) {
+    expect_bits_of_one<float>(shape, sparser, fuller, count);
+    expect_bits_of_one<float>(shape, fuller, with_change(fuller, difference(fuller, sparser)),
+                              count);
+  }
 }
 
 }  // namespace

@@ -141,6 +141,33 @@ TEST(Communicator, ARankThatStandsStillIsNamedAfterTheTimeout) {
   EXPECT_NE(message.find("for 0.4 s"), message.npos) << message;
 }
 
+TEST(Communicator, ARankThatTakesNothingIsNamedAfterTheTimeout) {
+  std::atomic<bool> over = false;
+  const auto run = [&] {
+    run_ranks(
+        2,
+        [&](Communicator& ranks) {
+          if (ranks.rank() == 1) {
+            while (!over) std::this_thread::sleep_for(1ms);
+            return;
+          }
+          try {
+            std::byte byte{};
+            const SendPiece send{1, {&byte, 1}};
+            ranks.exchange("rows of S", {send}, {});
+          } catch (...) {
+            over = true;
+            throw;
+          }
+        },
+        400ms);
+  };
+  const std::string message = test::message_of(run, ErrorCode::Internal);
+  EXPECT_NE(message.find("rank 0 of 2: rows of S: rank 1 has taken nothing for 0.4 s"),
+            message.npos)
+      << message;
+}
+
 TEST(Communicator, APieceOfAnotherSizeIsAnError) {
   const std::string message = test::message_of(
       [] {

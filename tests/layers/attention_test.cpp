@@ -392,5 +392,21 @@ TEST(BlockAttention, StopsAndRefusesWhatItCannotDo) {
   EXPECT_TRUE(sums.ok());
 }
 
+TEST(AttentionCost, IsATableOfItsProgramsAndOfAll) {
+  const auto step = [](device::StepKind kind, std::int64_t cycles, std::int64_t overhead) {
+    return device::StepRecord{
+        .kind = kind, .cycles = Cycles(cycles), .overhead = Cycles(overhead), .tiles = 1};
+  };
+  using enum device::StepKind;
+  const runtime::AttentionCost cost{
+      {{"scores", {.steps = {step(Compute, 700, 10), step(Exchange, 40, 3)}}},
+       {"product", {.steps = {step(Compute, 5000, 20), step(Compute, 100, 1)}}}}};
+  EXPECT_EQ(cost.table(),
+            "program                          compute    exchange        rest         all\n"
+            "scores                               700          40          13         753\n"
+            "product                             5100           0          21        5121\n"
+            "all                                 5800          40          34        5874\n");
+}
+
 }  // namespace
 }  // namespace tessera

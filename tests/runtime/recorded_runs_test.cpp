@@ -332,6 +332,7 @@ TEST(RecordedRuns, OfEmbeddingsAreAsRecorded) {
         run.add(embedding.embedding_slice<float>(ids, rows.view()));
         run.add(rows);
         run.add(embedding.embedding_update_add<float>(ids, std::as_const(rows).view(), 0.5f));
+        run.steps.add(embedding.high_water().value);
         run.add(std::span<const float>(layer.weights().values));
         expect_recorded("embedding", number++, run);
       }
