@@ -9,6 +9,9 @@ namespace tessera::bench {
 // The parts of distributed_bench that several processes run. Rank 0 prints; all return true if
 // every bar was met. `turns` is the number of measurements of which the median is taken.
 
+// Returns the longest of the seconds that the ranks pass.
+double slowest(distributed::Communicator& ranks, double seconds);
+
 // Two ranks of one thread beside one rank of one and of two threads.
 bool run_rank_speed(distributed::Communicator& ranks, int turns);
 

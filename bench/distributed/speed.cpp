@@ -51,13 +51,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-double slowest(distributed::Communicator& ranks, double seconds) {
-  double most = 0;
-  for (const auto& list : gather_lists(ranks, "times", std::vector<double>{seconds}))
-    most = std::max(most, list[0]);
-  return most;
-}
-
 // A case on this rank, and on rank 0 that of one rank.
 class Runs {
  public:
@@ -138,6 +131,13 @@ double geometric_mean(const std::vector<double>& values) {
 }
 
 }  // namespace
+
+double slowest(distributed::Communicator& ranks, double seconds) {
+  double most = 0;
+  for (const auto& list : gather_lists(ranks, "times", std::vector<double>{seconds}))
+    most = std::max(most, list[0]);
+  return most;
+}
 
 bool run_rank_speed(distributed::Communicator& ranks, int turns) {
   const bool speaks = ranks.rank() == 0;

@@ -8,18 +8,10 @@
 #include "tessera/bench/distributed/parts.hpp"
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/timing.hpp"
-#include "tessera/distributed/lists.hpp"
 #include "tessera/distributed/tree_sum.hpp"
 
 namespace tessera::bench {
 namespace {
-
-double slowest(distributed::Communicator& ranks, double seconds) {
-  double most = 0;
-  for (const auto& list : gather_lists(ranks, "times", std::vector<double>{seconds}))
-    most = std::max(most, list[0]);
-  return most;
-}
 
 template <class Body>
 double mean(distributed::Communicator& ranks, int runs, const Body& body) {

@@ -17,7 +17,7 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kGridSeed = 7;
 constexpr double kMostFlops = 4e9;  // of a case
 
 std::vector<std::string> split(const std::string& text, char at) {
@@ -154,9 +154,10 @@ std::vector<GridCase> read_grid(const std::filesystem::path& list,
 sparse::Csr<float> grid_weights(const GridCase& c) {
   const LayerCase& l = c.layer;
   if (!c.file.empty()) return read_weights(c.file);
-  if (c.pattern == "random") return sparse::random_pattern(l.x, l.y, l.shape(), l.density, kSeed);
+  if (c.pattern == "random")
+    return sparse::random_pattern(l.x, l.y, l.shape(), l.density, kGridSeed);
   const Skew skew = c.pattern == "power" ? Skew::PowerLawRows : Skew::Banded;
-  return skewed_pattern(skew, {l.x, l.y, l.shape(), l.density}, kSeed);
+  return skewed_pattern(skew, {l.x, l.y, l.shape(), l.density}, kGridSeed);
 }
 
 }  // namespace tessera::bench

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kLost = 0.95;  // of the best other library's rate, or less
 
-struct Group {
+struct Tally {
   double logs = 0;
   int count = 0, lost = 0;
   double worst = 1e9;
@@ -29,9 +29,9 @@ struct Group {
   double mean() const { return std::exp(logs / count); }
 };
 
-using Groups = std::map<std::string, Group>;
+using Tallies = std::map<std::string, Tally>;
 
-void print_groups(const Groups& groups, const char* than) {
+void print_groups(const Tallies& groups, const char* than) {
   fmt::print("\n{:<44} {:>6} {:>7} {:>6} {:>7}\n", fmt::format("{} by the layer", than), "cases",
              "mean", "lost", "worst");
   for (const auto& [name, group] : groups)
@@ -45,7 +45,7 @@ std::string key_of(const GridResult& r) {
 }
 
 void print_against(const std::vector<GridResult>& results, bool with_mkl) {
-  Groups groups, columns, calls;
+  Tallies groups, columns, calls;
   for (const GridResult& r : results) {
     if (r.best_sparse(with_mkl).name.empty()) continue;
     groups[key_of(r)].add(r.ratio(with_mkl));

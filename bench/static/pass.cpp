@@ -17,10 +17,10 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::int64_t kSide = 4096, kBatch = 256;
+constexpr std::int64_t kPassSide = 4096, kPassBatch = 256;
 
 sparse::Csr<float> pattern_of(std::int64_t block) {
-  return sparse::random_pattern(kSide, kSide, {block, block}, 0.1, 7);
+  return sparse::random_pattern(kPassSide, kPassSide, {block, block}, 0.1, 7);
 }
 
 // One layer of floats with its operands on one thread.
@@ -31,11 +31,11 @@ struct Simulated {
         machine(device::machine_preset("gc200")),
         plan(planner::plan_static(problem, view_of(pattern), machine).plan.value()),
         layer(problem, sparse::checked(pattern), plan, machine, mode, *executor),
-        s(random_matrix<float>(kSide, kBatch, 1)),
-        q(kSide, kBatch) {}
+        s(random_matrix<float>(kPassSide, kPassBatch, 1)),
+        q(kPassSide, kPassBatch) {}
 
   static Problem float_problem(const sparse::Csr<float>& pattern) {
-    Problem problem = half_problem(pattern, kBatch);
+    Problem problem = half_problem(pattern, kPassBatch);
     problem.data_type = DataType::Float;
     return problem;
   }
@@ -59,7 +59,7 @@ struct Simulated {
         words += 2 * double(2 * tile.rows + tile.blocks);
       }
     return 4 * (2 * values + blocks) + 8 * double(weights.row_begin.size()) + words + sums +
-           4 * double(kSide * kBatch) * 2;
+           4 * double(kPassSide * kPassBatch) * 2;
   }
 
   std::unique_ptr<Executor> executor = sequential();
@@ -75,7 +75,7 @@ void times(Report& report, std::int64_t block) {
   const auto weights = pattern_of(block);
   Simulated share(weights, device::ExchangeMode::Share);
   Simulated isolate(weights, device::ExchangeMode::Isolate);
-  Matrix<float> q(kSide, kBatch);
+  Matrix<float> q(kPassSide, kPassBatch);
   const auto s = std::as_const(share.s).view();
   constexpr int kRepeats = 9;
   const auto found = medians({[&] { plain_product(weights, s, q.view()); },
