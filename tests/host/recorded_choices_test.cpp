@@ -54,7 +54,7 @@ std::string text_of(const HostForecast& f) {
 
 TEST(RecordedChoices, OfDrawnLayersAreAsRecorded) {
   constexpr int kThreads[] = {1, 2, 8};
-  const test::RecordedTable table("recorded_choices.tsv");
+  test::RecordedTable table("recorded_choices.tsv", "layer");
   Random random(301);
   for (int number = 0; number < 600; ++number) {
     const HostCpu cpu = draw_cpu(random);
@@ -77,7 +77,7 @@ TEST(RecordedChoices, OfDrawnLayersAreAsRecorded) {
                           int(packed_positions(problem.size.x, problem.size.y, problem.blocks)));
     test::Digest digest;
     digest.add(text);
-    table.expect(test::case_name("layer", number),
+    table.expect(number,
                  text_of(product) + text_of(gradient) +
                      fmt::format("{:d} {}", widens(problem, cpu), digest.text()),
                  text);

@@ -100,7 +100,7 @@ void add_buckets(tessera::test::Digest& digest, const Buckets& buckets) {
 }
 
 TEST(RecordedBuckets, OfDrawnMatricesAreAsRecorded) {
-  const tessera::test::RecordedTable table("recorded_buckets.tsv");
+  tessera::test::RecordedTable table("recorded_buckets.tsv", "matrix");
   const auto executor = make_executor(1);
   Random random(401);
   for (int number = 0; number < tessera::test::trials(500); ++number) {
@@ -126,7 +126,7 @@ TEST(RecordedBuckets, OfDrawnMatricesAreAsRecorded) {
                              update.misfit ? update.misfit->message : ""));
       add_buckets(digest, buckets);
     }
-    table.expect(tessera::test::case_name("matrix", number), text + '\t' + digest.text());
+    table.expect(number, text + '\t' + digest.text());
   }
 }
 

@@ -36,13 +36,19 @@ constexpr BlockShape kBlocks[] = {{1, 1}, {4, 4}, {8, 8}, {1, 1}, {16, 16}, {2, 
 constexpr DataType kTypes[] = {DataType::Float, DataType::Half, DataType::BFloat16};
 
 // `cycles` makes the table legible; the digest is that of all of the text.
-void expect_recorded(const std::string& kind, int number, Cycles cycles, const std::string& text) {
-  static const test::RecordedTable table("recorded_prices.tsv");
-  test::Digest digest;
-  digest.add(text);
-  table.expect(test::case_name(kind, number), std::to_string(cycles.value) + '\t' + digest.text(),
-               text);
-}
+class Prices {
+ public:
+  explicit Prices(const std::string& kind) : table_("recorded_prices.tsv", kind) {}
+
+  void expect(int number, Cycles cycles, const std::string& text) {
+    test::Digest digest;
+    digest.add(text);
+    table_.expect(number, std::to_string(cycles.value) + '\t' + digest.text(), text);
+  }
+
+ private:
+  test::RecordedTable table_;
+};
 
 device::Machine draw_machine(Random& random, std::int64_t groups) {
   constexpr const char* kPresets[] = {"gc200", "bow", "mk1", "gc200"};
@@ -112,6 +118,7 @@ PatternStats draw_stats(const Problem& p, Random& random) {
 }
 
 TEST(RecordedPrices, OfLayersAreAsRecorded) {
+  Prices prices("layer");
   Random random(201);
   for (int number = 0; number < 400; ++number) {
     const auto [p, machine, options] = draw_request(random);
@@ -120,8 +127,8 @@ TEST(RecordedPrices, OfLayersAreAsRecorded) {
     const PatternStats* const known = stats ? &*stats : nullptr;
     const PlanResult result = plan(p, machine, options, known);
     if (!result.has_plan) {
-      expect_recorded("layer", number, Cycles(-1),
-                      result.reason + '\n' + to_text(explain_no_fit(p, machine, options, known)));
+      prices.expect(number, Cycles(-1),
+                    result.reason + '\n' + to_text(explain_no_fit(p, machine, options, known)));
       continue;
     }
     std::string text = plan_to_json({p, machine, options, result.plan}) +
@@ -130,11 +137,12 @@ TEST(RecordedPrices, OfLayersAreAsRecorded) {
     if (number % 4 < 2)
       text += to_text(explain(p, machine, options, known, result.plan)) +
               to_json(explain(p, machine, options, known, result.plan));
-    expect_recorded("layer", number, result.plan.cost.cycles, text);
+    prices.expect(number, result.plan.cost.cycles, text);
   }
 }
 
 TEST(RecordedPrices, OfLayersThatDoNotFitAreAsRecorded) {
+  Prices prices("no fit");
   Random random(202);
   for (int number = 0; number < 80; ++number) {
     const Problem p = draw_problem(random);
@@ -146,8 +154,7 @@ TEST(RecordedPrices, OfLayersThatDoNotFitAreAsRecorded) {
     if (!plan(p, machine, options).has_plan) text = to_text(explain_no_fit(p, machine, options));
     if (best.result.has_plan)
       text += plan_to_json({best.problem, machine, best.options, best.result.plan});
-    expect_recorded("no fit", number,
-                    best.result.has_plan ? best.result.plan.cost.cycles : Cycles(-1), text);
+    prices.expect(number, best.result.has_plan ? best.result.plan.cost.cycles : Cycles(-1), text);
   }
 }
 
@@ -161,6 +168,7 @@ std::string text_of(const Home& home) {
 }
 
 TEST(RecordedPrices, OfDenseLayersAreAsRecorded) {
+  Prices prices("dense");
   Random random(203);
   for (int number = 0; number < 160; ++number) {
     const Problem p = draw_problem(random);
@@ -170,7 +178,7 @@ TEST(RecordedPrices, OfDenseLayersAreAsRecorded) {
     if (number % 3 == 0) options.available_memory_proportion = 0.1 + 0.9 * random.unit();
     const DensePlanResult result = plan_dense(p, machine, options);
     if (!result.plan) {
-      expect_recorded("dense", number, Cycles(-1), result.reason);
+      prices.expect(number, Cycles(-1), result.reason);
       continue;
     }
     const DensePlan& plan = *result.plan;
@@ -185,11 +193,12 @@ TEST(RecordedPrices, OfDenseLayersAreAsRecorded) {
               text_of(homes.shares(Side::Left)) + text_of(homes.shares(Side::Right)) +
               text_of(homes.result());
     }
-    expect_recorded("dense", number, plan.cost.cycles, text);
+    prices.expect(number, plan.cost.cycles, text);
   }
 }
 
 TEST(RecordedPrices, OfSearchesForLargestGradientsAreAsRecorded) {
+  Prices prices("search");
   Random random(204);
   for (int number = 0; number < 40; ++number) {
     Problem p = draw_problem(random);
@@ -205,12 +214,12 @@ TEST(RecordedPrices, OfSearchesForLargestGradientsAreAsRecorded) {
       text = to_string(result.plan->dense) + std::to_string(result.plan->keep) + ' ' +
              std::to_string(result.plan->round_grain.rows) + ' ' +
              std::to_string(result.plan->round_grain.columns);
-    expect_recorded("search", number, result.plan ? result.plan->dense.cost.cycles : Cycles(-1),
-                    text);
+    prices.expect(number, result.plan ? result.plan->dense.cost.cycles : Cycles(-1), text);
   }
 }
 
 TEST(RecordedPrices, OfStaticLayersAreAsRecorded) {
+  Prices prices("static");
   constexpr std::int64_t kBlockSides[] = {1, 4, 8, 16};
   Random random(205);
   for (int number = 0; number < 160; ++number) {
@@ -228,7 +237,7 @@ TEST(RecordedPrices, OfStaticLayersAreAsRecorded) {
     if (number % 7 == 6) options.bands = 1 + random.below(3);
     const StaticPlanResult result = plan_static(p, view_of(m), machine, options);
     if (!result.plan) {
-      expect_recorded("static", number, Cycles(-1), result.reason);
+      prices.expect(number, Cycles(-1), result.reason);
       continue;
     }
     const StaticExplanation explanation = explain_static(p, view_of(m), machine, options);
@@ -239,11 +248,12 @@ TEST(RecordedPrices, OfStaticLayersAreAsRecorded) {
     StaticPlanner planner(view_of(m));
     if (const StaticCostResult quick = planner.quick_cost(p, machine, options); quick.cost)
       text += ' ' + std::to_string(quick.cost->cycles.value) + ' ' + std::to_string(quick.tiles);
-    expect_recorded("static", number, result.plan->cost.cycles, text);
+    prices.expect(number, result.plan->cost.cycles, text);
   }
 }
 
 TEST(RecordedPrices, OfNetworksAreAsRecorded) {
+  Prices prices("network");
   Random random(206);
   for (int number = 0; number < 120; ++number) {
     runtime::RandomNetwork drawn = runtime::draw_network(random, number);
@@ -267,11 +277,12 @@ TEST(RecordedPrices, OfNetworksAreAsRecorded) {
           text << ' ' << to_string(work.work) << ' ' << work.cycles.value;
       text << '\n';
     }
-    expect_recorded("network", number, plan.cycles, text.str());
+    prices.expect(number, plan.cycles, text.str());
   }
 }
 
 TEST(RecordedPrices, OfProductsAreAsRecorded) {
+  Prices prices("product");
   Random random(207);
   for (int number = 0; number < 60; ++number) {
     const BlockShape block = kBlocks[random.below(5)];
@@ -289,7 +300,7 @@ TEST(RecordedPrices, OfProductsAreAsRecorded) {
     const device::Machine machine = draw_machine(random, p.groups);
     const MatMulPlanResult result = plan_matmul(p, machine);
     if (!result.plan) {
-      expect_recorded("product", number, Cycles(-1), result.reason);
+      prices.expect(number, Cycles(-1), result.reason);
       continue;
     }
     std::string text = plan_to_json({layer_of(p), machine, {}, result.plan->layer});
@@ -299,11 +310,12 @@ TEST(RecordedPrices, OfProductsAreAsRecorded) {
              {move->row_parts, move->col_parts, move->senders, move->arrange.value,
               move->exchange.value, move->transpose.value, move->waiting.value, move->temp.value})
           text += ' ' + std::to_string(figure);
-    expect_recorded("product", number, result.plan->cycles(), text);
+    prices.expect(number, result.plan->cycles(), text);
   }
 }
 
 TEST(RecordedPrices, OfBoundsAreAsRecorded) {
+  Prices prices("floor");
   Random random(208);
   for (int number = 0; number < 120; ++number) {
     const auto [p, machine, options] = draw_request(random);
@@ -318,7 +330,7 @@ TEST(RecordedPrices, OfBoundsAreAsRecorded) {
            << sparse_plan_below(cycles + Cycles(1), p, machine, options).has_value() << ' '
            << highest_step_like(whole.plan, cycles, p, machine, options);
     }
-    expect_recorded("floor", number, floor.cycles, text.str());
+    prices.expect(number, floor.cycles, text.str());
   }
 }
 

@@ -55,14 +55,16 @@ struct Record {
   }
 };
 
-const test::RecordedTable& table() {
-  static const test::RecordedTable all("recorded_runs.tsv");
-  return all;
-}
+class Runs {
+ public:
+  explicit Runs(const std::string& kind) : table_("recorded_runs.tsv", kind) {}
 
-void expect_recorded(const std::string& kind, std::int64_t number, const Record& run) {
-  table().expect(test::case_name(kind, number), run.text());
-}
+  void expect(std::int64_t number, const Record& run) { table_.expect(number, run.text()); }
+  void expect_none(std::int64_t number) const { table_.expect_none(number); }
+
+ private:
+  test::RecordedTable table_;
+};
 
 template <class T>
 Record run_layer(FullyConnected& layer, Dims size) {
@@ -87,27 +89,22 @@ sparse::Csr<float> weights_of(const Problem& p, std::uint64_t seed) {
   return random_weights(padded.x, padded.y, p.block, p.density, seed);
 }
 
-void expect_layer(const std::string& kind, int number, const Problem& p,
-                  const device::Machine& machine, const planner::Options& options,
-                  ExchangeMode mode, Executor& executor) {
+void expect_layer(Runs& runs, int number, const Problem& p, const device::Machine& machine,
+                  const planner::Options& options, ExchangeMode mode, Executor& executor) {
   std::vector<sparse::CheckedCsr<float>> weights;
   for (std::int64_t g = 0; g < p.size.g; ++g)
     weights.push_back(sparse::checked(weights_of(p, std::uint64_t(number + 1000 * g))));
   const PatternStats stats = sparse::stats_of_groups(weights);
-  const auto expect_no_run = [&] {
-    const std::string name = test::case_name(kind, number);
-    EXPECT_FALSE(table().contains(name)) << name << " has no run";
-  };
   const auto planned = planner::plan(p, machine, options, &stats);
-  if (!planned.has_plan) return expect_no_run();
+  if (!planned.has_plan) return runs.expect_none(number);
   FullyConnected layer(p, planned.plan, machine, mode, executor);
   if (layer.set_weights(std::span<const sparse::CheckedCsr<float>>(weights)))
-    return expect_no_run();
-  with_type(p.data_type,
-            [&]<class T>(T) { expect_recorded(kind, number, run_layer<T>(layer, p.size)); });
+    return runs.expect_none(number);
+  with_type(p.data_type, [&]<class T>(T) { runs.expect(number, run_layer<T>(layer, p.size)); });
 }
 
 TEST(RecordedRuns, OfTheRecordedPlansProblemsAreAsRecorded) {
+  Runs runs("plan");
   const auto executor = make_executor(2);
   int number = 0;
   for (const planner::RecordedPlan& row : planner::read_recorded_plans()) {
@@ -119,11 +116,12 @@ TEST(RecordedRuns, OfTheRecordedPlansProblemsAreAsRecorded) {
     machine.tiles = 128;
     planner::Options options = planner::sparse_options();
     options.per_pass_plans = number % 3 == 0;
-    expect_layer("plan", number, p, machine, options, ExchangeMode::Share, *executor);
+    expect_layer(runs, number, p, machine, options, ExchangeMode::Share, *executor);
   }
 }
 
 TEST(RecordedRuns, OfRandomLayersAreAsRecorded) {
+  Runs runs("layer");
   constexpr BlockShape kBlocks[] = {{1, 1}, {4, 4}, {8, 8}, {2, 3}, {16, 16}};
   constexpr DataType kTypes[] = {DataType::Float, DataType::Half, DataType::BFloat16};
   const auto executor = make_executor(2);
@@ -147,13 +145,14 @@ TEST(RecordedRuns, OfRandomLayersAreAsRecorded) {
     if (random.below(3) == 0) options.operand_placement = Placement::AtHome;
     if (random.below(3) == 0) options.constraints.grad_w_exchange_buckets = random.below(2) == 0;
     if (number % 5 == 4) options.constraints.use_dense = true;
-    expect_layer("layer", number, p, machine, options,
+    expect_layer(runs, number, p, machine, options,
                  number % 2 == 0 ? ExchangeMode::Isolate : ExchangeMode::Share, *executor);
   }
 }
 
 // Plans by hand reach partitions and spills that no planner chooses.
 TEST(RecordedRuns, OfLayersCutByHandAreAsRecorded) {
+  Runs runs("cut");
   int number = 0;
   for (const DataType type : {DataType::Float, DataType::Half})
     for (const BlockShape block : {BlockShape{1, 1}, {4, 4}})
@@ -175,11 +174,12 @@ TEST(RecordedRuns, OfLayersCutByHandAreAsRecorded) {
             run.add(std::span<const float>(results->q));
             run.add(std::span<const float>(results->s_grad));
             run.add(std::span<const float>(results->gradient));
-            expect_recorded("cut", number++, run);
+            runs.expect(number++, run);
           }
 }
 
 TEST(RecordedRuns, OfStaticLayersAreAsRecorded) {
+  Runs runs("static");
   constexpr BlockShape kBlocks[] = {{1, 1}, {4, 4}, {8, 8}, {16, 16}};
   const auto executor = make_executor(2);
   Random random(102);
@@ -205,13 +205,14 @@ TEST(RecordedRuns, OfStaticLayersAreAsRecorded) {
       run.add(results.s_grad);
       for (const auto& gradient : results.gradients)
         run.add(std::span<const float>(gradient.values));
-      expect_recorded("static", number, run);
+      runs.expect(number, run);
     });
   }
 }
 
 // Losses with exponentials have bits that depend on the C library, so their numbers are left out.
 TEST(RecordedRuns, OfRandomNetworksAreAsRecorded) {
+  Runs runs("network");
   const auto executor = make_executor(1);
   Random random(103);
   for (int number = 0; number < 200; ++number) {
@@ -232,11 +233,12 @@ TEST(RecordedRuns, OfRandomNetworksAreAsRecorded) {
         run.add(std::span<const float>(network.weights(l).values));
         run.add(network.bias(l));
       }
-    expect_recorded("network", number, run);
+    runs.expect(number, run);
   }
 }
 
 TEST(RecordedRuns, OfProductsAreAsRecorded) {
+  Runs runs("product");
   const auto executor = make_executor(2);
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 24;
@@ -266,12 +268,13 @@ TEST(RecordedRuns, OfProductsAreAsRecorded) {
       run.add(product.multiply<T>(dense.view(), result.view()));
       run.steps.add(product.high_water().value);
       run.add(result);
-      expect_recorded("product", number, run);
+      runs.expect(number, run);
     });
   }
 }
 
 TEST(RecordedRuns, OfAttentionAreAsRecorded) {
+  Runs runs("attention");
   const auto executor = make_executor(2);
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 20;
@@ -305,12 +308,13 @@ TEST(RecordedRuns, OfAttentionAreAsRecorded) {
         run.add(step.ledger);
       run.steps.add(attention.high_water().value);
       for (const Matrix<T>* result : {&o, &q_grad, &k_grad, &v_grad}) run.add(*result);
-      expect_recorded("attention", number, run);
+      runs.expect(number, run);
     });
   }
 }
 
 TEST(RecordedRuns, OfEmbeddingsAreAsRecorded) {
+  Runs runs("embedding");
   const auto executor = make_executor(2);
   int number = 0;
   for (const Dims partition : {Dims{1, 1, 1, 2}, {1, 2, 3, 2}, {1, 5, 2, 2}})
@@ -334,11 +338,12 @@ TEST(RecordedRuns, OfEmbeddingsAreAsRecorded) {
         run.add(embedding.embedding_update_add<float>(ids, std::as_const(rows).view(), 0.5f));
         run.steps.add(embedding.high_water().value);
         run.add(std::span<const float>(layer.weights().values));
-        expect_recorded("embedding", number++, run);
+        runs.expect(number++, run);
       }
 }
 
 TEST(RecordedRuns, OfSearchesForLargestGradientsAreAsRecorded) {
+  Runs runs("search");
   const auto executor = make_executor(2);
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 12;
@@ -361,7 +366,7 @@ TEST(RecordedRuns, OfSearchesForLargestGradientsAreAsRecorded) {
         run.results.add(at.row);
         run.results.add(at.col);
       }
-      expect_recorded("search", number, run);
+      runs.expect(number, run);
     });
   }
 }

@@ -9,6 +9,9 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "tessera/tests/support/trials.hpp"
 
 namespace tessera::test {
 
@@ -31,40 +34,52 @@ class Digest {
   std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };
 
-// A table of tests/data/: the name of a case, a tab, and the record of the case. When results are
-// meant to change, the tests that read a table write its new lines to the file that TESSERA_RECORD
-// names, instead of comparing: they replace the lines of the table below its comments.
+// The lines of one kind of cases in a table of tests/data/: kind and number of the case, a tab, and
+// the record of the case. A line that no case has compared by the end of the table's life is a
+// failure. When results are meant to change, the tests that read a table write its new lines to the
+// file that TESSERA_RECORD names, instead of comparing: they replace the lines of the table below
+// its comments.
 class RecordedTable {
  public:
-  explicit RecordedTable(const std::string& file) {
+  RecordedTable(const std::string& file, std::string kind) : kind_(std::move(kind)) {
     std::ifstream in(TESSERA_SOURCE_DIR "/tests/data/" + file);
     EXPECT_TRUE(in) << file << " is missing";
     for (std::string line; std::getline(in, line);)
-      if (const auto tab = line.find('\t'); tab != std::string::npos && line[0] != '#')
+      if (const auto tab = line.find('\t');
+          tab != std::string::npos && line.substr(0, line.rfind(' ', tab)) == kind_)
         records_[line.substr(0, tab)] = line.substr(tab + 1);
   }
+  RecordedTable(const RecordedTable&) = delete;
+  RecordedTable& operator=(const RecordedTable&) = delete;
+  ~RecordedTable() {
+    if (output() != nullptr || kIsSanitized || testing::Test::HasFailure()) return;
+    for (const auto& [name, record] : records_)
+      ADD_FAILURE() << name << " of the table is no case any more: " << record;
+  }
 
-  bool contains(const std::string& name) const { return records_.contains(name); }
+  void expect_none(std::int64_t number) const {
+    if (output() != nullptr) return;
+    EXPECT_FALSE(records_.contains(name(number))) << name(number) << " has no result";
+  }
 
   // Compares a record with that of the table. `details` are shown when they differ.
-  void expect(const std::string& name, const std::string& record,
-              const std::string& details = "") const {
-    if (const char* const path = std::getenv("TESSERA_RECORD")) {
-      std::ofstream(path, std::ios::app) << name << '\t' << record << '\n';
+  void expect(std::int64_t number, const std::string& record, const std::string& details = "") {
+    if (const char* const path = output()) {
+      std::ofstream(path, std::ios::app) << name(number) << '\t' << record << '\n';
       return;
     }
-    const auto found = records_.find(name);
-    ASSERT_NE(found, records_.end()) << name << " is not in the table";
-    EXPECT_EQ(record, found->second) << name << '\n' << details;
+    const auto found = records_.find(name(number));
+    ASSERT_NE(found, records_.end()) << name(number) << " is not in the table";
+    EXPECT_EQ(record, found->second) << name(number) << '\n' << details;
+    records_.erase(found);
   }
 
  private:
+  static const char* output() { return std::getenv("TESSERA_RECORD"); }
+  std::string name(std::int64_t number) const { return kind_ + ' ' + std::to_string(number); }
+
+  std::string kind_;
   std::map<std::string, std::string> records_;
 };
-
-// The name of a case: its kind and its number.
-inline std::string case_name(std::string_view kind, std::int64_t number) {
-  return std::string(kind) + " " + std::to_string(number);
-}
 
 }  // namespace tessera::test
