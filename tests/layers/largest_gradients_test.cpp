@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -139,6 +140,21 @@ TEST(LargestGradients, LeaveTheLayerItsBucketsAndItsNextPass) {
   ASSERT_FALSE(tight.set_weights(sparse::checked(growth.weights)));
   const std::int64_t most = 96 * 128 - growth.weights[0].blocks();
   EXPECT_THROW(tight.largest_gradients<float>(most, growth.q_grad.view(), growth.s.view()), Error);
+}
+
+TEST(LargestGradients, MayBeAsLargeAsFloatsAreAndNoLarger) {
+  const auto executor = make_executor(1);
+  Growth<float> growth({1, 20, 40, 1}, {1, 1}, 0, 1);
+  host::HostLayer layer(growth.problem, host::read_host_cpu(), *executor);
+  layer.set_weights(sparse::checked(growth.weights));
+  growth.q_grad(7, 0) = std::numeric_limits<float>::max() / 2;
+  for (std::int64_t y = 0; y < 40; ++y) growth.s(y, 0) = y == 30 ? 2.0f : 1.0f;
+  const auto search = [&] {
+    return layer.largest_gradients<float>(1, growth.q_grad.view(), growth.s.view());
+  };
+  EXPECT_EQ(search(), (std::vector<BlockAt>{{7, 30}}));
+  growth.s(31, 0) = 3;
+  EXPECT_THAT(search, ThrowsMessage<Error>(HasSubstr("31")));
 }
 
 TEST(LargestGradients, RefuseWhatIsNotOfTheLayer) {
