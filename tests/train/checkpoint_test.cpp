@@ -16,6 +16,7 @@
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tests/train/training_case.hpp"
+#include "tessera/train/internal/option_text.hpp"
 
 namespace tessera::train {
 namespace {
@@ -205,6 +206,13 @@ TEST(Checkpoint, ThatIsNoneIsRefused) {
   EXPECT_THAT(refusal(io::Archive("a run on ranks").bytes()),
               HasSubstr("this is \"a run on ranks\" that was saved; \"a training run\" is needed"));
   EXPECT_THAT(refusal("nonsense"), HasSubstr("other"));
+}
+
+TEST(OptionText, NamesTheTypeUnlessItIsFloat) {
+  NetworkOptions options{.sizes = {8, 4}, .density = 0.5, .batch = 3, .seed = 9};
+  EXPECT_THAT(internal::text_of(options), testing::EndsWith("batch 3, seed 9"));
+  options.data_type = DataType::BFloat16;
+  EXPECT_THAT(internal::text_of(options), testing::EndsWith("batch 3, seed 9, bfloat16"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/tests/runtime/network_twin.hpp"
 #include "tessera/tests/support/message_of.hpp"
+#include "tessera/train/network_file.hpp"
 
 namespace tessera::train {
 namespace {
@@ -260,6 +261,19 @@ TEST(OnLayersOfThisComputer, EndsWithStepAndLayerWhenTheLossIsNotFinite) {
     }
   }
   FAIL() << "it went on";
+}
+
+TEST(RecomputeEverySecond, BeginsWithTheFirstLayerAndSparesTheLast) {
+  NetworkSpec spec;
+  spec.loss = codelets::Loss::MeanSquaredError;
+  for (const std::size_t layers : {2, 5, 6}) {
+    spec.layers.assign(layers, {.recompute = true});
+    recompute_every_second(spec);
+    for (std::size_t l = 0; l < layers; ++l)
+      EXPECT_EQ(spec.layers[l].recompute,
+                l == 0 || (l == 2 && layers > 3) || (l == 4 && layers > 5))
+          << l << " of " << layers;
+  }
 }
 
 }  // namespace

@@ -293,8 +293,10 @@ TEST(RandomPlaces, AreFreeDifferentAndUniform) {
 
 TEST(SmallestBlocks, AreThoseOfASort) {
   for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 4}})
-    for (const int levels : {1, 1000000}) {
-      const Csr<float> m = weights_of(64, 64, block, 0.3, levels, 4);
+    for (const float scale : {0x1p-60f, 1.0f, 1e6f}) {
+      const int levels = scale == 1 ? 1 : 1000000;
+      Csr<float> m = weights_of(64, 64, block, 0.3, levels, 4);
+      for (float& value : m.values) value *= scale;
       std::vector<std::pair<double, BlockAt>> all;
       std::int64_t i = 0;
       for (const BlockAt at : places_of(m)) {
@@ -337,8 +339,9 @@ TEST(Growth, RefusesMoreBlocksThanAreFreeAndOperandsOfOtherShapes) {
               }),
               AllOf(HasSubstr("layer 1"), HasSubstr("13 of 12 free places")));
   EXPECT_THAT(refusal([&] { random_places(m, 13, 1); }), HasSubstr("0..12"));
-  EXPECT_THAT(refusal([&] { largest_gradients(m, {&wrong, 1}, 1, BlockScore::Sum, *executor); }),
-              HasSubstr("the input 5 x 2"));
+  for (const std::int64_t k : {0, 1})
+    EXPECT_THAT(refusal([&] { largest_gradients(m, {&wrong, 1}, k, BlockScore::Sum, *executor); }),
+                HasSubstr("the input 5 x 2"));
 }
 
 TEST(Growth, NamesTheFirstFreePlaceWhoseGradientIsNotFinite) {
