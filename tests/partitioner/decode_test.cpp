@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,6 +57,11 @@ void expect_noticed(const Damaged& sample, Words words, std::size_t at, Word fli
     EXPECT_EQ(e.code(), ErrorCode::BadInput) << e.what();
     EXPECT_THAT(e.what(), HasSubstr("bucket "));
     EXPECT_THAT(e.what(), HasSubstr("word "));
+    const std::string text = e.what(), place = fmt::format("word {}: in the ", at);
+    if (text.find(place) != text.npos) {
+      const unsigned found = std::get<std::vector<Word>>(damaged.*words)[at];
+      EXPECT_THAT(text, HasSubstr(fmt::format(" bucket is {}, but ", found)));
+    }
   }
 }
 
