@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera::planner {
 
@@ -21,6 +22,12 @@ Bytes PassCost::temp() const {
 const PassCost* PlanCost::find(Pass pass) const {
   const auto it = std::ranges::find(passes, pass, &PassCost::pass);
   return it == passes.end() ? nullptr : &*it;
+}
+
+void PlanCost::add(PassCost pass) {
+  cycles += pass.cycles();
+  temp = std::max(temp, pass.temp());
+  passes.push_back(std::move(pass));
 }
 
 std::string to_csv(const PlanCost& cost) {

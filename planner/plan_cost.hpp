@@ -44,6 +44,9 @@ struct PlanCost {
 
   // Returns the cost of the pass, or nullptr if it was not planned.
   const PassCost* find(Pass pass) const;
+
+  // Adds the next pass to the sums.
+  void add(PassCost pass);
 };
 
 // Returns the terms as CSV with the heading pass,term,cycles,temporary_bytes.

@@ -19,14 +19,14 @@ namespace internal {
 namespace {
 
 PlanCost plan_cost(const Estimate& e) {
-  PlanCost cost{Cycles(e.cycles), Bytes(e.temp), Bytes(e.resident), {}};
+  PlanCost cost{.resident = Bytes(e.resident)};
   for (std::size_t p = 0; p < e.pass_count; ++p) {
     PassCost pass{e.passes[p].pass, {}};
     for (std::size_t s = 0; s < e.passes[p].count; ++s) {
       const Step& step = e.passes[p].steps[s];
       pass.terms.push_back({step.term, Cycles(step.cycles), Bytes(step.temp)});
     }
-    cost.passes.push_back(std::move(pass));
+    cost.add(std::move(pass));
   }
   return cost;
 }

@@ -125,9 +125,7 @@ void check_buckets(const Plan& plan, const Request& request, const Place& place)
 void check_passes(const PlanCost& cost, const Problem& problem, const Place& place) {
   // With so few terms of at most 2^53 each, no sum overflows 64 bits.
   constexpr std::size_t kMostTerms = 100;
-  std::vector<Pass> passes{Pass::Fwd};
-  if (problem.grad_a) passes.push_back(Pass::GradA);
-  if (problem.grad_w) passes.push_back(Pass::GradW);
+  const auto passes = passes_of(problem);
   require_equal(std::ssize(cost.passes), std::ssize(passes), place.member("length"),
                 "the passes of the problem");
   for (std::size_t i = 0; i < passes.size(); ++i) {
@@ -140,14 +138,11 @@ void check_passes(const PlanCost& cost, const Problem& problem, const Place& pla
 }
 
 void check_totals(const PlanCost& cost, const Place& place) {
-  Cycles cycles;
-  Bytes temp;
-  for (const PassCost& pass : cost.passes) {
-    cycles += pass.cycles();
-    temp = std::max(temp, pass.temp());
-  }
-  require_equal(cost.cycles.value, cycles.value, place.member("cycles"), "the sum of the terms");
-  require_equal(cost.temp.value, temp.value, place.member("temp"), "the largest of the terms");
+  PlanCost sums;
+  for (const PassCost& pass : cost.passes) sums.add(pass);
+  require_equal(cost.cycles.value, sums.cycles.value, place.member("cycles"),
+                "the sum of the terms");
+  require_equal(cost.temp.value, sums.temp.value, place.member("temp"), "the largest of the terms");
 }
 
 void check_at(const Plan& plan, const Request& request, const Place& place);

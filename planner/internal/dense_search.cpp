@@ -183,10 +183,8 @@ DensePassPlan pass_plan(const DenseCase& c, const DenseChoice& best) {
 }
 
 void add_pass(DensePlan& plan, DensePassPlan pass, Bytes resident) {
-  plan.cost.cycles += pass.cost.cycles();
-  plan.cost.temp = std::max(plan.cost.temp, pass.cost.temp());
+  plan.cost.add(pass.cost);
   plan.cost.resident = std::max(plan.cost.resident, resident);
-  plan.cost.passes.push_back(pass.cost);
   plan.passes.push_back(std::move(pass));
 }
 

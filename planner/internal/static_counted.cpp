@@ -367,14 +367,9 @@ PassCost pass_cost_of(const StaticCase& c, const CountedCost& cost, Pass pass) {
 PlanCost plan_cost_of(const StaticCase& c, const CountedPasses& cost) {
   const Dims size = c.problem.size_in_blocks();
   PlanCost total;
-  if (!c.grad_a_alone) total.passes.push_back(pass_cost_of(c, cost.fwd, Pass::Fwd));
-  if (c.problem.grad_a) total.passes.push_back(pass_cost_of(c, cost.grad_a, Pass::GradA));
-  if (c.problem.grad_w && !c.grad_a_alone)
-    total.passes.push_back(pass_cost_of(c, cost.grad_w, Pass::GradW));
-  for (const PassCost& pass : total.passes) {
-    total.cycles += pass.cycles();
-    total.temp = std::max(total.temp, pass.temp());
-  }
+  if (!c.grad_a_alone) total.add(pass_cost_of(c, cost.fwd, Pass::Fwd));
+  if (c.problem.grad_a) total.add(pass_cost_of(c, cost.grad_a, Pass::GradA));
+  if (c.problem.grad_w && !c.grad_a_alone) total.add(pass_cost_of(c, cost.grad_w, Pass::GradW));
   total.resident = Bytes(cost.fwd.home + cost.grad_a.home);
   // Fwd has the shares of the operands already.
   if (!c.grad_a_alone) total.resident += Bytes(share_of_rows(c, size.y) + share_of_rows(c, size.x));

@@ -37,15 +37,12 @@ Bytes bucket_bytes(const Plan& plan, const Problem& problem, const device::Machi
 std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& problem,
                            const device::Machine& machine, Bytes temp_bound) {
   const RehomeCost move = rehome_cost(forward, backward, problem, machine);
-  PlanCost cost{{}, {}, {}, {forward.cost.passes.front()}};
-  cost.passes.push_back(grad_a_cost(backward, move));
+  PlanCost cost;
+  cost.add(forward.cost.passes.front());
+  cost.add(grad_a_cost(backward, move));
   if (problem.grad_w) {
     const PassCost* in_forward = forward.cost.find(Pass::GradW);
-    cost.passes.push_back(in_forward != nullptr ? *in_forward : *backward.cost.find(Pass::GradW));
-  }
-  for (const PassCost& pass : cost.passes) {
-    cost.cycles += pass.cycles();
-    cost.temp = std::max(cost.temp, pass.temp());
+    cost.add(in_forward != nullptr ? *in_forward : *backward.cost.find(Pass::GradW));
   }
   cost.resident = std::max(forward.cost.resident + bucket_bytes(backward, problem, machine),
                            backward.cost.resident + bucket_bytes(forward, problem, machine)) +
