@@ -55,4 +55,10 @@ constexpr Range share_of(std::int64_t size, std::int64_t grain, std::int64_t par
   return {clamp(i * step), clamp((i + 1) * step)};
 }
 
+// Returns true if so many parts of whole grains leave no share empty: a count is then the smallest
+// for its share size.
+constexpr bool is_share_count(std::int64_t grains, std::int64_t parts) {
+  return parts <= grains && ceil_div(grains, ceil_div(grains, parts)) == parts;
+}
+
 }  // namespace tessera

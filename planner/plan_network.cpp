@@ -128,10 +128,6 @@ Plan dense_layer_plan(const Problem& problem, const device::Machine& machine, Op
                   sum.value, machine.name, machine.tile_memory.value, largest + 1, most.value));
 }
 
-bool leaves_no_part_empty(std::int64_t grains, std::int64_t parts) {
-  return ceil_div(grains, ceil_div(grains, parts)) == parts;
-}
-
 void add_candidate(LayerCandidates& candidates, Plan plan) {
   if (std::find(candidates.begin(), candidates.end(), plan) == candidates.end())
     candidates.push_back(std::move(plan));
@@ -153,12 +149,12 @@ LayerCandidates with_parts_given(const Problem& problem, const device::Machine& 
   for (const std::int64_t parts : kParts) {
     if (parts > machine.tiles) break;
     Options pinned = options;
-    if (!options.constraints.z && leaves_no_part_empty(grains.z, parts)) {
+    if (!options.constraints.z && is_share_count(grains.z, parts)) {
       pinned.constraints.z = parts;
       add_candidate(candidates, problem, machine, pinned);
     }
     pinned = options;
-    if (!options.constraints.x && leaves_no_part_empty(grains.x, parts)) {
+    if (!options.constraints.x && is_share_count(grains.x, parts)) {
       pinned.constraints.x = parts;
       add_candidate(candidates, problem, machine, pinned);
     }

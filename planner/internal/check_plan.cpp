@@ -78,8 +78,7 @@ void check_candidate(const Plan& plan, const Request& request, const Place& plac
 
 void check_share(std::int64_t parts, std::int64_t size, std::int64_t grain, const Place& place) {
   const std::int64_t grains = ceil_div(size, grain);
-  require(parts <= grains && ceil_div(grains, ceil_div(grains, parts)) == parts, place,
-          fmt::format("{}", parts),
+  require(is_share_count(grains, parts), place, fmt::format("{}", parts),
           fmt::format("a count that cuts {} grains without an empty part", grains));
 }
 

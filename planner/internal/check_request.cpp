@@ -73,10 +73,6 @@ std::string nearest_counts(std::int64_t grains, std::int64_t pin) {
   return fmt::format("{} or {}", below, ceil_div(grains, share - 1));
 }
 
-bool is_share_count(std::int64_t grains, std::int64_t count) {
-  return count <= grains && ceil_div(grains, ceil_div(grains, count)) == count;
-}
-
 // Checks that a pin suits at least one method; methods differ in their grains.
 void check_share_pin(const char* key, const std::optional<std::int64_t>& pin,
                      const std::vector<Case>& cases, std::int64_t Dims::* dim) {

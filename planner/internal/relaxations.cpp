@@ -161,7 +161,7 @@ std::optional<std::int64_t> Relaxer::fewest_parts(const Options& options) {
   };
   const std::int64_t scanned = std::min(all, kScan);
   for (std::int64_t parts = 2; parts <= scanned; ++parts)
-    if (ceil_div(all, parts) != ceil_div(all, parts - 1) && fits_in(parts)) return parts;
+    if (is_share_count(all, parts) && fits_in(parts)) return parts;
   return least_fitting(scanned, all, fits_in);
 }
 

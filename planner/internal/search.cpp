@@ -5,12 +5,8 @@
 namespace tessera::planner::internal {
 namespace {
 
-bool is_minimal_divisor(std::int64_t n, std::int64_t d) {
-  return d == 1 || ceil_div(n, d) != ceil_div(n, d - 1);
-}
-
 bool is_batch_count(const Case& c, std::int64_t z) {
-  return c.parity() ? c.grains.z % z == 0 : is_minimal_divisor(c.grains.z, z);
+  return c.parity() ? c.grains.z % z == 0 : is_share_count(c.grains.z, z);
 }
 
 bool obeys(const std::optional<std::int64_t>& pin, std::int64_t value) {
@@ -21,11 +17,10 @@ bool obeys(const std::optional<std::int64_t>& pin, std::int64_t value) {
 
 bool partition_is_legal(const Case& c, Dims parts) {
   const PlanConstraints& pins = c.options.constraints;
-  return parts.g == c.grains.g && parts.product() <= c.machine.tiles && parts.x <= c.grains.x &&
-         is_minimal_divisor(c.grains.x, parts.x) && parts.y <= c.grains.y &&
-         is_minimal_divisor(c.grains.y, parts.y) && parts.z <= c.grains.z &&
-         is_batch_count(c, parts.z) && obeys(pins.x, parts.x) && obeys(pins.y, parts.y) &&
-         obeys(pins.z, parts.z);
+  return parts.g == c.grains.g && parts.product() <= c.machine.tiles &&
+         is_share_count(c.grains.x, parts.x) && is_share_count(c.grains.y, parts.y) &&
+         parts.z <= c.grains.z && is_batch_count(c, parts.z) && obeys(pins.x, parts.x) &&
+         obeys(pins.y, parts.y) && obeys(pins.z, parts.z);
 }
 
 PartsCost cost_of(const Case& c, Dims parts) {
@@ -44,9 +39,9 @@ bool is_better(const PricedParts& a, std::int64_t cycles, std::int64_t temp) {
 void visit_partitions(const Case& c, const std::function<void(Dims)>& visit) {
   const std::int64_t g = c.grains.g, tiles = c.machine.tiles;
   for (std::int64_t x = 1; g * x <= tiles && x <= c.grains.x; ++x) {
-    if (!is_minimal_divisor(c.grains.x, x) || !obeys(c.options.constraints.x, x)) continue;
+    if (!is_share_count(c.grains.x, x) || !obeys(c.options.constraints.x, x)) continue;
     for (std::int64_t y = 1; g * x * y <= tiles && y <= c.grains.y; ++y) {
-      if (!is_minimal_divisor(c.grains.y, y) || !obeys(c.options.constraints.y, y)) continue;
+      if (!is_share_count(c.grains.y, y) || !obeys(c.options.constraints.y, y)) continue;
       for (std::int64_t z = 1; g * x * y * z <= tiles && z <= c.grains.z; ++z)
         if (is_batch_count(c, z) && obeys(c.options.constraints.z, z)) visit(Dims{g, x, y, z});
     }
