@@ -123,7 +123,7 @@ constexpr std::int64_t kTableBytes = 4;
 
 // Returns the bytes of a tile's even share of an operand.
 std::int64_t share_of_rows(const StaticCase& c, std::int64_t rows) {
-  return ceil_div(rows * c.columns() * c.data_bytes(), c.machine.tiles);
+  return ceil_div(operand_bytes(c, rows), c.machine.tiles);
 }
 
 // Adds what a tile needs to write its blocks transposed: it finds them by a table.
@@ -332,15 +332,11 @@ std::int64_t counted_waiting(const StaticCase& c, Pass pass, bool values_travel,
                                     .launches = launches + adds});
 }
 
-namespace {
-
 std::int64_t arrange_rows(const StaticCase& c, std::int64_t rows) {
-  return codelets::arrange_cycles(rows * c.columns() * c.data_bytes(), c.machine.tiles,
+  return codelets::arrange_cycles(operand_bytes(c, rows), c.machine.tiles,
                                   c.machine.arrange_bytes_per_cycle)
       .value;
 }
-
-}  // namespace
 
 PassCost pass_cost_of(const StaticCase& c, const CountedCost& cost, Pass pass) {
   const Dims size = c.problem.size_in_blocks();

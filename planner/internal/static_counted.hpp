@@ -72,6 +72,9 @@ CountedPasses counted_parts(const StaticCase& c, const StaticPlan& plan,
 // besides that of the operands.
 std::int64_t counted_waiting(const StaticCase& c, Pass pass, bool values_travel, bool adds);
 
+// Returns the cycles in which every tile arranges its run of these rows of an operand.
+std::int64_t arrange_rows(const StaticCase& c, std::int64_t rows);
+
 // Returns the cost of a pass in which the slowest tiles take this long.
 PassCost pass_cost_of(const StaticCase& c, const CountedCost& cost, Pass pass);
 

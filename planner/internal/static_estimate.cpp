@@ -52,13 +52,9 @@ MeanTile transposed(const StaticCase& c, const CountedCut& cut, MeanTile tile) {
 // Returns the cycles of arranging and waiting in a pass; results are not added.
 std::int64_t fixed_cycles(const StaticCase& c, Pass pass, std::int64_t parts) {
   const Dims size = c.problem.size_in_blocks();
-  const auto arrange = [&](std::int64_t rows) {
-    return codelets::arrange_cycles(rows * c.columns() * c.data_bytes(), c.machine.tiles,
-                                    c.machine.arrange_bytes_per_cycle)
-        .value;
-  };
   const bool values_travel = (parts > 1 || c.grad_a_alone) && pass != Pass::GradW;
-  return arrange(size.x) + arrange(size.y) + counted_waiting(c, pass, values_travel, false);
+  return arrange_rows(c, size.x) + arrange_rows(c, size.y) +
+         counted_waiting(c, pass, values_travel, false);
 }
 
 // Returns about the cycles of adding `operands` sums to `own` results, if there are several for
@@ -128,26 +124,30 @@ double gradient_estimate(const StaticCase& c, const CountedCut& cut, const MeanT
 // Returns cycles that a product falls below with no layout of the cut: the kernel and the values of
 // the tile with the most blocks, which has the mean number at least.
 std::int64_t least_product(const StaticCase& c, const CountedCut& cut) {
-  const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
   const std::int64_t blocks = ceil_div(c.counts.blocks, cut.tiles);
-  const std::int64_t workers = c.machine.workers;
   const std::int64_t values = cut.parts == 1 && !c.grad_a_alone
                                   ? 0
                                   : ceil_div(blocks * c.problem.block.area() * c.data_bytes(),
                                              c.machine.exchange_bytes_per_cycle);
-  if (!c.problem.is_element_wise())
-    return values + codelets::static_supervisor_cycles(kernel)(1, blocks).value +
-           workers * codelets::static_worker_cycles(kernel, ceil_div(cut.share, workers))(1, blocks)
-                         .value;
-  // Few rows are cut across the batch, and then half of the workers share the elements.
-  const auto whole =
-      codelets::static_worker_cycles(kernel, cut.share)(1, ceil_div(blocks, workers));
-  const auto half = codelets::static_worker_cycles(
-      kernel, round_up(ceil_div(cut.share, 2), c.grain()))(1, ceil_div(2 * blocks, workers));
-  return values + workers * std::min(whole, half).value;
+  return values + least_kernel_cycles(c, cut.share, blocks);
 }
 
 }  // namespace
+
+// Elements are shared by all workers; few rows are cut across the batch, and then half of the
+// workers share them for half of the columns.
+std::int64_t least_kernel_cycles(const StaticCase& c, std::int64_t share, std::int64_t blocks) {
+  const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
+  const std::int64_t workers = c.machine.workers;
+  const auto worker = [&](std::int64_t z, std::int64_t count) {
+    return workers * codelets::static_worker_cycles(kernel, z)(1, count).value;
+  };
+  if (!c.problem.is_element_wise())
+    return codelets::static_supervisor_cycles(kernel)(1, blocks).value +
+           worker(ceil_div(share, workers), blocks);
+  return std::min(worker(share, ceil_div(blocks, workers)),
+                  worker(round_up(ceil_div(share, 2), c.grain()), ceil_div(2 * blocks, workers)));
+}
 
 double estimated_cycles(const StaticCase& c, const CountedCut& cut) {
   const MeanTile tile = mean_tile(c, cut);
@@ -179,15 +179,11 @@ std::int64_t least_cycles(const StaticCase& c, const CountedCut& cut) {
 
 // GradA may have other parts of the batch than the other passes.
 Cycles floor_of(const StaticCase& c) {
-  const std::int64_t grains = c.columns() / c.grain();
   std::int64_t forward = std::numeric_limits<std::int64_t>::max(), grad_a = forward;
-  for (std::int64_t asked = 1; asked <= std::min(grains, c.machine.tiles); ++asked) {
-    const std::int64_t share = ceil_div(grains, asked), parts = ceil_div(grains, share);
-    const CountedCut cut{
-        .share = share * c.grain(), .parts = parts, .tiles = c.machine.tiles / parts};
+  for_each_share(c, [&](const CountedCut& cut) {
     forward = std::min(forward, least_forward(c, cut));
     grad_a = std::min(grad_a, least_grad_a(c, cut));
-  }
+  });
   return Cycles(forward + (c.problem.grad_a ? grad_a : 0));
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/static_expected.hpp"
 
 // The cycles of cuts of static products without a look at the places of the blocks.
@@ -17,6 +19,21 @@ struct CountedCut {
 
   friend auto operator<=>(const CountedCut&, const CountedCut&) = default;
 };
+
+// Calls visit(cut) for every share of the batch, with all tiles for its parts and the default of
+// everything else.
+template <class Visit>
+void for_each_share(const StaticCase& c, const Visit& visit) {
+  const std::int64_t grains = c.columns() / c.grain();
+  for (std::int64_t asked = 1; asked <= std::min(grains, c.machine.tiles); ++asked) {
+    const std::int64_t share = ceil_div(grains, asked), parts = ceil_div(grains, share);
+    visit(CountedCut{.share = share * c.grain(), .parts = parts, .tiles = c.machine.tiles / parts});
+  }
+}
+
+// Returns the cycles of the kernel on a tile with so many blocks in one row, which no tile with as
+// many blocks falls below.
+std::int64_t least_kernel_cycles(const StaticCase& c, std::int64_t share, std::int64_t blocks);
 
 // Returns about the cycles of all passes, as if the blocks were spread at random, to tell which
 // cuts to count first.
