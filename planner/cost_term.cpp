@@ -1,84 +1,54 @@
 #include "tessera/planner/cost_term.hpp"
 
+#include <array>
 #include <ostream>
 
-#include "tessera/base/error.hpp"
-
 namespace tessera::planner {
+namespace {
 
-std::string_view to_string(Term term) {
-  switch (term) {
-    case Term::RehomeValues:
-      return "re-home values";
-    case Term::TransposeOperand:
-      return "transpose operand";
-    case Term::ArrangeOperands:
-      return "arrange operands";
-    case Term::TransposeValues:
-      return "transpose values";
-    case Term::ExchangeOperands:
-      return "exchange operands";
-    case Term::RearrangeOperands:
-      return "rearrange operands";
-    case Term::ExchangeAlongZ:
-      return "exchange along z";
-    case Term::Multiply:
-      return "multiply";
-    case Term::Propagate:
-      return "propagate";
-    case Term::ExchangeSums:
-      return "exchange sums";
-    case Term::ReduceSums:
-      return "reduce sums";
-    case Term::RoomForSums:
-      return "room for sums";
-    case Term::CastSums:
-      return "cast sums";
-    case Term::ArrangeResult:
-      return "arrange result";
-    case Term::Control:
-      return "control";
-    case Term::BarriersAndLaunches:
-      return "barriers and launches";
-  }
-  assertion_failed("every term has a name", __FILE__, __LINE__);
-}
+struct TermFacts {
+  std::string_view name;
+  Phase phase;  // but for those that phase_of() tells apart
+};
+
+// In the order of the enum.
+constexpr std::array kTermFacts{TermFacts{"re-home values", Phase::RehomeValues},
+                                TermFacts{"transpose operand", Phase::TransposeOperand},
+                                TermFacts{"arrange operands", Phase::Arrange},
+                                TermFacts{"transpose values", Phase::Transpose},
+                                TermFacts{"exchange operands", Phase::PreArrange},
+                                TermFacts{"rearrange operands", Phase::Rearrange},
+                                TermFacts{"exchange along z", Phase::Distribute},
+                                TermFacts{"multiply", Phase::Distribute},
+                                TermFacts{"propagate", Phase::Propagate},
+                                TermFacts{"exchange sums", Phase::Reduce},
+                                TermFacts{"reduce sums", Phase::Reduce},
+                                TermFacts{"room for sums", Phase::Reduce},
+                                TermFacts{"cast sums", Phase::Reduce},
+                                TermFacts{"arrange result", Phase::Arrange},
+                                TermFacts{"control", Phase::Control},
+                                TermFacts{"barriers and launches", Phase::Overhead}};
+static_assert(kTermFacts.size() == std::size_t(Term::BarriersAndLaunches) + 1);
+
+constexpr auto kTerms = [] {
+  std::array<Term, kTermFacts.size()> terms{};
+  for (std::size_t i = 0; i < terms.size(); ++i) terms[i] = Term(i);
+  return terms;
+}();
+
+}  // namespace
+
+std::span<const Term> all_terms() { return kTerms; }
+
+std::string_view to_string(Term term) { return kTermFacts.at(std::size_t(term)).name; }
 
 std::ostream& operator<<(std::ostream& out, Term term) { return out << to_string(term); }
 
 Phase phase_of(Term term, Pass pass, bool buckets_travel) {
-  switch (term) {
-    case Term::RehomeValues:
-      return Phase::RehomeValues;
-    case Term::TransposeOperand:
-      return Phase::TransposeOperand;
-    case Term::ArrangeOperands:
-    case Term::ArrangeResult:
-      return Phase::Arrange;
-    case Term::TransposeValues:
-      return Phase::Transpose;
-    case Term::ExchangeOperands:
-      return Phase::PreArrange;
-    case Term::RearrangeOperands:
-      return Phase::Rearrange;
-    case Term::ExchangeAlongZ:
-      return buckets_travel ? Phase::Propagate : Phase::Distribute;
-    case Term::Multiply:
-      return Phase::Distribute;
-    case Term::Propagate:
-      return Phase::Propagate;
-    case Term::ExchangeSums:
-    case Term::ReduceSums:
-      return Phase::Reduce;
-    case Term::RoomForSums:
-    case Term::CastSums:
-      return pass == Pass::GradW ? Phase::Cast : Phase::Reduce;
-    case Term::Control:
-      return Phase::Control;
-    case Term::BarriersAndLaunches:
-      return Phase::Overhead;
-  }
-  assertion_failed("every term has its phase", __FILE__, __LINE__);
+  if (term == Term::ExchangeAlongZ && buckets_travel) return Phase::Propagate;
+  const bool is_cast = term == Term::RoomForSums || term == Term::CastSums;
+  if (is_cast && pass == Pass::GradW) return Phase::Cast;
+  return kTermFacts.at(std::size_t(term)).phase;
 }
 
 }  // namespace tessera::planner

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <array>
 #include <iosfwd>
+#include <span>
 #include <string_view>
 
 #include "tessera/base/pass.hpp"
@@ -31,13 +31,7 @@ enum class Term {
 };
 
 // All terms, in the order of the enum.
-inline constexpr std::array kTerms = {
-    Term::RehomeValues,       Term::TransposeOperand, Term::ArrangeOperands,
-    Term::TransposeValues,    Term::ExchangeOperands, Term::RearrangeOperands,
-    Term::ExchangeAlongZ,     Term::Multiply,         Term::Propagate,
-    Term::ExchangeSums,       Term::ReduceSums,       Term::RoomForSums,
-    Term::CastSums,           Term::ArrangeResult,    Term::Control,
-    Term::BarriersAndLaunches};
+std::span<const Term> all_terms();
 
 // "exchange operands", as reports and plan files show it; valid as long as the program.
 std::string_view to_string(Term term);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 
 #include "tessera/base/error.hpp"
@@ -59,37 +60,31 @@ void check_layer(const NetworkSpec& spec, std::size_t l) {
                     l + 1, layer.inputs, l, spec.layers[l - 1].outputs));
 }
 
+struct WorkWorkFacts {
+  std::string_view name;
+  std::optional<Pass> pass = std::nullopt;  // that the work runs
+};
+
+// In the order of the enum.
+constexpr std::array kWorkFacts{WorkWorkFacts{"parameters"},
+                                WorkWorkFacts{"Fwd", Pass::Fwd},
+                                WorkWorkFacts{"activate"},
+                                WorkWorkFacts{"hand over"},
+                                WorkWorkFacts{"loss"},
+                                WorkWorkFacts{"derivative"},
+                                WorkWorkFacts{"GradA", Pass::GradA},
+                                WorkWorkFacts{"GradW", Pass::GradW},
+                                WorkWorkFacts{"update"},
+                                WorkWorkFacts{"biases"},
+                                WorkWorkFacts{"re-home"},
+                                WorkWorkFacts{"recompute", Pass::Fwd}};
+static_assert(kWorkFacts.size() == std::size_t(NetworkWork::Recompute) + 1);
+
 }  // namespace
 
-std::string_view to_string(NetworkWork work) {
-  switch (work) {
-    case NetworkWork::Parameters:
-      return "parameters";
-    case NetworkWork::Fwd:
-      return "Fwd";
-    case NetworkWork::Activate:
-      return "activate";
-    case NetworkWork::HandOver:
-      return "hand over";
-    case NetworkWork::Loss:
-      return "loss";
-    case NetworkWork::Derivative:
-      return "derivative";
-    case NetworkWork::GradA:
-      return "GradA";
-    case NetworkWork::GradW:
-      return "GradW";
-    case NetworkWork::Update:
-      return "update";
-    case NetworkWork::UpdateBiases:
-      return "biases";
-    case NetworkWork::Rehome:
-      return "re-home";
-    case NetworkWork::Recompute:
-      return "recompute";
-  }
-  assertion_failed("every kind of work has a name", __FILE__, __LINE__);
-}
+std::string_view to_string(NetworkWork work) { return kWorkFacts.at(std::size_t(work)).name; }
+
+std::optional<Pass> pass_of(NetworkWork work) { return kWorkFacts.at(std::size_t(work)).pass; }
 
 Problem problem_of(const NetworkSpec& spec, std::int64_t layer) {
   const NetworkLayer& l = spec.layers[std::size_t(layer)];
@@ -113,28 +108,6 @@ void check(const NetworkSpec& spec) {
   if (spec.layers.empty()) refuse_network("it has no layers; give at least one");
   for (std::size_t l = 0; l < spec.layers.size(); ++l) check_layer(spec, l);
   if (spec.loss) codelets::check_in_float(spec.optimiser);
-}
-
-std::optional<Pass> pass_of(NetworkWork work) {
-  switch (work) {
-    case NetworkWork::Fwd:
-    case NetworkWork::Recompute:
-      return Pass::Fwd;
-    case NetworkWork::GradA:
-      return Pass::GradA;
-    case NetworkWork::GradW:
-      return Pass::GradW;
-    case NetworkWork::Parameters:
-    case NetworkWork::Activate:
-    case NetworkWork::HandOver:
-    case NetworkWork::Loss:
-    case NetworkWork::Derivative:
-    case NetworkWork::Update:
-    case NetworkWork::UpdateBiases:
-    case NetworkWork::Rehome:
-      return std::nullopt;
-  }
-  return std::nullopt;
 }
 
 }  // namespace tessera::planner

@@ -35,19 +35,14 @@ inline const Names<Method>& method_names() {
 inline const Names<Term>& term_names() {
   static const Names<Term> names = [] {
     Names<Term> all;
-    for (const Term term : kTerms) all.emplace_back(term, to_string(term));
+    for (const Term term : all_terms()) all.emplace_back(term, to_string(term));
     return all;
   }();
   return names;
 }
 
 inline const Names<Placement>& placement_names() {
-  static const Names<Placement> names = [] {
-    Names<Placement> all;
-    for (const Placement p : {Placement::EvenSpread, Placement::AsLeft, Placement::AtHome})
-      all.emplace_back(p, to_string(p));
-    return all;
-  }();
+  static const auto names = names_of({Placement::EvenSpread, Placement::AsLeft, Placement::AtHome});
   return names;
 }
 

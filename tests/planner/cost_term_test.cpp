@@ -14,10 +14,10 @@ namespace {
 
 TEST(Term, HasANameOfItsOwnAndAPlaceInTheList) {
   std::set<std::string_view> names;
-  for (const Term term : kTerms) names.insert(to_string(term));
-  EXPECT_EQ(names.size(), kTerms.size());
-  for (std::size_t i = 0; i < kTerms.size(); ++i) EXPECT_EQ(std::size_t(kTerms[i]), i);
-  EXPECT_EQ(kTerms.back(), Term::BarriersAndLaunches) << "the last of the enumerators";
+  for (const Term term : all_terms()) names.insert(to_string(term));
+  EXPECT_EQ(names.size(), all_terms().size());
+  for (std::size_t i = 0; i < all_terms().size(); ++i) EXPECT_EQ(std::size_t(all_terms()[i]), i);
+  EXPECT_EQ(all_terms().back(), Term::BarriersAndLaunches) << "the last of the enumerators";
 }
 
 // A column of a report adds up the terms of a phase; none may be left without terms.
@@ -25,7 +25,7 @@ TEST(Term, GivesEveryStepOfEveryPassAPlannedFigure) {
   for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
     for (const bool buckets : {false, true}) {
       std::set<Phase> planned;
-      for (const Term term : kTerms) planned.insert(phase_of(term, pass, buckets));
+      for (const Term term : all_terms()) planned.insert(phase_of(term, pass, buckets));
       EXPECT_TRUE(planned.contains(Phase::Overhead));
       const PassForm form{.pass = pass,
                           .parts = {1, 2, 2, 2},
@@ -49,11 +49,11 @@ TEST(Term, SharesItsNameWithItsPhaseUnlessThePhaseHasSeveral) {
   // and the memory for sums is no step at all.
   const std::set<Term> have_no_step = {Term::ExchangeAlongZ, Term::RoomForSums};
   std::set<std::string_view> names;
-  for (const Term term : kTerms) names.insert(to_string(term));
+  for (const Term term : all_terms()) names.insert(to_string(term));
   for (const auto& [phase, terms] : of_several) EXPECT_FALSE(names.contains(to_string(phase)));
   for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
     for (const bool buckets : {false, true})
-      for (const Term term : kTerms) {
+      for (const Term term : all_terms()) {
         const Phase phase = phase_of(term, pass, buckets);
         const auto group = of_several.find(phase);
         if (group != of_several.end()) {
