@@ -103,12 +103,6 @@ std::vector<TermShare> shares_of(const Plan& plan) {
   return terms;
 }
 
-std::vector<TermShare> term_shares(const Case& c, const Plan& plan) {
-  std::vector<TermShare> terms = shares_of(plan);
-  add_finer_cuts(c, plan, terms);
-  return terms;
-}
-
 const Case& case_of(const std::vector<Case>& cases, const Plan& plan) {
   for (const Case& c : cases)
     if (internal::partition_is_legal(c, plan.partition) &&
@@ -150,15 +144,17 @@ void lift(LiftedLimit limit, const Found& best, Explanation& e) {
   e.limits.push_back({limit, gain, internal::choice_of(*best.c), best.parts});
 }
 
-// Plans the changed request, with one layout, and appends the result.
-void lift_by_planning(LiftedLimit limit, const Asked& asked, Explanation& e) {
+PlanResult plan_one_layout(const Asked& asked) {
   Options one_layout = asked.options;
   one_layout.per_pass_plans = false;
-  const PlanResult result =
-      internal::plan_with_buckets({asked.problem, asked.machine, one_layout, asked.stats});
+  return internal::plan_with_buckets(asked.with(one_layout));
+}
+
+// Plans the changed request, with one layout, and appends the result.
+void lift_by_planning(LiftedLimit limit, const Asked& asked, Explanation& e) {
+  const PlanResult result = plan_one_layout(asked);
   if (!result.has_plan) return;
-  const internal::CaseSet set =
-      internal::make_cases(asked.problem, asked.machine, asked.options, asked.stats);
+  const internal::CaseSet set = internal::make_cases(asked);
   // PopLibs' doubling of tiles may end at a smaller bound on the larger machine.
   const Cycles gain = std::max(Cycles(), e.plan.cost.cycles - result.plan.cost.cycles);
   e.limits.push_back(
@@ -180,13 +176,11 @@ void lift_tiles(const Asked& asked, const Lift& lift) {
 void lift_options(const Asked& asked, Explanation& e) {
   Options options = asked.options;
   options.constraints = {};
-  if (options != asked.options)
-    lift_by_planning(LiftedLimit::Pins, {asked.problem, asked.machine, options, asked.stats}, e);
+  if (options != asked.options) lift_by_planning(LiftedLimit::Pins, asked.with(options), e);
   options = asked.options;
   options.shared_buckets.reset();
   if (asked.options.shared_buckets && asked.problem.is_element_wise() && asked.problem.grad_a)
-    lift_by_planning(LiftedLimit::BucketSharing,
-                     {asked.problem, asked.machine, options, asked.stats}, e);
+    lift_by_planning(LiftedLimit::BucketSharing, asked.with(options), e);
 }
 
 std::int64_t bound_of(const Asked& asked, const Plan& plan) {
@@ -216,19 +210,25 @@ const FinerCut* TermShare::driver() const {
 
 namespace {
 
-// Explains a plan with one layout of buckets, beside plans with buckets alone.
-Explanation explain_one(const Asked& asked, const Plan& plan) {
-  const internal::CaseSet set =
-      internal::make_cases(asked.problem, asked.machine, effective(asked, plan), asked.stats);
-  const Case& own = case_of(set.cases, plan);
+// Returns an explanation with everything that needs no other plan.
+Explanation begun(const Asked& asked, const Plan& plan, const MethodChoice& methods,
+                  Bytes temp_bound) {
   Explanation e;
   e.request = internal::request_text(asked.problem, asked.machine);
   e.plan = plan;
-  e.methods = internal::choice_of(own);
+  e.methods = methods;
   e.tiles = asked.machine.tiles;
-  e.temp_bound = Bytes(bound_of(asked, plan));
-  e.terms = term_shares(own, plan);
+  e.temp_bound = temp_bound;
+  e.terms = shares_of(plan);
+  return e;
+}
 
+// Explains a plan with one layout of buckets, beside plans with buckets alone.
+Explanation explain_one(const Asked& asked, const Plan& plan) {
+  const internal::CaseSet set = internal::make_cases(asked.with(effective(asked, plan)));
+  const Case& own = case_of(set.cases, plan);
+  Explanation e = begun(asked, plan, internal::choice_of(own), Bytes(bound_of(asked, plan)));
+  add_finer_cuts(own, plan, e.terms);
   const internal::Overview all = internal::overview(set.cases, e.temp_bound.value, kRunnersUp + 1);
   e.partitions = all.partitions;
   for (const Found& f : all.front)
@@ -247,8 +247,7 @@ Explanation explain_one(const Asked& asked, const Plan& plan) {
 // Adds the best plan without buckets to the methods that were tried, if there is one.
 void add_dense(const Asked& asked, Explanation& e) {
   if (!internal::may_have_no_buckets(asked.options)) return;
-  PlanResult dense = internal::plan_without_buckets(asked.problem, asked.machine, asked.options,
-                                                    asked.stats, internal::kAnyCycles);
+  PlanResult dense = internal::plan_without_buckets(asked, internal::kAnyCycles);
   if (!dense.has_plan) return;
   MethodVerdict v;
   v.methods.use_dense = v.methods.without_buckets = true;
@@ -286,16 +285,11 @@ std::vector<Alternative> other_layouts(const std::vector<Found>& front, const Pl
 // the cycles of the whole layer.
 Explanation explain_layout(const Asked& layout, const Plan& own_plan, const Plan& plan,
                            Bytes temp_bound, const Whole& whole) {
-  const internal::CaseSet set =
-      internal::make_cases(layout.problem, layout.machine, layout.options, layout.stats);
+  const internal::CaseSet set = internal::make_cases(layout);
   const Case& own = case_of_layout(set.cases, own_plan, plan, whole);
-  Explanation e;
-  e.request = internal::request_text(layout.problem, layout.machine);
-  e.plan = internal::make_plan(own, own_plan.partition);
-  e.methods = internal::choice_of(own);
-  e.tiles = layout.machine.tiles;
-  e.temp_bound = temp_bound;
-  e.terms = term_shares(own, e.plan);
+  Explanation e = begun(layout, internal::make_plan(own, own_plan.partition),
+                        internal::choice_of(own), temp_bound);
+  add_finer_cuts(own, e.plan, e.terms);
   const internal::Overview all =
       internal::overview(set.cases, temp_bound.value, internal::kPlansOfALayout);
   e.partitions = all.partitions;
@@ -323,7 +317,7 @@ void lift_whole(const Asked& asked, const Plan& plan, Explanation& e) {
   lift_tiles(asked, add);
   Options options = asked.options;
   options.available_memory_proportion = 1;
-  add(LiftedLimit::TemporaryMemory, {asked.problem, asked.machine, options, asked.stats});
+  add(LiftedLimit::TemporaryMemory, asked.with(options));
 }
 
 // Explains the plan that runs, and then the layout that was chosen with that of Fwd.
@@ -349,37 +343,23 @@ Explanation explain_two(const Asked& asked, const Plan& plan) {
       {transposed_layer, asked.machine, asked.options, stats ? &*stats : nullptr}, backward, plan,
       bound, [&](const Plan& there) { return join(forward_plan, there); }));
   lift_whole(asked, plan, e);
-  Options one_layout = asked.options;
-  one_layout.per_pass_plans = false;
-  const PlanResult one =
-      internal::plan_with_buckets({asked.problem, asked.machine, one_layout, asked.stats});
+  const PlanResult one = plan_one_layout(asked);
   if (one.has_plan) e.one_layout_loses = one.plan.cost.cycles - plan.cost.cycles;
   return e;
 }
 
-}  // namespace
-
-namespace {
-
 // Explains a plan without buckets: its terms, and the best plan with R in large blocks.
 Explanation explain_dense(const Asked& asked, const Plan& plan) {
-  Explanation e;
-  e.request = internal::request_text(asked.problem, asked.machine);
-  e.plan = plan;
-  e.methods.use_dense = e.methods.without_buckets = true;
-  e.tiles = asked.machine.tiles;
-  e.temp_bound = Bytes(bound_of(asked, plan));
-  e.terms = shares_of(plan);
-  const PlanResult again =
-      internal::plan_without_buckets(asked.problem, asked.machine, asked.options, asked.stats);
+  const MethodChoice methods{.use_dense = true, .without_buckets = true};
+  Explanation e = begun(asked, plan, methods, Bytes(bound_of(asked, plan)));
+  const PlanResult again = internal::plan_without_buckets(asked);
   if (!again.has_plan || again.plan != plan)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("the dense plan is none of the request ({}); explain the plan that "
                             "plan() returned for the same layer, machine and options",
                             to_string(asked.problem)));
   e.methods_tried.push_back({e.methods, true, Alternative{e.methods, plan, {}, {}}, {}});
-  const internal::CaseSet set =
-      internal::make_cases(asked.problem, asked.machine, asked.options, asked.stats);
+  const internal::CaseSet set = internal::make_cases(asked);
   const internal::Overview all = internal::overview(set.cases, e.temp_bound.value, kRunnersUp);
   e.partitions = again.evaluations + all.partitions;
   for (const Found& f : all.front) e.runners_up.push_back(alternative(*f.c, f.parts, plan));

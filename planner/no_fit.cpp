@@ -80,18 +80,17 @@ std::optional<Relaxation> cheapest_own_change(Relaxer& relaxer, Bytes least_temp
 NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, const Options& options,
                      const PatternStats* stats) {
   const DefaultFloatMode mode;
-  const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
   const Asked asked{problem, machine, options, stats};
+  const internal::CaseSet set = internal::make_cases(asked);
   const Survey survey = survey_of(asked, set.cases);
   NoFit out;
   out.request = internal::request_text(problem, machine);
-  const bool fits =
-      std::ranges::any_of(
-          survey.nears,
-          [](const Nearness& near) { return near.parts.has_value() && near.excess <= 1; }) ||
-      (internal::may_have_no_buckets(options) &&
-       internal::plan_without_buckets(problem, machine, options, stats, internal::kAnyCycles)
-           .has_plan);
+  const bool fits = std::ranges::any_of(survey.nears,
+                                        [](const Nearness& near) {
+                                          return near.parts.has_value() && near.excess <= 1;
+                                        }) ||
+                    (internal::may_have_no_buckets(options) &&
+                     internal::plan_without_buckets(asked, internal::kAnyCycles).has_plan);
   if (fits)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} has a plan; explain_no_fit is for requests without", out.request));
@@ -116,7 +115,7 @@ BestEffort plan_best_effort(const Problem& problem, const device::Machine& machi
   BestEffort effort{plan(problem, machine, options, stats), {}, problem, options};
   if (effort.result.status != PlanStatus::NoPlan) return effort;
   const Asked asked{problem, machine, options, stats};
-  const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
+  const internal::CaseSet set = internal::make_cases(asked);
   Relaxer relaxer(asked);
   effort.relaxation = cheapest_own_change(relaxer, survey_of(asked, set.cases).least_temp_in_tile);
   if (!effort.relaxation) return effort;

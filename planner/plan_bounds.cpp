@@ -72,7 +72,7 @@ class FloorSearch {
 
 std::int64_t bucket_floor(const Problem& problem, const device::Machine& machine,
                           const Options& options, std::int64_t boxes) {
-  const internal::CaseSet set = internal::make_cases(problem, machine, options, nullptr);
+  const internal::CaseSet set = internal::make_cases({problem, machine, options});
   return FloorSearch(set.cases).with(boxes);
 }
 

@@ -95,7 +95,7 @@ Plan dense_layer_plan(const Problem& problem, const device::Machine& machine, Op
     throw Error(ErrorCode::InvalidArgument,
                 "dense layers of a network have no buckets; leave poplibsParity and "
                 "partitioner.forceBucketSpills out");
-  PlanResult result = internal::plan_without_buckets(problem, machine, options, nullptr);
+  PlanResult result = internal::plan_without_buckets({problem, machine, options});
   if (!result.has_plan) throw Error(ErrorCode::NoSolution, result.reason);
   Plan plan = std::move(result.plan);
   for (const DensePassPlan& pass : plan.dense->passes)

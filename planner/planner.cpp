@@ -163,8 +163,8 @@ void explain_failure(const std::vector<Case>& all, PlanResult& result) {
 
 }  // namespace
 
-CaseSet make_cases(const Problem& problem, const device::Machine& machine, const Options& options,
-                   const PatternStats* stats) {
+CaseSet make_cases(const Asked& asked) {
+  const auto& [problem, machine, options, stats] = asked;
   check_request(problem, machine, options, stats);
   CaseSet set;
   if (stats != nullptr) {
@@ -210,22 +210,18 @@ namespace {
 // A request without a plan has no reason yet: explain() prices all partitions to find it, which is
 // in vain if another kind of plan is found.
 PlanResult find_with(const Asked& asked, Search search, std::int64_t fewer_than) {
-  const auto& [problem, machine, options, stats] = asked;
-  return find_plan(make_cases(problem, machine, options, stats).cases, search, fewer_than);
+  return find_plan(make_cases(asked).cases, search, fewer_than);
 }
 
 // With a limit of cycles, a plan that is not found has no reason.
 void explain(const Asked& asked, std::int64_t fewer_than, PlanResult& result) {
   if (result.status != PlanStatus::NoPlan || fewer_than != kUnbounded) return;
-  const auto& [problem, machine, options, stats] = asked;
-  explain_failure(make_cases(problem, machine, options, stats).cases, result);
+  explain_failure(make_cases(asked).cases, result);
 }
 
 }  // namespace
 
-PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
-                     const PatternStats* stats, Search search, std::int64_t fewer_than) {
-  const Asked asked{problem, machine, options, stats};
+PlanResult plan_with(const Asked& asked, Search search, std::int64_t fewer_than) {
   PlanResult result = find_with(asked, search, fewer_than);
   explain(asked, fewer_than, result);
   return result;
@@ -234,13 +230,11 @@ PlanResult plan_with(const Problem& problem, const device::Machine& machine, con
 namespace {
 
 PlanResult find_with_buckets(const Asked& asked, std::int64_t fewer_than) {
-  const auto& [problem, machine, options, stats] = asked;
-  const PlanConstraints& pins = options.constraints;
-  if (problem.density == 0 && !pins.x && !pins.y && !pins.z) {
-    Options on_one_tile = options;
+  const PlanConstraints& pins = asked.options.constraints;
+  if (asked.problem.density == 0 && !pins.x && !pins.y && !pins.z) {
+    Options on_one_tile = asked.options;
     on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
-    PlanResult result =
-        find_with({problem, machine, on_one_tile, stats}, search_by_bounds, fewer_than);
+    PlanResult result = find_with(asked.with(on_one_tile), search_by_bounds, fewer_than);
     if (result.status == PlanStatus::Found) return result;
   }
   PlanResult one = find_with(asked, search_by_bounds, fewer_than);
@@ -270,8 +264,7 @@ namespace {
 // are rarely cheaper, but a pinned count asks for them, and a request without that pin must cost no
 // more.
 PlanResult plan_dense_either_way(const Asked& asked, std::int64_t fewer_than) {
-  const auto& [problem, machine, options, stats] = asked;
-  PlanResult dense = plan_without_buckets(problem, machine, options, stats, fewer_than);
+  PlanResult dense = plan_without_buckets(asked, fewer_than);
   const std::int64_t to_beat = dense.has_plan ? dense.plan.cost.cycles.value : fewer_than;
   PlanResult blocks = find_with_buckets(asked, to_beat);
   if (!blocks.has_plan && !dense.has_plan) explain(asked, fewer_than, blocks);
@@ -284,18 +277,19 @@ PlanResult plan_dense_either_way(const Asked& asked, std::int64_t fewer_than) {
 
 PlanResult plan_fewer(const Asked& asked, std::int64_t fewer_than) {
   const DefaultFloatMode mode;
-  const auto& [problem, machine, options, stats] = asked;
+  const Options& options = asked.options;
   if (wants_no_buckets(options)) return plan_dense_either_way(asked, fewer_than);
   PlanResult buckets = find_with_buckets(asked, fewer_than);
   const bool is_open = !options.constraints.use_dense && may_have_no_buckets(options);
-  const bool is_empty = problem.density == 0 && buckets.has_plan;  // there is nothing to multiply
+  // There is nothing to multiply.
+  const bool is_empty = asked.problem.density == 0 && buckets.has_plan;
   if (!is_open || is_empty || buckets.status == PlanStatus::LimitReached) {
     explain(asked, fewer_than, buckets);
     return buckets;
   }
   const std::int64_t to_beat =
       buckets.has_plan ? buckets.plan.cost.cycles.value : std::min(fewer_than, kAnyCycles);
-  PlanResult dense = plan_without_buckets(problem, machine, options, stats, to_beat);
+  PlanResult dense = plan_without_buckets(asked, to_beat);
   if (!dense.has_plan) explain(asked, fewer_than, buckets);
   PlanResult& best = dense.has_plan ? dense : buckets;
   best.evaluations = buckets.evaluations + dense.evaluations;

@@ -17,13 +17,12 @@ using internal::CaseSet;
 
 // Returns a plan with buckets that costs fewer than `cycles`, if there is one.
 std::optional<Plan> plan_below(std::int64_t cycles, const Asked& asked) {
-  const auto& [problem, machine, options, stats] = asked;
-  if (problem.density == 0) {
+  if (asked.problem.density == 0) {
     PlanResult result = internal::plan_with_buckets(asked);
     if (!result.has_plan || result.plan.cost.cycles.value >= cycles) return {};
     return std::move(result.plan);
   }
-  const CaseSet set = internal::make_cases(problem, machine, options, stats);
+  const CaseSet set = internal::make_cases(asked);
   const internal::Ranking any = internal::rank_plans(set.cases, internal::search_by_bounds,
                                                      {.fewer_than = cycles, .any = true});
   if (!any.cheapest.empty())
@@ -43,7 +42,7 @@ bool has_methods_of(const Case& c, const Plan& plan) {
 
 // Returns the plan of one layout of a problem with the methods and the partition of another plan.
 std::optional<Plan> layout_like(const Plan& plan, const Problem& problem, const Asked& asked) {
-  const CaseSet set = internal::make_cases(problem, asked.machine, asked.options, nullptr);
+  const CaseSet set = internal::make_cases({problem, asked.machine, asked.options});
   const auto with_methods =
       std::ranges::find_if(set.cases, [&plan](const Case& c) { return has_methods_of(c, plan); });
   if (with_methods == set.cases.end() ||

@@ -41,9 +41,8 @@ Plan layer_plan(DensePlan dense) {
   return plan;
 }
 
-PlanResult plan_without_buckets(const Problem& problem, const device::Machine& machine,
-                                const Options& options, const PatternStats* stats,
-                                std::int64_t fewer_than) {
+PlanResult plan_without_buckets(const Asked& asked, std::int64_t fewer_than) {
+  const auto& [problem, machine, options, stats] = asked;
   check_request(problem, machine, options, stats);
   DensePlanResult dense =
       plan_dense_below(problem, machine,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "tessera/planner/dense_plan.hpp"
-#include "tessera/planner/internal/search.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/planner.hpp"
 
 namespace tessera::planner::internal {
@@ -30,8 +30,6 @@ Plan layer_plan(DensePlan dense);
 // Plans a layer without buckets, with the layer's type of sums and with fewer cycles than
 // `fewer_than`. The status is Found, or NoPlan with the reason, which is empty if plans cost too
 // much. Throws the errors of plan().
-PlanResult plan_without_buckets(const Problem& problem, const device::Machine& machine,
-                                const Options& options, const PatternStats* stats,
-                                std::int64_t fewer_than = kUnbounded);
+PlanResult plan_without_buckets(const Asked& asked, std::int64_t fewer_than = kUnbounded);
 
 }  // namespace tessera::planner::internal

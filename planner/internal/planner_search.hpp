@@ -16,13 +16,14 @@ struct Asked {
   device::Machine machine;
   Options options;
   const PatternStats* stats = nullptr;
+
+  // Returns the request with other options.
+  Asked with(const Options& changed) const { return {problem, machine, changed, stats}; }
 };
 
 // Does the work of plan() for one layout, with a given search, so that tests can compare the two
 // searches. With a limit of cycles, a plan that is not found has no reason.
-PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
-                     const PatternStats* stats, Search search,
-                     std::int64_t fewer_than = kUnbounded);
+PlanResult plan_with(const Asked& asked, Search search, std::int64_t fewer_than = kUnbounded);
 
 // Does the work of plan() for plans with buckets, of one or two layouts.
 PlanResult plan_with_buckets(const Asked& asked, std::int64_t fewer_than = kUnbounded);
@@ -38,8 +39,7 @@ struct CaseSet {
 };
 
 // Checks a request and returns its cases. Throws the errors of plan().
-CaseSet make_cases(const Problem& problem, const device::Machine& machine, const Options& options,
-                   const PatternStats* stats);
+CaseSet make_cases(const Asked& asked);
 
 // Returns the cheapest plan of all cases that costs fewer than `fewer_than` cycles. If there is
 // none, `reason` and `least_temp` stay empty.

@@ -23,15 +23,12 @@ double rounded_down(double density) {
 
 bool Relaxer::fits(const Asked& asked) {
   ++plans_made_;
-  Options options = asked.options;
-  options.search_limit = std::min(options.search_limit, kTrySearch);
+  Asked limited = asked;
+  limited.options.search_limit = std::min(limited.options.search_limit, kTrySearch);
   try {
     // If useDense is open, a change is looked for that lets R have its buckets.
-    if (wants_no_buckets(options) &&
-        plan_without_buckets(asked.problem, asked.machine, options, asked.stats).has_plan)
-      return true;
-    const CaseSet set = make_cases(asked.problem, asked.machine, options, asked.stats);
-    return find_plan(set.cases, search_by_bounds).has_plan;
+    if (wants_no_buckets(limited.options) && plan_without_buckets(limited).has_plan) return true;
+    return find_plan(make_cases(limited).cases, search_by_bounds).has_plan;
   } catch (const Error& error) {
     // A pinned count may not suit another batch or block, which then does not help.
     if (error.code() != ErrorCode::InvalidArgument) throw;

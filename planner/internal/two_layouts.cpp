@@ -120,7 +120,7 @@ class LayoutPairs {
   // and only the cheapest pair is asked for.
   std::vector<Plan> cheapest(const Problem& problem, const PatternStats* stats,
                              std::int64_t fewer_than, std::int64_t count) {
-    CaseSet set = make_cases(problem, asked_.machine, asked_.options, stats);
+    CaseSet set = make_cases({problem, asked_.machine, asked_.options, stats});
     std::vector<std::vector<Case>> kinds;
     if (count > 1 && all_ == nullptr)
       kinds = by_kind(std::move(set.cases));

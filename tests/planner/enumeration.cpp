@@ -43,7 +43,7 @@ std::vector<Plan> cheapest_plans(const Problem& problem, const device::Machine& 
     Dims parts;
   };
   const std::int64_t temp_bound = internal::temp_bounds(machine, options).front();
-  const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
+  const internal::CaseSet set = internal::make_cases({problem, machine, options, stats});
   std::vector<Priced> all;
   for (const internal::Case& c : set.cases)
     internal::visit_partitions(c, [&](Dims parts) {
@@ -71,9 +71,9 @@ std::vector<Plan> cheapest_plans(const Problem& problem, const device::Machine& 
 PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& machine,
                                const Options& options, const PatternStats* stats) {
   PlanResult best =
-      internal::plan_with(problem, machine, options, stats, internal::search_exhaustively);
+      internal::plan_with({problem, machine, options, stats}, internal::search_exhaustively);
   if (options.constraints.use_dense || !internal::may_have_no_buckets(options)) return best;
-  PlanResult dense = internal::plan_without_buckets(problem, machine, options, stats);
+  PlanResult dense = internal::plan_without_buckets({problem, machine, options, stats});
   const bool is_cheaper =
       dense.has_plan && (!best.has_plan || dense.plan.cost.cycles < best.plan.cost.cycles);
   return is_cheaper ? dense : best;
@@ -86,7 +86,7 @@ std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
   const auto temp_bound =
       std::int64_t(double(machine.tile_memory.value) * options.available_memory_proportion);
   std::map<Key, std::int64_t> cycles_of;
-  const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
+  const internal::CaseSet set = internal::make_cases({problem, machine, options, stats});
   for (const internal::Case& c : set.cases) keep_cheapest(c, temp_bound, cycles_of);
   std::vector<std::pair<std::int64_t, Key>> by_cost;
   for (const auto& [key, cycles] : cycles_of) by_cost.emplace_back(cycles, key);

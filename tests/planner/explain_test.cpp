@@ -119,7 +119,7 @@ TEST(Explain, NamesTheThreeBestOtherPlans) {
   for_requests_with_plan(150, [&](const Request& r, const PlanResult& result) {
     const Explanation e = explain_plan(r, result.plan);
     EXPECT_EQ(e.temp_bound, result.memory_bound);
-    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    const internal::CaseSet set = internal::make_cases({r.problem, r.machine, r.options, nullptr});
     std::vector<Point> points = all_points(r, set.cases, e.temp_bound);
     EXPECT_EQ(e.partitions, std::ssize(points));
     std::erase_if(points, [](const Point& p) { return !p.legal(); });
@@ -159,7 +159,7 @@ TEST(Explain, TellsTheBestOfEveryMethodOrWhatRulesItOut) {
   int worse = 0, ruled_out = 0, without_buckets = 0;
   for_requests_with_plan(200, [&](const Request& r, const PlanResult& result) {
     const Explanation e = explain_plan(r, result.plan);
-    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    const internal::CaseSet set = internal::make_cases({r.problem, r.machine, r.options, nullptr});
     const std::vector<Point> points = all_points(r, set.cases, e.temp_bound);
     ASSERT_GE(e.methods_tried.size(), set.cases.size());
     if (e.methods_tried.size() > set.cases.size()) {
@@ -202,7 +202,7 @@ TEST(Explain, MeasuresWhatEveryLimitCosts) {
   int temp = 0, tile = 0;
   for_requests_with_plan(300, [&](const Request& r, const PlanResult& result) {
     const Explanation e = explain_plan(r, result.plan);
-    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    const internal::CaseSet set = internal::make_cases({r.problem, r.machine, r.options, nullptr});
     const std::vector<Point> points = all_points(r, set.cases, e.temp_bound);
     const auto gain = [&](auto keeps) {
       return result.plan.cost.cycles - fewest_cycles(points, keeps);
@@ -268,7 +268,7 @@ TEST(Explain, SharesOutAllCyclesAndTellsWhatAFinerCutWouldChange) {
   int cuts = 0;
   for_requests_with_plan(100, [&](const Request& r, const PlanResult& result) {
     const Explanation e = explain_plan(r, result.plan);
-    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    const internal::CaseSet set = internal::make_cases({r.problem, r.machine, r.options, nullptr});
     const auto same = [&](const MethodVerdict& v) { return v.chosen; };
     const std::size_t own =
         std::size_t(std::ranges::find_if(e.methods_tried, same) - e.methods_tried.begin());

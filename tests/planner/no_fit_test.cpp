@@ -66,7 +66,7 @@ TEST(LeastFitting, FindsEveryThresholdWithFewTries) {
 TEST(NoFit, NamesTheNearestPartitionOfEveryMethod) {
   for_requests_without_plan(60, [](const Request& r) {
     const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
-    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    const internal::CaseSet set = internal::make_cases({r.problem, r.machine, r.options, nullptr});
     const std::int64_t bound = internal::temp_bounds(r.machine, r.options).back();
     ASSERT_EQ(n.methods.size(), set.cases.size());
     double least = INFINITY;
@@ -85,7 +85,7 @@ TEST(NoFit, NamesTheNearestPartitionOfEveryMethod) {
 TEST(NoFit, BreaksDownWhatLiesOnATile) {
   for_requests_without_plan(60, [](const Request& r) {
     const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
-    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    const internal::CaseSet set = internal::make_cases({r.problem, r.machine, r.options, nullptr});
     for (std::size_t i = 0; i < set.cases.size(); ++i) {
       const Obstacle& o = n.methods[i];
       const Plan at = internal::make_plan(set.cases[i], o.partition);

@@ -72,8 +72,8 @@ TEST(BoundSearch, FindsThePlanThatEnumerationFindsOnRandomLayers) {
     const Request r = random_request(random);
     SCOPED_TRACE(testing::Message() << "seed " << kSeed << " case " << i << ": "
                                     << to_string(r.problem) << " on " << r.machine.tiles);
-    const auto truth = plan_with(r.problem, r.machine, r.options, nullptr, search_exhaustively);
-    expect_same(truth, plan_with(r.problem, r.machine, r.options, nullptr, search_by_bounds));
+    const auto truth = plan_with({r.problem, r.machine, r.options, nullptr}, search_exhaustively);
+    expect_same(truth, plan_with({r.problem, r.machine, r.options, nullptr}, search_by_bounds));
     ++(truth.has_plan ? plans : failures);
   }
   EXPECT_GT(plans, 50);
@@ -165,8 +165,8 @@ TEST(BoundSearch, ExaminesOnlyAFewOfThePartitionsOfTheWholeChip) {
   p.block = {16, 16};
   p.density = 1.0 / 16;
   const auto machine = device::machine_preset("gc200");
-  const auto all = plan_with(p, machine, {}, nullptr, search_exhaustively);
-  const auto few = plan_with(p, machine, {}, nullptr, search_by_bounds);
+  const auto all = plan_with({p, machine, {}, nullptr}, search_exhaustively);
+  const auto few = plan_with({p, machine, {}, nullptr}, search_by_bounds);
   expect_same(all, few);
   EXPECT_LT(few.evaluations * 10, all.evaluations);
 }
