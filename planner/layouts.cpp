@@ -38,20 +38,13 @@ TwoProblems two_problems(const Problem& problem, bool grad_w_transposed) {
   return two;
 }
 
+Range CutSide::meeting(Range wanted) const {
+  const std::int64_t step = part(0).size(), end = std::min(wanted.end, size);
+  if (wanted.begin >= end) return {};
+  return {wanted.begin / step, ceil_div(end, step)};
+}
+
 namespace {
-
-// A side of the matrix in equal parts of whole blocks.
-struct CutSide {
-  std::int64_t size, block, parts;
-
-  Range part(std::int64_t i) const { return share_of(size, block, parts, i); }
-  // The parts that meet these rows or columns.
-  Range meeting(Range wanted) const {
-    const std::int64_t step = part(0).size(), end = std::min(wanted.end, size);
-    if (wanted.begin >= end) return {};
-    return {wanted.begin / step, ceil_div(end, step)};
-  }
-};
 
 // The parts of `from` that each part of `to` meets.
 std::vector<Range> all_met(const CutSide& from, const CutSide& to) {
@@ -74,16 +67,6 @@ CutSide rows_of(const Plan& plan, std::int64_t size) {
 CutSide cols_of(const Plan& plan, std::int64_t size) {
   return {round_up(size, plan.grain.y), plan.block.cols, plan.partition.y};
 }
-
-// The cells of one layout that a cell of the other one overlaps.
-struct Overlap {
-  Range x, y;
-
-  std::int64_t count() const { return x.size() * y.size(); }
-  bool has(std::int64_t at_x, std::int64_t at_y) const {
-    return at_x >= x.begin && at_x < x.end && at_y >= y.begin && at_y < y.end;
-  }
-};
 
 Range common(Range a, Range b) {
   const std::int64_t begin = std::max(a.begin, b.begin);
@@ -132,7 +115,7 @@ class Gathering {
   };
   struct Taker {
     std::int64_t group;
-    Overlap needs;
+    MetCells needs;
   };
 
   static Place place(std::int64_t tile, const Dims& parts) {
@@ -148,7 +131,7 @@ class Gathering {
   void for_each_of_bus(std::span<const Taker> takers, std::span<const Place> givers,
                        const Visit& visit) const {
     bool all_take = bus_ > 1 && std::ssize(takers) == bus_;
-    Overlap all = takers.front().needs;
+    MetCells all = takers.front().needs;
     for (const Taker& taker : takers) {
       all_take = all_take && taker.group == takers.front().group;
       all = {common(all.x, taker.needs.x), common(all.y, taker.needs.y)};
@@ -157,9 +140,9 @@ class Gathering {
       const auto& [group, needs] = takers[i];
       Buckets got{0, all_take ? all.count() * from_.z : 0};
       for (const Place& giver : givers)
-        if (all_take && giver.group == group && all.has(giver.x, giver.y)) --got.shared;
+        if (all_take && giver.group == group && all.holds(giver.x, giver.y)) --got.shared;
       const bool has_own =
-          i < givers.size() && givers[i].group == group && needs.has(givers[i].x, givers[i].y);
+          i < givers.size() && givers[i].group == group && needs.holds(givers[i].x, givers[i].y);
       got.alone = needs.count() * from_.z - got.shared - (has_own ? 1 : 0);
       visit(got);
     }

@@ -27,6 +27,28 @@ TwoProblems two_problems(const Problem& problem, bool grad_w_transposed);
 // Returns the number of partial sums that a pass of the plan adds up for each result.
 std::int64_t partial_sums(const Plan& plan, Pass pass);
 
+// A side of the matrix of a layout in equal parts of whole blocks.
+struct CutSide {
+  std::int64_t size, block, parts;
+
+  Range part(std::int64_t i) const { return share_of(size, block, parts, i); }
+  // Returns the parts that these rows or columns overlap.
+  Range meeting(Range wanted) const;
+};
+
+// The cells of one layout that a cell of the other one overlaps: a rectangle of cells.
+struct MetCells {
+  Range x, y;
+
+  std::int64_t count() const { return x.size() * y.size(); }
+  bool holds(std::int64_t cx, std::int64_t cy) const {
+    return cx >= x.begin && cx < x.end && cy >= y.begin && cy < y.end;
+  }
+  std::int64_t index(std::int64_t cx, std::int64_t cy) const {
+    return (cx - x.begin) * y.size() + cy - y.begin;
+  }
+};
+
 // The cost of moving R's values once per training step from the buckets of one layout to those of
 // another, for a pattern that does not spill. Every tile receives the value buckets of all cells
 // that its own cell meets, in one exchange that depends on the plan alone. It then copies the

@@ -14,24 +14,12 @@ TileMap map_of(const partitioner::TileGrid& grid, std::int64_t groups) {
   return {splits, TileOrder::Yzx};
 }
 
-// Returns the parts whose ranges overlap `wanted`. The ranges must ascend.
-template <class RangeOf>
-Range meeting(Range wanted, std::int64_t parts, RangeOf&& range_of) {
-  Range met;
-  for (std::int64_t i = 0; i < parts; ++i) {
-    const Range part = range_of(i);
-    if (part.begin >= wanted.end || part.end <= wanted.begin) continue;
-    if (met.size() == 0) met.begin = i;
-    met.end = i + 1;
-  }
-  return met;
-}
-
 }  // namespace
 
 MetCells met_cells(const partitioner::TileGrid& from, const partitioner::TileGrid& to, Cell c) {
-  return {meeting(to.y_range(c.y), from.splits.x, [&](std::int64_t i) { return from.x_range(i); }),
-          meeting(to.x_range(c.x), from.splits.y, [&](std::int64_t i) { return from.y_range(i); })};
+  const planner::CutSide x{from.size.x, from.block.rows, from.splits.x};
+  const planner::CutSide y{from.size.y, from.block.cols, from.splits.y};
+  return {x.meeting(to.y_range(c.y)), y.meeting(to.x_range(c.x))};
 }
 
 RehomeTables::RehomeTables(const partitioner::TileGrid& from, const partitioner::TileGrid& to,

@@ -8,21 +8,11 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/tile_map.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
+#include "tessera/planner/layouts.hpp"
 
 namespace tessera::runtime::internal {
 
-// The cells of the first layout that a cell of the second layout overlaps: a rectangle of cells.
-struct MetCells {
-  Range x, y;
-
-  std::int64_t count() const { return x.size() * y.size(); }
-  bool holds(std::int64_t cx, std::int64_t cy) const {
-    return cx >= x.begin && cx < x.end && cy >= y.begin && cy < y.end;
-  }
-  std::int64_t index(std::int64_t cx, std::int64_t cy) const {
-    return (cx - x.begin) * y.size() + cy - y.begin;
-  }
-};
+using planner::MetCells;
 
 // Returns the cells of `from` that cell `c` of `to` overlaps. `to` is the grid of the transpose.
 MetCells met_cells(const partitioner::TileGrid& from, const partitioner::TileGrid& to, Cell c);
