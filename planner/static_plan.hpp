@@ -85,6 +85,23 @@ struct StaticAssignment {
   std::int64_t tiles_used() const;
 };
 
+// Blocks whose gradients the same tiles have, one of each part of the batch: neighbours on a tile
+// of the first part that are neighbours on a tile of every other part. The tiles of a run share the
+// sums of its values in GradW, and store these values.
+struct GradientRun {
+  std::size_t first = 0;  // the first block, in the order of the pattern
+  std::int64_t blocks = 0;
+};
+
+// The runs of an assignment, and where its blocks are in them.
+struct GradientRuns {
+  std::vector<GradientRun> runs;                  // tile after tile of the first part
+  std::vector<std::vector<std::int64_t>> places;  // [layouts][blocks] in the list of a block's tile
+};
+
+// Returns the runs of all blocks of an assignment. O(blocks * layouts).
+GradientRuns gradient_runs(const StaticAssignment& assignment);
+
 // The plan of a layer with a static pattern: the tiles of the blocks in all passes.
 struct StaticPlan : StaticAssignment {
   DataType data_type = DataType::Half;  // of values, operands and sums

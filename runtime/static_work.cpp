@@ -120,48 +120,26 @@ void add_works(const BlocksOfTiles& tiles, StaticCut& cut) {
                            .own = tiles[tile]});
 }
 
-// Adds the runs of a group whose parts all have the same layout: all values of each of its tiles.
-void add_runs_of_tiles(StaticCut& cut, std::size_t first_part, std::int64_t first_work) {
-  const auto parts = std::int64_t(cut.parts.size() - first_part);
-  const std::int64_t tiles = (std::ssize(cut.works) - first_work) / parts;
-  for (std::int64_t tile = 0; tile < tiles; ++tile) {
-    StaticRun& run = cut.gradients.emplace_back();
-    run.elements =
-        std::ssize(cut.works[std::size_t(first_work + tile)].own->block) * cut.sizes.block.area();
-    for (std::int64_t part = 0; part < parts; ++part)
-      run.pieces.push_back({std::int32_t(first_work + part * tiles + tile), 0});
+// Adds the runs of a group's values.
+void add_runs(StaticCut& cut, const StaticAssignment& plan, std::size_t first_part,
+              std::size_t first_work) {
+  std::vector<std::vector<std::int32_t>> work_of;  // by part and tile
+  for (std::size_t p = first_part; p < cut.parts.size(); ++p)
+    work_of.emplace_back(std::size_t(cut.parts[p].tiles.size()));
+  for (std::size_t w = first_work; w < cut.works.size(); ++w) {
+    const StaticWork& work = cut.works[w];
+    const std::int64_t tile = work.tile.value - cut.parts[work.part].tiles.begin;
+    work_of[work.part - first_part][std::size_t(tile)] = std::int32_t(w);
   }
-}
-
-// Adds the runs of a group's values: neighbouring blocks of the first part's tiles that are
-// neighbours on the tiles of all other parts as well.
-void add_runs_of_neighbours(StaticCut& cut, std::size_t first_part, std::int64_t first_work,
-                            std::int64_t blocks) {
+  const planner::GradientRuns found = planner::gradient_runs(plan);
   const std::int64_t area = cut.sizes.block.area();
-  const std::size_t parts = cut.parts.size() - first_part;
-  std::vector<StaticPiece> places(std::size_t(blocks) * parts);  // [blocks][parts]
-  const auto pieces_of = [&](std::int64_t block) {
-    return std::span(places).subspan(std::size_t(block) * parts, parts);
-  };
-  for (auto w = first_work; w < std::ssize(cut.works); ++w) {
-    const StaticWork& work = cut.works[std::size_t(w)];
-    for (std::size_t i = 0; i < work.own->block.size(); ++i)
-      pieces_of(work.own->block[i])[work.part - first_part] = {std::int32_t(w),
-                                                               std::int64_t(i) * area};
-  }
-  const auto follows = [&](const StaticPiece& a, const StaticPiece& b) {
-    return a.work == b.work && a.first + area == b.first;
-  };
-  for (auto w = first_work; w < std::ssize(cut.works); ++w) {
-    const StaticWork& work = cut.works[std::size_t(w)];
-    if (work.part != first_part) break;
-    std::span<StaticPiece> before;
-    for (const std::int64_t block : work.own->block) {
-      const std::span<StaticPiece> here = pieces_of(block);
-      if (before.empty() || !std::ranges::equal(before, here, follows))
-        cut.gradients.emplace_back().pieces.assign(here.begin(), here.end());
-      cut.gradients.back().elements += area;
-      before = here;
+  for (const planner::GradientRun& of_blocks : found.runs) {
+    StaticRun& run = cut.gradients.emplace_back();
+    run.elements = of_blocks.blocks * area;
+    for (std::size_t p = 0; p < work_of.size(); ++p) {
+      const auto layout = std::size_t(plan.parts[p].layout);
+      const auto tile = std::size_t(plan.layouts[layout].tile_of[of_blocks.first]);
+      run.pieces.push_back({work_of[p][tile], found.places[layout][of_blocks.first] * area});
     }
   }
 }
@@ -232,18 +210,15 @@ bool StaticCut::in_parts() const {
 
 StaticCut cut_static(const StaticSizes& sizes, std::span<const sparse::CheckedCsr<float>> weights,
                      std::span<const planner::StaticPlan> plans) {
-  StaticCut result =
-      cut_groups(sizes, weights, plans,
-                 [](std::int64_t group, const Pattern& pattern, const planner::StaticPlan& plan,
-                    StaticCut& cut) {
-                   const std::size_t first_part = cut.parts.size();
-                   const std::int64_t first_work = std::ssize(cut.works);
-                   add_group(plan, pattern, group, cut);
-                   if (plan.layouts.size() == 1)
-                     return add_runs_of_tiles(cut, first_part, first_work);
-                   add_runs_of_neighbours(cut, first_part, first_work, pattern.blocks());
-                   cut.runs_together = false;
-                 });
+  StaticCut result = cut_groups(sizes, weights, plans,
+                                [](std::int64_t group, const Pattern& pattern,
+                                   const planner::StaticPlan& plan, StaticCut& cut) {
+                                  const std::size_t first_part = cut.parts.size();
+                                  const std::size_t first_work = cut.works.size();
+                                  add_group(plan, pattern, group, cut);
+                                  add_runs(cut, plan, first_part, first_work);
+                                  cut.runs_together = cut.runs_together && plan.layouts.size() == 1;
+                                });
   add_homes(result);
   return result;
 }

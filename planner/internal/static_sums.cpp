@@ -1,6 +1,8 @@
 #include "tessera/planner/internal/static_sums.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "tessera/base/dims.hpp"
@@ -70,26 +72,6 @@ std::vector<std::int64_t> places_of(const StaticLayout& layout) {
   return places;
 }
 
-// Tells which blocks follow one another on the tiles of all layouts.
-class Neighbours {
- public:
-  explicit Neighbours(const std::vector<StaticLayout>& layouts) : layouts_(layouts) {
-    for (const StaticLayout& layout : layouts) places_.push_back(places_of(layout));
-  }
-
-  bool follow(std::size_t before, std::size_t block) const {
-    for (std::size_t l = 0; l < layouts_.size(); ++l)
-      if (layouts_[l].tile_of[before] != layouts_[l].tile_of[block] ||
-          places_[l][before] + 1 != places_[l][block])
-        return false;
-    return true;
-  }
-
- private:
-  const std::vector<StaticLayout>& layouts_;
-  std::vector<std::vector<std::int64_t>> places_;
-};
-
 // The tiles of other parts that send gradients to each tile.
 class SenderSets {
  public:
@@ -115,11 +97,15 @@ class SenderSets {
   std::vector<std::vector<Tiles>> sets_;                             // [parts][tiles]
 };
 
-// Returns the blocks of a layout, tile after tile.
-std::vector<std::size_t> by_tile(const StaticLayout& layout) {
-  std::vector<std::size_t> blocks(layout.tile_of.size());
-  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = i;
-  std::ranges::stable_sort(blocks, {}, [&](std::size_t i) { return layout.tile_of[i]; });
+// Returns the blocks of a layout, tile after tile, from their places in the lists of their tiles.
+std::vector<std::size_t> by_tile(const StaticLayout& layout,
+                                 const std::vector<std::int64_t>& places) {
+  std::vector<std::int64_t> begin(layout.tiles.size() + 1, 0);
+  for (const std::int32_t tile : layout.tile_of) ++begin[std::size_t(tile) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::size_t> blocks(places.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    blocks[std::size_t(begin[std::size_t(layout.tile_of[i])] + places[i])] = i;
   return blocks;
 }
 
@@ -133,16 +119,12 @@ std::vector<std::vector<CountedSums>> gradient_sums(const StaticPlan& plan,
     sums.emplace_back(plan.layouts[std::size_t(part.layout)].tiles.size());
   if (plan.parts.size() < 2) return sums;
   SenderSets senders(sums);
-  const Neighbours neighbours(plan.layouts);
-  const auto blocks = by_tile(plan.layouts[std::size_t(plan.parts.front().layout)]);
   const auto depth = std::ssize(plan.parts);
   std::vector<std::int32_t> tiles(plan.parts.size());
-  for (std::size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
-    for (end = begin + 1; end < blocks.size() && neighbours.follow(blocks[end - 1], blocks[end]);)
-      ++end;
-    const std::int64_t values = std::int64_t(end - begin) * pattern.block.area();
+  for (const GradientRun& run : gradient_runs(plan).runs) {
+    const std::int64_t values = run.blocks * pattern.block.area();
     for (std::size_t p = 0; p < plan.parts.size(); ++p)
-      tiles[p] = plan.layouts[std::size_t(plan.parts[p].layout)].tile_of[blocks[begin]];
+      tiles[p] = plan.layouts[std::size_t(plan.parts[p].layout)].tile_of[run.first];
     for (std::size_t p = 0; p < plan.parts.size(); ++p) {
       const std::int64_t share = share_of(values, 1, depth, std::int64_t(p)).size();
       sums[p][std::size_t(tiles[p])].add(share, values, depth);
@@ -154,3 +136,32 @@ std::vector<std::vector<CountedSums>> gradient_sums(const StaticPlan& plan,
 }
 
 }  // namespace tessera::planner::internal
+
+namespace tessera::planner {
+
+GradientRuns gradient_runs(const StaticAssignment& assignment) {
+  GradientRuns result;
+  if (assignment.parts.empty()) return result;
+  for (const StaticLayout& layout : assignment.layouts)
+    result.places.push_back(internal::places_of(layout));
+  const auto follows = [&](std::size_t before, std::size_t block) {
+    for (std::size_t l = 0; l < assignment.layouts.size(); ++l) {
+      const std::vector<std::int32_t>& tile_of = assignment.layouts[l].tile_of;
+      if (tile_of[before] != tile_of[block] ||
+          result.places[l][before] + 1 != result.places[l][block])
+        return false;
+    }
+    return true;
+  };
+  std::optional<std::size_t> before;
+  const auto first = std::size_t(assignment.parts.front().layout);
+  for (const std::size_t block :
+       internal::by_tile(assignment.layouts[first], result.places[first])) {
+    if (!before || !follows(*before, block)) result.runs.push_back({block, 0});
+    ++result.runs.back().blocks;
+    before = block;
+  }
+  return result;
+}
+
+}  // namespace tessera::planner
