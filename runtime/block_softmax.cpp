@@ -110,13 +110,12 @@ struct BlockSoftmax::State {
            std::span<float> out, const PassOptions& options, device::Ledger& ledger) {
     for (const std::span<const float> input : inputs) check(input, "an input");
     check(out, "the output");
-    if (options.repair)
-      return verify::run_and_repair(
-          options, [&](const PassOptions& once) { return run(pass, inputs, out, once, ledger); });
     const auto call = caller.enter("softmax");
-    if (!pass.run(options, ledger, inputs)) return false;
-    pass->finish(inputs, out, options);
-    return true;
+    return verify::run_and_repair(options, [&](const PassOptions& once) {
+      if (!pass.run(once, ledger, inputs)) return false;
+      pass->finish(inputs, out, once);
+      return true;
+    });
   }
 
   std::int64_t values;

@@ -248,10 +248,6 @@ bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::Bloc
                          MatrixView<const T> q_grad, MatrixView<const T> s,
                          const PassOptions& options, LargestGradients& found,
                          std::string_view name) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const PassOptions& once) {
-      return largest<T>(taken, k, score, q_grad, s, once, found, name);
-    });
   State& state = *state_;
   state.check_operands<T>(q_grad, s, name);
   state.check(taken, k, name);
@@ -262,9 +258,12 @@ bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::Bloc
                   internal::contiguous<T>(s, state.right),
                   {}};
   state.set_taken(taken);
-  for (const auto& words : state.selection().taken_words)
-    found.upload += Bytes(std::ssize(std::as_bytes(std::span(words))));
-  return state.choose(k, name, options, found);
+  return verify::run_and_repair(options, [&](const PassOptions& once) {
+    found = {};
+    for (const auto& words : state.selection().taken_words)
+      found.upload += Bytes(std::ssize(std::as_bytes(std::span(words))));
+    return state.choose(k, name, once, found);
+  });
 }
 
 DenseGradW search_for(const Problem& problem, std::int64_t k, const device::Machine& machine,

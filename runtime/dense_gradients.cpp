@@ -28,10 +28,6 @@ template <class T>
 bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                   MatrixView<T> gradient, const PassOptions& options,
                                   device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const PassOptions& once) {
-      return dense_grad_w<T>(q_grad, s, gradient, once, ledger);
-    });
   const auto call = state().caller.enter("dense_grad_w");
   state().check_type<T>("dense_grad_w");
   state().check_gradient_operands("dense_grad_w", {q_grad.rows, q_grad.cols}, {s.rows, s.cols});
@@ -42,7 +38,9 @@ bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T
                             gradient.rows, gradient.cols, size.g * size.x, size.y));
   check_no_overlap("dense_grad_w", footprint("gradient", gradient),
                    std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  return state().planned_dense_gradient().run<T>(q_grad, s, gradient, options, ledger);
+  return verify::run_and_repair(options, [&](const PassOptions& once) {
+    return state().planned_dense_gradient().run<T>(q_grad, s, gradient, once, ledger);
+  });
 }
 
 std::int64_t FullyConnected::dense_grad_w_splits() {

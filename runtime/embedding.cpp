@@ -366,22 +366,18 @@ template <class T>
 bool Embedding::embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
                                 const PassOptions& options, device::Ledger& ledger,
                                 std::int64_t group) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const PassOptions& once) {
-      return embedding_slice<T>(ids, out, once, ledger, group);
-    });
-  return state_->look_up<T>(ids, out, group, options, ledger);
+  return verify::run_and_repair(options, [&](const PassOptions& once) {
+    return state_->look_up<T>(ids, out, group, once, ledger);
+  });
 }
 
 template <class T>
 bool Embedding::embedding_update_add(std::span<const std::int64_t> ids, MatrixView<const T> slices,
                                      float scale, const PassOptions& options,
                                      device::Ledger& ledger, std::int64_t group) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const PassOptions& once) {
-      return embedding_update_add<T>(ids, slices, scale, once, ledger, group);
-    });
-  return state_->add<T>(ids, slices, scale, group, options, ledger);
+  return verify::run_and_repair(options, [&](const PassOptions& once) {
+    return state_->add<T>(ids, slices, scale, group, once, ledger);
+  });
 }
 
 Bytes Embedding::high_water() const {

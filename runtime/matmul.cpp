@@ -169,20 +169,17 @@ void MatMul::set_values(std::span<const float> values, std::int64_t group) {
 template <class T>
 bool MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result, const PassOptions& options,
                       device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(
-        options, [&](const PassOptions& once) { return multiply<T>(dense, result, once, ledger); });
-  return state_->run<T>(Pass::Fwd, dense, result, options, ledger);
+  return verify::run_and_repair(options, [&](const PassOptions& once) {
+    return state_->run<T>(Pass::Fwd, dense, result, once, ledger);
+  });
 }
 
 template <class T>
 bool MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result,
                                  const PassOptions& options, device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const PassOptions& once) {
-      return multiply_transposed<T>(dense, result, once, ledger);
-    });
-  return state_->run<T>(Pass::GradA, dense, result, options, ledger);
+  return verify::run_and_repair(options, [&](const PassOptions& once) {
+    return state_->run<T>(Pass::GradA, dense, result, once, ledger);
+  });
 }
 
 const planner::MatMulPlan& MatMul::plan() const { return state_->plan; }
