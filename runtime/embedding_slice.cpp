@@ -1,13 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
-#include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
-#include "tessera/codelets/check_words.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/dense_plan.hpp"
@@ -58,24 +53,6 @@ std::vector<std::int32_t> EmbeddingPass::slot_of_rows(const device::Tile& tile, 
   return slot_of;
 }
 
-void EmbeddingPass::check_words(const device::Tile& tile, BucketSlots bucket, Cell of) const {
-  const std::int64_t z = spec.grid.z_per_tile();
-  codelets::KernelArgs args;
-  args.meta = tile.view(bucket.meta).data;
-  args.values = tile.view(bucket.payload).data;
-  args.sub_group = codelets::sub_group_id(of.x, of.y, spec.grid.splits.y);
-  args.block = spec.grid.block;
-  args.in = {nullptr, spec.grid.y_range(0).size(), z, z};
-  args.out = {nullptr, spec.grid.x_range(0).size(), z, z};
-  const auto fault = codelets::check_words(
-      kernel_key(spec), args,
-      {shape.meta_bytes / spec.word_bytes(), spec.grid.blocks * spec.grid.block.area()});
-  if (fault)
-    throw Error(ErrorCode::CheckFailed,
-                fmt::format("tile {}: word {} of a bucket would lead out of bounds: {}",
-                            tile.id().value, fault->word, fault->what));
-}
-
 Cycles EmbeddingPass::enter_cycles() const {
   return codelets::enter_rows_cycles(spec.grid.x_range(0).size(), sizes.slots,
                                      engine.machine().workers);
@@ -83,10 +60,21 @@ Cycles EmbeddingPass::enter_cycles() const {
 
 codelets::RowsArgs EmbeddingPass::visit_args(const device::Tile& tile, BucketSlots bucket, Cell of,
                                              std::span<const std::int32_t> slot_of) const {
-  if (engine.is_faulty()) check_words(tile, bucket, of);
-  return {.meta = tile.view(bucket.meta).data,
-          .values = tile.view(bucket.payload).data,
-          .sub_group = codelets::sub_group_id(of.x, of.y, spec.grid.splits.y),
+  const std::int64_t z = spec.grid.z_per_tile();
+  const codelets::KernelArgs words{
+      .meta = tile.view(bucket.meta).data,
+      .values = tile.view(bucket.payload).data,
+      .sub_group = codelets::sub_group_id(of.x, of.y, spec.grid.splits.y),
+      .block = spec.grid.block,
+      .in = {nullptr, spec.grid.y_range(0).size(), z, z},
+      .out = {nullptr, spec.grid.x_range(0).size(), z, z}};
+  if (engine.is_faulty())
+    check_bucket_words(
+        spec, tile.id(), words,
+        {shape.meta_bytes / spec.word_bytes(), spec.grid.blocks * spec.grid.block.area()});
+  return {.meta = words.meta,
+          .values = words.values,
+          .sub_group = words.sub_group,
           .block = spec.grid.block,
           .type = spec.data_type(),
           .word_bits = spec.grid.word_bits,

@@ -36,8 +36,8 @@ codelets::KernelKey kernel_key(const PassSpec& spec) {
           spec.data_type(), spec.partials_type, spec.grid.word_bits};
 }
 
-void CheckedKernel::check(TileId tile, const codelets::KernelArgs& args,
-                          const codelets::BucketCapacity& capacity) const {
+void check_bucket_words(const PassSpec& spec, TileId tile, const codelets::KernelArgs& args,
+                        const codelets::BucketCapacity& capacity) {
   const auto fault = codelets::check_words(kernel_key(spec), args, capacity);
   if (!fault) return;
   throw Error(ErrorCode::CheckFailed, fmt::format("self-check: tile {}: bucket words, word {}: {}",

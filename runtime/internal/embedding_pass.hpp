@@ -68,10 +68,8 @@ struct EmbeddingPass {
   // Returns the cycles of a visit, whose values take so many instructions each.
   Cycles row_cycles(const codelets::RowsWork& work, std::int64_t per_value) const;
 
-  // Throws Error{CheckFailed} if a fault was injected and the words of a bucket would lead a visit
-  // out of bounds.
-  void check_words(const device::Tile& tile, BucketSlots bucket, Cell of) const;
-
+  // Throws Error{CheckFailed} if a fault was injected and the words of the bucket would lead the
+  // visit out of bounds.
   codelets::RowsArgs visit_args(const device::Tile& tile, BucketSlots bucket, Cell of,
                                 std::span<const std::int32_t> slot_of) const;
 

@@ -15,9 +15,13 @@ namespace tessera::runtime::internal {
 codelets::KernelKey kernel_key(const PassSpec& spec);
 bool is_block(codelets::Method method);
 
+// Throws Error{CheckFailed} with the tile, the word and the reason if the words of a bucket of this
+// capacity would lead its kernel out of bounds.
+void check_bucket_words(const PassSpec& spec, TileId tile, const codelets::KernelArgs& args,
+                        const codelets::BucketCapacity& capacity);
+
 // Runs the kernel on one bucket of a tile; `capacity` is the capacity of the bucket. If a fault was
-// injected into the machine, the words are checked first, because they may lead the kernel out of
-// bounds. Throws Error{CheckFailed} with the tile, the word and the reason if they do.
+// injected into the machine, the words are checked first.
 struct CheckedKernel {
   const device::Engine& engine;
   const PassSpec& spec;
@@ -25,13 +29,9 @@ struct CheckedKernel {
 
   void operator()(TileId tile, const codelets::KernelArgs& args,
                   const codelets::BucketCapacity& capacity) const {
-    if (engine.is_faulty()) check(tile, args, capacity);
+    if (engine.is_faulty()) check_bucket_words(spec, tile, args, capacity);
     kernel(args);
   }
-
- private:
-  void check(TileId tile, const codelets::KernelArgs& args,
-             const codelets::BucketCapacity& capacity) const;
 };
 
 // Returns rows of bytes as an operand of [rows][z] elements of `bytes_per_element` bytes.
