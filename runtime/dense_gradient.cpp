@@ -90,27 +90,17 @@ void DenseGradient::check(MatrixView<const T> q_grad, MatrixView<const T> s,
                           MatrixView<const T> gradient, const device::Damage& damage,
                           const PassOptions& options) const {
   const Dims& size = problem_.size;
-  sparse::Csr<float> full;  // with the values of one group
-  full.rows = size.x;
-  full.cols = size.y;
-  full.values.resize(std::size_t(size.x * size.y));
-  for (std::int64_t x = 0; x < size.x; ++x) {
-    for (std::int64_t y = 0; y < size.y; ++y) full.col.push_back(static_cast<std::int32_t>(y));
-    full.row_begin.push_back(std::ssize(full.col));
-  }
+  sparse::Csr<float> full = full_matrix(size.x, size.y);  // with the values of one group
   const verify::Rounding rounding{problem_.data_type, DataType::Float,
                                   plan_->find(Pass::GradW)->parts.inner};
   for (std::int64_t g = 0; g < size.g; ++g) {
     for (std::int64_t i = 0; i < size.x * size.y; ++i)
       full.values[std::size_t(i)] = float(gradient(g * size.x + i / size.y, i % size.y));
-    const auto of_group = [g](MatrixView<const T> all, std::int64_t rows) {
-      return all.sub({g * rows, (g + 1) * rows}, {0, all.cols});
-    };
-    verify::add_group(
-        Pass::GradW, g,
-        verify::check_gradient<T>(full, full.values, of_group(q_grad, size.x), of_group(s, size.y),
-                                  rounding, verify::GradientRows::Sample, memory_damage({damage})),
-        *options.self_check);
+    verify::add_group(Pass::GradW, g,
+                      verify::check_gradient<T>(
+                          full, full.values, group_of(q_grad, size.x, g), group_of(s, size.y, g),
+                          rounding, verify::GradientRows::Sample, memory_damage({damage})),
+                      *options.self_check);
   }
 }
 

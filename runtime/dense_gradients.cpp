@@ -8,6 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/overlap.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
@@ -81,14 +82,11 @@ bool FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_gra
   // A number out of range is refused by the search, which is planned for one in range.
   const std::int64_t free = taken.block_rows() * taken.block_cols() - taken.blocks();
   const std::int64_t most = std::max<std::int64_t>(free, 1);
-  const auto rows_of = [group](MatrixView<const T> all, std::int64_t rows) {
-    return all.sub({group * rows, (group + 1) * rows}, {0, all.cols});
-  };
   const std::string name = size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
   return state()
       .search_for_places(std::clamp<std::int64_t>(k, 1, most))
-      .largest<T>(taken, k, score, rows_of(q_grad, size.x), rows_of(s, size.y), options, found,
-                  name);
+      .largest<T>(taken, k, score, internal::group_of(q_grad, size.x, group),
+                  internal::group_of(s, size.y, group), options, found, name);
 }
 
 template <class T>

@@ -13,6 +13,18 @@ Bytes resident_bytes(const planner::Plan& plan, DataType type, const device::Mac
   return bytes;
 }
 
+sparse::Csr<float> full_matrix(std::int64_t rows, std::int64_t cols) {
+  sparse::Csr<float> full;
+  full.rows = rows;
+  full.cols = cols;
+  full.values.resize(std::size_t(rows * cols));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t col = 0; col < cols; ++col) full.col.push_back(std::int32_t(col));
+    full.row_begin.push_back(std::ssize(full.col));
+  }
+  return full;
+}
+
 verify::MemoryDamage memory_damage(std::initializer_list<device::Damage> programs) {
   verify::MemoryDamage all;
   for (const device::Damage& damage : programs) {

@@ -57,16 +57,6 @@ Padded<T> LayerOnTiles::operand(Pass pass, MatrixView<T> view, std::int64_t Dims
   return {view, problem.size.g, size.*side, size.z, copies_[side == &Dims::x ? 0 : 1]};
 }
 
-namespace {
-
-template <class T>
-MatrixView<T> group_of(MatrixView<T> all, std::int64_t groups, std::int64_t g) {
-  const std::int64_t rows = all.rows / groups;
-  return all.sub({g * rows, (g + 1) * rows}, {0, all.cols});
-}
-
-}  // namespace
-
 template <class T>
 void LayerOnTiles::check_product(Pass pass, MatrixView<const T> in, MatrixView<const T> out,
                                  verify::Checksums& all) {
@@ -74,7 +64,8 @@ void LayerOnTiles::check_product(Pass pass, MatrixView<const T> in, MatrixView<c
   const auto factor = pass == Pass::GradA ? verify::Factor::Transpose : verify::Factor::Matrix;
   for (std::int64_t g = 0; g < groups; ++g) {
     const sparse::Csr<float>& matrix = *given(g);
-    const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
+    const auto in_g = group_of(in, in.rows / groups, g),
+               out_g = group_of(out, out.rows / groups, g);
     const verify::ProductSums& sums = sums_.of<T>(matrix, factor, g, out_g.rows, in_g.rows);
     verify::add_group(pass, g,
                       verify::check_product<T>(matrix, sums, in_g, out_g, rounding(pass),
@@ -91,11 +82,12 @@ void LayerOnTiles::check_gradient(MatrixView<const T> q_grad, MatrixView<const T
     const sparse::Csr<float>& pattern = *given(g);
     const auto own = gradients.first(pattern.values.size());
     gradients = gradients.subspan(own.size());
-    verify::add_group(Pass::GradW, g,
-                      verify::check_gradient<T>(pattern, own, group_of(q_grad, groups, g),
-                                                group_of(s, groups, g), rounding(Pass::GradW),
-                                                verify::GradientRows::Sample, damage(Pass::GradW)),
-                      all);
+    verify::add_group(
+        Pass::GradW, g,
+        verify::check_gradient<T>(pattern, own, group_of(q_grad, problem.size.x, g),
+                                  group_of(s, problem.size.y, g), rounding(Pass::GradW),
+                                  verify::GradientRows::Sample, damage(Pass::GradW)),
+        all);
   }
 }
 

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/layer/check_weights.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -73,6 +74,7 @@ void NetworkDenseLayer::declare_weights() {
   for (const HomeShare& share : weights_.shares) {
     UpdatedPart& part = parts[std::size_t(share.tile.value)];
     part.values = {first, first + share.elements.size()};
+    part.row_bytes = element();
     part.weights = share.slot;
     first = part.values.end;
   }
@@ -111,17 +113,13 @@ std::optional<partitioner::Misfit> NetworkDenseLayer::set_weights(
     const sparse::CheckedCsr<float>& given) {
   layer::check_weights(problem, {&given, 1});
   const std::int64_t rows = problem.size.x, cols = problem.size.y;
-  std::vector<float> all(std::size_t(rows * cols));
-  for (std::int64_t row = 0; row < rows; ++row)
-    for (auto i = given->row_begin[std::size_t(row)]; i < given->row_begin[std::size_t(row) + 1];
-         ++i)
-      all[std::size_t(row * cols + given->col[std::size_t(i)])] = given->values[std::size_t(i)];
-  std::vector<std::byte> values(all.size() * std::size_t(element()));
+  const Matrix<float> all = sparse::to_dense(*given);
+  std::vector<std::byte> values(std::size_t(rows * cols * element()));
   with_type(problem.data_type, [&](auto zero) {
     using T = decltype(zero);
     auto* const to = reinterpret_cast<T*>(values.data());
     for_each_weight([&](std::int64_t row, std::int64_t col, std::size_t position) {
-      to[position] = T(all[std::size_t(row * cols + col)]);
+      to[position] = T(all(row, col));
     });
   });
   parameters.values = std::move(values);
@@ -130,42 +128,15 @@ std::optional<partitioner::Misfit> NetworkDenseLayer::set_weights(
 }
 
 sparse::Csr<float> NetworkDenseLayer::current_weights() {
-  const std::int64_t rows = problem.size.x, cols = problem.size.y;
-  sparse::Csr<float> result;
-  result.rows = rows;
-  result.cols = cols;
-  result.values.resize(std::size_t(rows * cols));
+  sparse::Csr<float> result = full_matrix(problem.size.x, problem.size.y);
   with_type(problem.data_type, [&](auto zero) {
     using T = decltype(zero);
     const auto* const from = reinterpret_cast<const T*>(parameters.values.data());
     for_each_weight([&](std::int64_t row, std::int64_t col, std::size_t position) {
-      result.values[std::size_t(row * cols + col)] = float(from[position]);
+      result.values[std::size_t(row * result.cols + col)] = float(from[position]);
     });
   });
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t col = 0; col < cols; ++col)
-      result.col.push_back(static_cast<std::int32_t>(col));
-    result.row_begin.push_back(std::ssize(result.col));
-  }
   return result;
-}
-
-void NetworkDenseLayer::load() {
-  for (const UpdatedPart& part : parts)
-    if (part.values.size() > 0)
-      machine_.engine().load(part.weights,
-                             {parameters.values.data() + part.values.begin * element(),
-                              part.values.size(), element(), element()});
-  NetworkLayerState::load();
-}
-
-void NetworkDenseLayer::collect() {
-  NetworkLayerState::collect();
-  for (const UpdatedPart& part : parts)
-    if (part.values.size() > 0)
-      std::memcpy(after.values.data() + part.values.begin * element(),
-                  machine_.engine().view(part.weights).data,
-                  std::size_t(part.values.size() * element()));
 }
 
 }  // namespace tessera::runtime::internal

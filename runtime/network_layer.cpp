@@ -173,11 +173,16 @@ Bytes NetworkLayerState::state_bytes() const {
 Cycles NetworkLayerState::multiply_excess(const planner::Plan&, Pass) const { return {}; }
 
 void NetworkLayerState::load() {
-  for (const UpdatedPart& part : parts)
+  for (const UpdatedPart& part : parts) {
+    if (part.values.size() == 0) continue;
+    machine_.engine().load(part.weights, {parameters.values.data() + part.values.begin * element(),
+                                          part.values.size() * element() / part.row_bytes,
+                                          part.row_bytes, part.row_bytes});
     for (std::size_t s = 0; s < part.states.size(); ++s)
       machine_.engine().load(part.states[s],
                              one_row(parameters.states[s].data() + part.values.begin,
                                      part.values.size() * std::int64_t(sizeof(float))));
+  }
   if (layer.bias) load_bias();
 }
 
@@ -196,11 +201,16 @@ void NetworkLayerState::load_bias() {
 
 void NetworkLayerState::collect() {
   after = parameters;
-  for (const UpdatedPart& part : parts)
+  for (const UpdatedPart& part : parts) {
+    if (part.values.size() == 0) continue;
+    std::memcpy(after.values.data() + part.values.begin * element(),
+                machine_.engine().view(part.weights).data,
+                std::size_t(part.values.size() * element()));
     for (std::size_t s = 0; s < part.states.size(); ++s)
       std::memcpy(after.states[s].data() + part.values.begin,
                   machine_.engine().view(part.states[s]).data,
                   std::size_t(part.values.size()) * sizeof(float));
+  }
 }
 
 }  // namespace tessera::runtime::internal

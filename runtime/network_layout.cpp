@@ -43,7 +43,7 @@ void NetworkLayout::give(PassHomes& homes, Pass pass) const {
     homes.buckets.push_back({own_words ? grad_a_words_[t] : words_[t], values[t]});
 }
 
-void NetworkLayout::load(const std::byte* from) const {
+void NetworkLayout::load_words() const {
   const partitioner::Buckets& buckets = layout.weights.buckets(0);
   const partitioner::TileGrid& grid = layout.grid;
   const std::int64_t word_bytes = layout.grid.word_bits / 8;
@@ -55,11 +55,17 @@ void NetworkLayout::load(const std::byte* from) const {
     if (grid.separate_grad_a)
       engine.load(grad_a_words_[t],
                   one_row(buckets.grad_a_meta_words(bucket), grid.grad_a_words * word_bytes));
-    engine.load(values[t], one_row(from + bucket * bucket_value_bytes(), bucket_value_bytes()));
   }
 }
 
-void NetworkLayout::collect(std::byte* to) const {
+void NetworkLayout::load_values(const std::byte* from) const {
+  for (const TileId tile : map.all())
+    machine_.engine().load(
+        values[std::size_t(tile.value)],
+        one_row(from + bucket_of(tile) * bucket_value_bytes(), bucket_value_bytes()));
+}
+
+void NetworkLayout::collect_values(std::byte* to) const {
   for (const TileId tile : map.all())
     std::memcpy(to + bucket_of(tile) * bucket_value_bytes(),
                 machine_.engine().view(values[std::size_t(tile.value)]).data,

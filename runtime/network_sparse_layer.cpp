@@ -67,12 +67,12 @@ void NetworkSparseLayer::declare_weights() {
   if (transposed_)
     rehome_homes_ = {updated().values_buffer, other().values_buffer, updated().values,
                      other().values};
-  if (!grad_w_) return;
   const std::int64_t count = updated().values_per_bucket();
   for (const TileId tile : updated().map.all()) {
     const std::int64_t first = updated().bucket_of(tile) * count;
     parts.push_back({.tile = tile,
                      .values = {first, first + count},
+                     .row_bytes = updated().bucket_value_bytes(),
                      .weights = updated().values[std::size_t(tile.value)],
                      .gradients = {},
                      .states = {}});
@@ -250,15 +250,15 @@ void NetworkSparseLayer::load() {
   if (grad_a_) load_loop(grad_a_->loop, Pass::GradA);
   if (grad_w_) load_loop(grad_w_->loop, Pass::GradW);
   if (grad_w_) grad_w_->begin();
-  updated().load(parameters.values.data());
-  if (transposed_) other().load(parameters.copy.data());
+  forward_.load_words();
+  if (transposed_) transposed_->load_words();
+  if (transposed_) other().load_values(parameters.copy.data());
   NetworkLayerState::load();
 }
 
 void NetworkSparseLayer::collect() {
   NetworkLayerState::collect();
-  updated().collect(after.values.data());
-  if (transposed_) other().collect(after.copy.data());
+  if (transposed_) other().collect_values(after.copy.data());
 }
 
 }  // namespace tessera::runtime::internal

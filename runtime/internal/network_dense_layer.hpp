@@ -28,8 +28,6 @@ class NetworkDenseLayer final : public NetworkLayerState {
   sparse::Csr<float> current_weights() override;
   Bytes pattern_bytes() const override { return {}; }
   Bytes value_bytes() const override { return {}; }
-  void load() override;
-  void collect() override;
   std::vector<BufferId> value_buffers() const override { return {weights_.buffer}; }
 
  private:

@@ -31,10 +31,12 @@ struct Parameters {
   friend bool operator==(const Parameters&, const Parameters&) = default;
 };
 
-// The weights that one tile updates: elements `values` of Parameters::values.
+// The weights that one tile keeps and updates: elements `values` of Parameters::values, in a slot
+// with rows of `row_bytes`.
 struct UpdatedPart {
   TileId tile;
   Range values;
+  std::int64_t row_bytes = 1;
   device::SlotId weights, gradients;
   std::vector<device::SlotId> states;
 };
@@ -109,7 +111,7 @@ class NetworkLayerState {
   // words of all buckets without running anything, exceed those that `plan` expects.
   virtual Cycles multiply_excess(const planner::Plan& plan, Pass pass) const;
 
-  // Loads the parameters, and gives them back after a run.
+  // Loads the parameters, and gives them back after a run; the weights of `parts` among them.
   virtual void load();
   virtual void collect();
 

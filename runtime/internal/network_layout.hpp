@@ -35,9 +35,10 @@ class NetworkLayout {
   void add_loaded(Uses& uses) const;
   void give(PassHomes& homes, Pass pass) const;
 
-  // Load the words and these values, [buckets][values_per_bucket], and copy the values back.
-  void load(const std::byte* from) const;
-  void collect(std::byte* to) const;
+  void load_words() const;
+  // Load values, [buckets][values_per_bucket], and copy them back.
+  void load_values(const std::byte* from) const;
+  void collect_values(std::byte* to) const;
 
   const WeightLayout& layout;
   const TileMap map;
