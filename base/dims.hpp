@@ -37,12 +37,25 @@ enum class Axis { X, Y, Z };
 // Returns "x", "y" or "z"; the text is valid as long as the program.
 std::string_view to_string(Axis axis);
 
+// Returns the size along one axis.
+template <class AnyDims>
+constexpr auto& along(AnyDims& dims, Axis axis) {
+  return axis == Axis::X ? dims.x : axis == Axis::Y ? dims.y : dims.z;
+}
+
 // A half-open range of indices along one axis, for example one share of a partition.
 struct Range {
   std::int64_t begin = 0, end = 0;
   friend bool operator==(const Range&, const Range&) = default;
   constexpr std::int64_t size() const { return end - begin; }
 };
+
+// Returns the indices that both ranges have; an empty range if there are none.
+constexpr Range common(Range a, Range b) {
+  const std::int64_t begin = a.begin > b.begin ? a.begin : b.begin;
+  const std::int64_t end = a.end < b.end ? a.end : b.end;
+  return {begin, end > begin ? end : begin};
+}
 
 // Returns share i of `size` elements that are cut into `parts` shares of whole grains. All shares
 // are equal except the last: share i begins at i * ceil(ceil(size / grain) / parts) * grain and

@@ -22,6 +22,8 @@ std::string to_string(ErrorCode code) {
   return "unknown";
 }
 
+void throw_invalid(const std::string& message) { throw Error(ErrorCode::InvalidArgument, message); }
+
 void assertion_failed(const char* condition, const char* file, int line) {
   throw Error(ErrorCode::Internal,
               fmt::format("broken promise `{}` at {}:{}", condition, file, line));

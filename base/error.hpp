@@ -29,6 +29,9 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+// Throws Error{InvalidArgument}.
+[[noreturn]] void throw_invalid(const std::string& message);
+
 // Throws Error{Internal} with the condition, the file and the line. TESSERA_ASSERT calls it.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 32;
 
 [[noreturn]] void refuse_search(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "search for the largest gradients: " + what);
+  throw_invalid("search for the largest gradients: " + what);
 }
 
 std::int64_t blocks_of(const Problem& problem) {

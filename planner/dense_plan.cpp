@@ -24,9 +24,8 @@ DataType sums_of(const Problem& problem, const DenseOptions& options) {
   const bool halves = problem.data_type == DataType::Half;
   const DataType sums = options.partials_type.value_or(halves ? DataType::Half : DataType::Float);
   if (sums != DataType::Float && !(sums == DataType::Half && halves))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("dense sums of {} for {}; they must be float, or half for half",
-                            to_string(sums), to_string(problem.data_type)));
+    throw_invalid(fmt::format("dense sums of {} for {}; they must be float, or half for half",
+                              to_string(sums), to_string(problem.data_type)));
   return sums;
 }
 
@@ -35,8 +34,7 @@ void check(const Problem& problem, const device::Machine& machine, const DenseOp
   device::check_machine(machine, "machine");
   const double share = options.available_memory_proportion;
   if (!(share > 0 && share <= 1))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
+    throw_invalid(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
 }
 
 std::string no_plan(const DenseCase& c, const DenseOptions& options, std::int64_t least_bytes) {

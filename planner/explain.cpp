@@ -63,17 +63,13 @@ Alternative alternative(const Case& c, Dims parts, const Plan& winner) {
   return alternative(internal::choice_of(c), internal::make_plan(c, parts), winner);
 }
 
-std::int64_t& count_along(Dims& d, Axis axis) {
-  return axis == Axis::X ? d.x : axis == Axis::Y ? d.y : d.z;
-}
-
 // Returns the partition with the next larger legal count along one axis, on a machine of any size
 // and without pins.
 std::optional<Dims> cut_finer(Case c, Dims parts, Axis axis) {
   c.options.constraints = {};
   c.machine.tiles = internal::kUnbounded;
-  const std::int64_t most = std::min(count_along(c.grains, axis), kMostTiles);
-  std::int64_t& count = count_along(parts, axis);
+  const std::int64_t most = std::min(along(c.grains, axis), kMostTiles);
+  std::int64_t& count = along(parts, axis);
   while (++count <= most)
     if (internal::partition_is_legal(c, parts)) return parts;
   return {};
@@ -87,7 +83,7 @@ void add_finer_cuts(const Case& c, Plan plan, std::vector<TermShare>& terms) {
     const std::vector<TermChange> change = changes(plan.cost, other.cost);
     for (std::size_t i = 0; i < terms.size(); ++i)
       terms[i].finer_cut.push_back(
-          {axis, count_along(plan.partition, axis), count_along(*finer, axis), change[i].more});
+          {axis, along(plan.partition, axis), along(*finer, axis), change[i].more});
   }
 }
 
@@ -108,8 +104,7 @@ const Case& case_of(const std::vector<Case>& cases, const Plan& plan) {
     if (internal::partition_is_legal(c, plan.partition) &&
         internal::make_plan(c, plan.partition) == plan)
       return c;
-  throw Error(
-      ErrorCode::InvalidArgument,
+  throw_invalid(
       fmt::format("the plan at {} is none of the request ({}); explain the plan that plan() "
                   "returned for the same layer, machine, options and statistics",
                   to_string(plan.partition), to_string(cases.front().problem)));
@@ -186,11 +181,11 @@ void lift_options(const Asked& asked, Explanation& e) {
 std::int64_t bound_of(const Asked& asked, const Plan& plan) {
   for (const std::int64_t bound : internal::temp_bounds(asked.machine, asked.options))
     if (plan.cost.temp.value <= bound) return bound;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("the plan takes {} bytes of temporary memory, more than "
-                          "availableMemoryProportion {} of {} bytes",
-                          plan.cost.temp.value, asked.options.available_memory_proportion,
-                          asked.machine.tile_memory.value));
+  throw_invalid(
+      fmt::format("the plan takes {} bytes of temporary memory, more than "
+                  "availableMemoryProportion {} of {} bytes",
+                  plan.cost.temp.value, asked.options.available_memory_proportion,
+                  asked.machine.tile_memory.value));
 }
 
 }  // namespace
@@ -354,10 +349,10 @@ Explanation explain_dense(const Asked& asked, const Plan& plan) {
   Explanation e = begun(asked, plan, methods, Bytes(bound_of(asked, plan)));
   const PlanResult again = internal::plan_without_buckets(asked);
   if (!again.has_plan || again.plan != plan)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the dense plan is none of the request ({}); explain the plan that "
-                            "plan() returned for the same layer, machine and options",
-                            to_string(asked.problem)));
+    throw_invalid(
+        fmt::format("the dense plan is none of the request ({}); explain the plan that plan() "
+                    "returned for the same layer, machine and options",
+                    to_string(asked.problem)));
   e.methods_tried.push_back({e.methods, true, Alternative{e.methods, plan, {}, {}}, {}});
   const internal::CaseSet set = internal::make_cases(asked);
   const internal::Overview all = internal::overview(set.cases, e.temp_bound.value, kRunnersUp);

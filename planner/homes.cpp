@@ -26,8 +26,7 @@ Range rows_of(const Home& home, const HomePiece& piece) {
 // The elements of the columns `row` of which both pieces have, without padding.
 std::int64_t common_in_row(const Home& home, const HomePiece& a, const HomePiece& b,
                            std::int64_t row) {
-  const Range of_a = columns_in(home, a, row), of_b = columns_in(home, b, row);
-  return std::max<std::int64_t>(0, std::min(of_a.end, of_b.end) - std::max(of_a.begin, of_b.begin));
+  return common(columns_in(home, a, row), columns_in(home, b, row)).size();
 }
 
 }  // namespace
@@ -35,9 +34,8 @@ std::int64_t common_in_row(const Home& home, const HomePiece& a, const HomePiece
 // A run of elements cuts its first and its last row only, so all rows between those of the common
 // range have as many.
 std::int64_t common_elements(const Home& from, std::size_t a, const Home& to, std::size_t b) {
-  const std::int64_t begin = std::max(from.piece_rows[a].begin, to.piece_rows[b].begin);
-  const std::int64_t end = std::min(from.piece_rows[a].end, to.piece_rows[b].end);
-  if (begin >= end) return 0;
+  const auto [begin, end] = common(from.piece_rows[a], to.piece_rows[b]);
+  if (begin == end) return 0;
   const HomePiece &of_from = from.pieces[a], &of_to = to.pieces[b];
   std::int64_t count = common_in_row(from, of_from, of_to, begin);
   if (end - begin > 1) count += common_in_row(from, of_from, of_to, end - 1);

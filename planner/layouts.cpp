@@ -68,11 +68,6 @@ CutSide cols_of(const Plan& plan, std::int64_t size) {
   return {round_up(size, plan.grain.y), plan.block.cols, plan.partition.y};
 }
 
-Range common(Range a, Range b) {
-  const std::int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
 // The exchange that brings every bucket to all tiles whose cells overlap its own. Cells are on the
 // tiles in the order y z x, outer to inner, and groups follow each other.
 class Gathering {

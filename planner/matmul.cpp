@@ -54,10 +54,10 @@ std::optional<TransposePlan> move_for(const MatMulProblem& p, bool transposed,
 TransposePlan plan_transpose(std::int64_t groups, MatrixShape shape, DataType data_type,
                              const device::Machine& machine) {
   if (groups < 1 || groups > machine.tiles || shape.rows < 1 || shape.cols < 1)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the transposition of {} groups of {} x {} on {} tiles; sizes must be "
-                            "1 or more, and every group needs a tile",
-                            groups, shape.rows, shape.cols, machine.tiles));
+    throw_invalid(
+        fmt::format("the transposition of {} groups of {} x {} on {} tiles; sizes must be 1 or "
+                    "more, and every group needs a tile",
+                    groups, shape.rows, shape.cols, machine.tiles));
   TransposePlan plan{
       .groups = groups, .rows = shape.rows, .cols = shape.cols, .data_type = data_type};
   cut_for_transpose(machine.tiles / groups, plan);

@@ -11,7 +11,7 @@ namespace tessera::planner {
 namespace {
 
 [[noreturn]] void refuse_network(const std::string& message) {
-  throw Error(ErrorCode::InvalidArgument, "network: " + message);
+  throw_invalid("network: " + message);
 }
 
 void check_recompute(const NetworkSpec& spec, std::size_t l) {

@@ -92,8 +92,8 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, con
                     (internal::may_have_no_buckets(options) &&
                      internal::plan_without_buckets(asked, internal::kAnyCycles).has_plan);
   if (fits)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} has a plan; explain_no_fit is for requests without", out.request));
+    throw_invalid(
+        fmt::format("{} has a plan; explain_no_fit is for requests without", out.request));
   for (std::size_t i = 0; i < set.cases.size(); ++i)
     out.methods.push_back(internal::obstacle_of(set.cases[i], survey.nears[i], survey.bound));
   out.tightest = out.methods[internal::nearest_of(survey.nears)];

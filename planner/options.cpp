@@ -13,8 +13,7 @@ constexpr double kMostOversize = 1000;
 constexpr std::int64_t kMostPatterns = 2147483647;
 
 [[noreturn]] void throw_range(const char* key, const std::string& value, const char* range) {
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is {}; it must be in {}", key, value, range));
+  throw_invalid(fmt::format("{} is {}; it must be in {}", key, value, range));
 }
 
 }  // namespace
@@ -39,9 +38,9 @@ void check_options(const Options& options) {
   if (options.search_limit < 1 || options.search_limit > kMostSearch)
     throw_range("searchLimit", fmt::format("{}", options.search_limit), "1..2^62");
   if (!options.enable_structured_rearrangements && options.poplibs_parity)
-    throw Error(ErrorCode::InvalidArgument,
-                "enableStructuredRearrangements is false; with popLibsParity it must be true, "
-                "because PopLibs plans the same for both; leave one of the two out");
+    throw_invalid(
+        "enableStructuredRearrangements is false; with popLibsParity it must be true, because "
+        "PopLibs plans the same for both; leave one of the two out");
 }
 
 }  // namespace tessera::planner

@@ -24,10 +24,6 @@ struct Entry {
   const Json& value;
 };
 
-[[noreturn]] void throw_invalid(const std::string& message) {
-  throw Error(ErrorCode::InvalidArgument, message);
-}
-
 [[noreturn]] void throw_wrong(const Entry& entry, std::string_view legal) {
   throw_invalid(fmt::format("{}: {} is {}; it must be {}", entry.where, entry.key,
                             json::shown(entry.value), legal));

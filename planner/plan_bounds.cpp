@@ -24,8 +24,7 @@ using internal::kUnbounded;
 
 void refuse_parity(const Options& options) {
   if (options.poplibs_parity)
-    throw Error(ErrorCode::InvalidArgument,
-                "plans below a limit cannot be searched with popLibsParity; leave it out");
+    throw_invalid("plans below a limit cannot be searched with popLibsParity; leave it out");
 }
 
 // A part of the partitions of one case, with its bound.
@@ -114,9 +113,7 @@ PlanFloor plan_floor(const Problem& problem, const device::Machine& machine, con
                      std::int64_t boxes) {
   const DefaultFloatMode mode;
   refuse_parity(options);
-  if (boxes < 1)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("boxes is {}; it must be 1 or more", boxes));
+  if (boxes < 1) throw_invalid(fmt::format("boxes is {}; it must be 1 or more", boxes));
   const std::int64_t buckets = std::min(bucket_floor(problem, machine, options, boxes),
                                         two_layouts_floor(problem, machine, options, boxes));
   const std::int64_t least = std::min(buckets, dense_floor(problem, machine, options));

@@ -30,11 +30,9 @@ void refuse_difference(const Json& planned, const Json& asked, const std::string
   for (const auto& [key, value] : has_members ? *members : json::Object())
     if (const Json* const other = json::find(asked, key))
       refuse_difference(value, *other, path + "/" + key, where);
-  throw Error(
-      ErrorCode::InvalidArgument,
-      fmt::format("{}: the plan is for another {}: {} is {} there and {} here; make a "
-                  "plan for this one",
-                  where, path.substr(0, path.find('/')), path, planned.dump(), asked.dump()));
+  throw_invalid(fmt::format(
+      "{}: the plan is for another {}: {} is {} there and {} here; make a plan for this one", where,
+      path.substr(0, path.find('/')), path, planned.dump(), asked.dump()));
 }
 
 }  // namespace

@@ -20,8 +20,7 @@ namespace {
 
 Options in_network(Options options) {
   if (options.constraints.use_dense.value_or(false))
-    throw Error(
-        ErrorCode::InvalidArgument,
+    throw_invalid(
         "layers of a network are sparse unless they are described as dense (NetworkLayer::dense, "
         "\"dense\": true in a file); leave planConstraints.useDense out");
   options.operand_placement = Placement::AtHome;
@@ -92,9 +91,9 @@ Plan dense_layer_plan(const Problem& problem, const device::Machine& machine, Op
   options.constraints = {.use_dense = true};
   options.operand_placement = Placement::EvenSpread;
   if (!internal::wants_no_buckets(options))
-    throw Error(ErrorCode::InvalidArgument,
-                "dense layers of a network have no buckets; leave poplibsParity and "
-                "partitioner.forceBucketSpills out");
+    throw_invalid(
+        "dense layers of a network have no buckets; leave poplibsParity and "
+        "partitioner.forceBucketSpills out");
   PlanResult result = internal::plan_without_buckets({problem, machine, options});
   if (!result.has_plan) throw Error(ErrorCode::NoSolution, result.reason);
   Plan plan = std::move(result.plan);

@@ -23,17 +23,14 @@ namespace {
 using internal::StaticCase;
 using internal::StaticChoice;
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ErrorCode::InvalidArgument, message);
-}
-
 // Checks the places of the blocks.
 void check_places(const BlockPattern& pattern) {
   const std::int64_t rows = pattern.block_rows, cols = pattern.block_cols;
   const auto begin = pattern.row_begin;
   if (std::ssize(begin) != rows + 1 || begin.front() != 0 || begin.back() != pattern.blocks() ||
       !std::ranges::is_sorted(begin))
-    refuse("the first positions of the pattern's block rows must ascend from 0 to its blocks");
+    throw_invalid(
+        "the first positions of the pattern's block rows must ascend from 0 to its blocks");
   for (std::size_t row = 0; row < std::size_t(rows); ++row) {
     const auto row_columns =
         pattern.col.subspan(std::size_t(begin[row]), std::size_t(begin[row + 1] - begin[row]));
@@ -41,8 +38,8 @@ void check_places(const BlockPattern& pattern) {
         std::ranges::adjacent_find(row_columns, std::ranges::greater_equal()) == row_columns.end();
     if (!ascends ||
         (!row_columns.empty() && (row_columns.front() < 0 || row_columns.back() >= cols)))
-      refuse(fmt::format("the columns of block row {} of the pattern must ascend in 0..{}", row,
-                         cols - 1));
+      throw_invalid(fmt::format("the columns of block row {} of the pattern must ascend in 0..{}",
+                                row, cols - 1));
   }
 }
 
@@ -50,21 +47,23 @@ void check_pattern(const Problem& problem, const BlockPattern& pattern) {
   const Dims size = problem.size_in_blocks();
   const std::int64_t rows = size.x / problem.block.rows, cols = size.y / problem.block.cols;
   if (pattern.block != problem.block || pattern.block_rows != rows || pattern.block_cols != cols)
-    refuse(fmt::format("the pattern has {} x {} blocks of {}x{}; the layer needs {} x {} of {}x{}",
-                       pattern.block_rows, pattern.block_cols, pattern.block.rows,
-                       pattern.block.cols, rows, cols, problem.block.rows, problem.block.cols));
+    throw_invalid(
+        fmt::format("the pattern has {} x {} blocks of {}x{}; the layer needs {} x {} of {}x{}",
+                    pattern.block_rows, pattern.block_cols, pattern.block.rows, pattern.block.cols,
+                    rows, cols, problem.block.rows, problem.block.cols));
 }
 
 void check_layer(const Problem& problem, const device::Machine& machine) {
   check_problem(problem);
   device::check_machine(machine, "machine");
   if (problem.size.g != 1)
-    refuse(fmt::format("static plans have one group and the layer has {}", problem.size.g));
+    throw_invalid(fmt::format("static plans have one group and the layer has {}", problem.size.g));
   if (problem.is_element_wise() && problem.partials_type != DataType::Float)
-    refuse("static plans of single elements have float sums; partials type is half");
+    throw_invalid("static plans of single elements have float sums; partials type is half");
   if (!codelets::has_static_kernel(problem.block))
-    refuse(fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
-                       problem.block.rows, problem.block.cols));
+    throw_invalid(
+        fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
+                    problem.block.rows, problem.block.cols));
 }
 
 void check_request(const Problem& problem, const BlockPattern& pattern,
@@ -72,12 +71,12 @@ void check_request(const Problem& problem, const BlockPattern& pattern,
   check_layer(problem, machine);
   const double share = options.available_memory_proportion;
   if (!(share > 0 && share <= 1))
-    refuse(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
+    throw_invalid(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
   const bool is_pinned = options.z_parts || options.bands;
   if (options.z_parts.value_or(1) < 1 || options.bands.value_or(1) < 1)
-    refuse("the numbers of parts of the batch and of bands must be 1 at least");
+    throw_invalid("the numbers of parts of the batch and of bands must be 1 at least");
   if (is_pinned && options.poplibs_parity)
-    refuse("PopLibs' search chooses the parts of the batch and the bands; omit them");
+    throw_invalid("PopLibs' search chooses the parts of the batch and the bands; omit them");
   check_pattern(problem, pattern);
 }
 
@@ -103,8 +102,8 @@ std::string no_plan(const StaticCase& c, const StaticOptions& options, std::int6
 void check_layouts(const std::vector<StaticLayout>& layouts, const BlockPattern& pattern) {
   for (const StaticLayout& layout : layouts)
     if (std::ssize(layout.tile_of) != pattern.blocks())
-      refuse(fmt::format("the plan has {} blocks and the pattern {}", layout.tile_of.size(),
-                         pattern.blocks()));
+      throw_invalid(fmt::format("the plan has {} blocks and the pattern {}", layout.tile_of.size(),
+                                pattern.blocks()));
 }
 
 std::int64_t bound_of(const device::Machine& machine, const StaticOptions& options) {
@@ -309,7 +308,7 @@ StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device:
   const DefaultFloatMode mode;
   internal::CutCounts& counts = state_->searcher.counts();
   check_request(problem, counts.pattern(), machine, options);
-  if (options.poplibs_parity) refuse("PopLibs' prices have no quick cost; plan with them");
+  if (options.poplibs_parity) throw_invalid("PopLibs' prices have no quick cost; plan with them");
   const StaticCase c{problem, machine, counts.counts()};
   if (c.counts.blocks == 0) return {empty_plan(c).cost, 0, ""};
   const internal::StaticLimits limits = limits_of(machine, options);
@@ -362,7 +361,7 @@ StaticBounds static_bounds(const Problem& problem, const BlockPattern& pattern,
 Cycles static_floor(const Problem& problem, const device::Machine& machine, std::int64_t blocks) {
   const DefaultFloatMode mode;
   check_layer(problem, machine);
-  if (blocks < 0) refuse(fmt::format("{} blocks; the number cannot be negative", blocks));
+  if (blocks < 0) throw_invalid(fmt::format("{} blocks; the number cannot be negative", blocks));
   internal::StaticCounts counts;
   counts.blocks = blocks;
   return internal::floor_of({problem, machine, std::move(counts)});

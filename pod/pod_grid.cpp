@@ -10,25 +10,12 @@
 namespace tessera::pod {
 namespace {
 
-template <class SomeDims>
-auto& side_of(SomeDims& dims, Axis axis) {
-  switch (axis) {
-    case Axis::X:
-      return dims.x;
-    case Axis::Y:
-      return dims.y;
-    case Axis::Z:
-      break;
-  }
-  return dims.z;
-}
-
 // Returns the coordinates of a position on one level.
 Dims position_of(const LevelCut& cut, std::int64_t position) {
   Dims at{0, 0, 0, 0};
   for (const Axis axis : cut.order) {
     const std::int64_t parts = along(cut.parts, axis);
-    side_of(at, axis) = position % parts;
+    along(at, axis) = position % parts;
     position /= parts;
   }
   at.g = position;
@@ -40,8 +27,6 @@ bool is_order(const std::array<Axis, 3>& order) {
 }
 
 }  // namespace
-
-std::int64_t along(const Dims& dims, Axis axis) { return side_of(dims, axis); }
 
 Dims PodGrid::parts() const {
   Dims product;

@@ -52,9 +52,6 @@ std::vector<DevicePlace> places_of(const PodGrid& grid, const device::Pod& pod);
 // Throws Error{InvalidArgument} as places_of() does.
 void check_grid(const PodGrid& grid, const device::Pod& pod);
 
-// Returns the count of parts of an axis.
-std::int64_t along(const Dims& dims, Axis axis);
-
 // Returns the grid as text, for example "g1 x2 y2 z16: 4 x 16 devices", by level.
 std::string to_string(const PodGrid& grid);
 

@@ -14,10 +14,9 @@ namespace {
 
 void check_columns(std::int64_t first, std::int64_t second) {
   if (first != second)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the operands have {} and {} columns; all operands of a batch must "
-                            "have the same number",
-                            first, second));
+    throw_invalid(fmt::format(
+        "the operands have {} and {} columns; all operands of a batch must have the same number",
+        first, second));
 }
 
 void append(device::Ledger& all, device::Ledger run) {

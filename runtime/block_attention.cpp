@@ -17,8 +17,7 @@ namespace {
 const Problem& checked(const Problem& problem) {
   check_problem(problem);
   if (problem.grad_a && problem.grad_w) return problem;
-  throw Error(ErrorCode::InvalidArgument,
-              "attention: the problem has no GradA or no GradW; it needs both");
+  throw_invalid("attention: the problem has no GradA or no GradW; it needs both");
 }
 
 // Throws Error{InvalidArgument} if a query would attend to a key that is only padding of the last
@@ -35,10 +34,10 @@ void check_padding(const Problem& problem, std::span<const sparse::CheckedCsr<fl
           const std::int64_t query = r * block.rows + e / block.cols,
                              key = mask.col[std::size_t(b)] * block.cols + e % block.cols;
           if (mask.values[i] == 0 || query >= queries || key < keys) continue;
-          throw Error(ErrorCode::InvalidArgument,
-                      fmt::format("attention: the mask of group {} keeps key {} for query {}; the "
-                                  "problem has keys 0..{}",
-                                  g, key, query, keys - 1));
+          throw_invalid(
+              fmt::format("attention: the mask of group {} keeps key {} for query {}; the problem "
+                          "has keys 0..{}",
+                          g, key, query, keys - 1));
         }
   }
 }
@@ -48,9 +47,8 @@ void check_padding(const Problem& problem, std::span<const sparse::CheckedCsr<fl
 // for some passes, they would have to move between programs.
 planner::Options with_values_at_home(planner::Options options) {
   const auto refuse = [](const std::string& what) {
-    throw Error(ErrorCode::InvalidArgument,
-                "attention: planConstraints: " + what +
-                    ", so values would not stay in the buckets of the mask; omit it");
+    throw_invalid("attention: planConstraints: " + what +
+                  ", so values would not stay in the buckets of the mask; omit it");
   };
   planner::PlanConstraints& c = options.constraints;
   if (c.use_dense.value_or(false)) refuse("useDense is true");
@@ -131,9 +129,9 @@ struct BlockAttention::State {
   void check(const PassOptions& options) const {
     const TileOptions own = tile_options(options);
     if (own.fault || own.tiles != nullptr)
-      throw Error(ErrorCode::InvalidArgument,
-                  "attention: a fault and figures of tiles belong to one program; give them to the "
-                  "layer or the softmax");
+      throw_invalid(
+          "attention: a fault and figures of tiles belong to one program; give them to the layer "
+          "or the softmax");
   }
 
   Cycles planned(Pass pass) const { return plan.cost.find(pass)->cycles(); }
@@ -204,8 +202,7 @@ bool BlockAttention::backward(MatrixView<const T> q, MatrixView<const T> k, Matr
   State& s = *state_;
   const auto call = s.caller.enter("attention backward");
   s.check(options);
-  if (!s.has_run)
-    throw Error(ErrorCode::InvalidArgument, "attention: call forward before backward");
+  if (!s.has_run) throw_invalid("attention: call forward before backward");
   cost = {};
   const Program& grad_a = s.layer.program(Pass::GradA);
   s.set_values(s.p_values);

@@ -24,7 +24,7 @@ using internal::RowPass;
 namespace {
 
 [[noreturn]] void refuse_softmax(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "softmax of rows: " + what);
+  throw_invalid("softmax of rows: " + what);
 }
 
 std::int64_t checked_values(std::span<const sparse::Csr<float>> masks) {

@@ -29,8 +29,7 @@ using sparse::Csr;
 namespace {
 
 [[noreturn]] void refuse_gradients(std::string_view name, const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("search for the largest gradients: {}: {}", name, what));
+  throw_invalid(fmt::format("search for the largest gradients: {}: {}", name, what));
 }
 
 // The round and the part of one dimension that has a block, and its number there.

@@ -18,11 +18,9 @@ void FullyConnected::State::check_gradient_operands(const char* name, MatrixShap
   const Dims& size = problem.size;
   if (q_grad == MatrixShape{size.g * size.x, size.z} && s == MatrixShape{size.g * size.y, size.z})
     return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{}: q_grad is {} x {} and s is {} x {}; this layer needs {} x {} and {} "
-                          "x {}",
-                          name, q_grad.rows, q_grad.cols, s.rows, s.cols, size.g * size.x, size.z,
-                          size.g * size.y, size.z));
+  throw_invalid(fmt::format(
+      "{}: q_grad is {} x {} and s is {} x {}; this layer needs {} x {} and {} x {}", name,
+      q_grad.rows, q_grad.cols, s.rows, s.cols, size.g * size.x, size.z, size.g * size.y, size.z));
 }
 
 template <class T>
@@ -34,9 +32,8 @@ bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T
   state().check_gradient_operands("dense_grad_w", {q_grad.rows, q_grad.cols}, {s.rows, s.cols});
   const Dims& size = state().problem.size;
   if (gradient.rows != size.g * size.x || gradient.cols != size.y)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("dense_grad_w: the gradient is {} x {}; this layer needs {} x {}",
-                            gradient.rows, gradient.cols, size.g * size.x, size.y));
+    throw_invalid(fmt::format("dense_grad_w: the gradient is {} x {}; this layer needs {} x {}",
+                              gradient.rows, gradient.cols, size.g * size.x, size.y));
   check_no_overlap("dense_grad_w", footprint("gradient", gradient),
                    std::array{footprint("q_grad", q_grad), footprint("s", s)});
   return verify::run_and_repair(options, [&](const PassOptions& once) {

@@ -22,8 +22,7 @@ namespace {
 const planner::DensePassPlan& plan_of(const planner::DensePlan& layer, Pass pass) {
   const planner::DensePassPlan* plan = layer.find(pass);
   if (plan == nullptr)
-    throw Error(
-        ErrorCode::InvalidArgument,
+    throw_invalid(
         fmt::format("the dense plan has no {}; plan a problem with that pass", to_string(pass)));
   return *plan;
 }
@@ -53,9 +52,8 @@ void write_in_order(const ByteRows& from, const DenseSlice& slice, std::int64_t 
 void check_size(const char* name, const ByteRows& array, std::int64_t rows,
                 std::int64_t row_bytes) {
   if (array.rows == rows && array.row_bytes == row_bytes) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} has {} rows of {} bytes; the plan has {} rows of {} bytes", name,
-                          array.rows, array.row_bytes, rows, row_bytes));
+  throw_invalid(fmt::format("{} has {} rows of {} bytes; the plan has {} rows of {} bytes", name,
+                            array.rows, array.row_bytes, rows, row_bytes));
 }
 
 }  // namespace
@@ -64,9 +62,8 @@ void check_dense_plan(const planner::DensePlan& plan, const Problem& problem, Pa
   const planner::DensePassPlan* const found = plan.find(pass);
   if (found == nullptr || found->product != planner::dense_product(problem, pass) ||
       plan.groups != problem.size.g || plan.data_type != problem.data_type)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the dense plan is for another layer than {}; plan it again",
-                            to_string(problem)));
+    throw_invalid(fmt::format("the dense plan is for another layer than {}; plan it again",
+                              to_string(problem)));
 }
 
 DensePass::DensePass(const planner::DensePlan& layer, Pass pass,

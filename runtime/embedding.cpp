@@ -27,9 +27,7 @@ using internal::EmbeddingSizes;
 
 namespace {
 
-[[noreturn]] void refuse_embedding(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "embedding: " + what);
-}
+[[noreturn]] void refuse_embedding(const std::string& what) { throw_invalid("embedding: " + what); }
 
 // Returns the specification of the forward layout of a plan with buckets.
 PassSpec embedding_spec(const Problem& problem, const planner::Plan& plan,

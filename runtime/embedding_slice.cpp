@@ -180,11 +180,10 @@ std::vector<Gather> EmbeddingSlice::gathers_to_owners() const {
       for (std::int64_t k = 0; k < spec.grid.splits.z; ++k) {
         const Cell from{x, c.y, k, c.g};
         const Range has = looked_up(from);
-        const std::int64_t begin = std::max(own.begin, has.begin);
-        const std::int64_t end = std::min(own.end, has.end);
-        if (begin >= end) continue;
+        const Range both = common(own, has);
+        if (both.size() == 0) continue;
         gather.pieces.push_back({tiles_[std::size_t(map.tile(from).value)].partial,
-                                 {begin - has.begin, end - has.begin}});
+                                 {both.begin - has.begin, both.end - has.begin}});
       }
     gathers.push_back(std::move(gather));
   }

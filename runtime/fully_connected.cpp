@@ -19,8 +19,7 @@ namespace tessera::runtime {
 
 partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine) {
-  if (plan.dense)
-    throw Error(ErrorCode::InvalidArgument, "a dense plan without buckets has no grid of buckets");
+  if (plan.dense) throw_invalid("a dense plan without buckets has no grid of buckets");
   const Dims& parts = plan.partition;
   return {.size = planner::padded_size(problem, plan),
           .block = plan.block,
@@ -57,10 +56,8 @@ FullyConnected::State::State(const Problem& of, const planner::Plan& plan,
 
 internal::SparseLayer& FullyConnected::State::buckets_layer(const char* call) {
   if (auto* const sparse = dynamic_cast<internal::SparseLayer*>(this)) return *sparse;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{}: the plan of this layer is dense and has no buckets; plan with "
-                          "useDense false",
-                          call));
+  throw_invalid(fmt::format(
+      "{}: the plan of this layer is dense and has no buckets; plan with useDense false", call));
 }
 
 FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan,

@@ -12,8 +12,7 @@ namespace tessera::runtime::internal {
 
 const OwnProgram& LayerOnTiles::planned(Pass pass) const {
   if (const OwnProgram* const found = own(pass)) return *found;
-  throw Error(
-      ErrorCode::InvalidArgument,
+  throw_invalid(
       fmt::format("{}: the plan of this layer does not include this pass", to_string(pass)));
 }
 
@@ -23,8 +22,8 @@ verify::MemoryDamage LayerOnTiles::damage(Pass pass) const {
 
 void put_values(std::span<const float> values, sparse::CheckedCsr<float>& matrix) {
   if (values.size() != matrix->values.size())
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
-                                                        values.size(), matrix->values.size()));
+    throw_invalid(fmt::format("{} values were given; the pattern has {}", values.size(),
+                              matrix->values.size()));
   std::copy(values.begin(), values.end(), matrix.mutable_values().begin());
 }
 

@@ -16,10 +16,9 @@ void refuse_loss(std::string_view what, double loss, std::span<const double> lar
   std::size_t worst = 0;
   for (std::size_t layer = 1; layer < largest.size(); ++layer)
     if (!(largest[layer] <= largest[worst]) && !std::isnan(largest[worst])) worst = layer;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is {}; the largest value is {} in layer {}; a smaller learning rate "
-                          "may help",
-                          what, without_sign(loss), without_sign(largest[worst]), worst + 1));
+  throw_invalid(
+      fmt::format("{} is {}; the largest value is {} in layer {}; a smaller learning rate may help",
+                  what, without_sign(loss), without_sign(largest[worst]), worst + 1));
 }
 
 }  // namespace tessera::runtime

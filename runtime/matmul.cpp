@@ -27,9 +27,8 @@ namespace {
 void check_matmul_operand(const char* name, std::int64_t rows, std::int64_t cols, MatrixShape shape,
                           const MatMulProblem& problem) {
   if (rows == problem.groups * shape.rows && cols == shape.cols) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is {} x {}; {} needs {} x {}", name, rows, cols, to_string(problem),
-                          problem.groups * shape.rows, shape.cols));
+  throw_invalid(fmt::format("{} is {} x {}; {} needs {} x {}", name, rows, cols, to_string(problem),
+                            problem.groups * shape.rows, shape.cols));
 }
 
 const planner::MatMulPlan& checked_plan(const planner::MatMulPlan& plan) {
@@ -106,12 +105,10 @@ bool MatMul::State::run(Pass pass, MatrixView<const T> dense, MatrixView<T> resu
   const MatMulProblem& problem = plan.problem;
   const bool transposed = pass == Pass::GradA;
   if (data_type_of<T>() != problem.data_type)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("multiply: operands are {} but the product is {}",
-                            to_string(data_type_of<T>()), to_string(problem.data_type)));
+    throw_invalid(fmt::format("multiply: operands are {} but the product is {}",
+                              to_string(data_type_of<T>()), to_string(problem.data_type)));
   if (transposed && !problem.also_transposed)
-    throw Error(ErrorCode::InvalidArgument,
-                "multiply_transposed: the product was planned without also_transposed");
+    throw_invalid("multiply_transposed: the product was planned without also_transposed");
   check_matmul_operand("the dense operand", dense.rows, dense.cols,
                        dense_shape(problem, transposed), problem);
   check_matmul_operand("the result", result.rows, result.cols, result_shape(problem, transposed),

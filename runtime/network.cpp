@@ -11,9 +11,7 @@
 namespace tessera::runtime {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ErrorCode::InvalidArgument, "network: " + message);
-}
+[[noreturn]] void refuse(const std::string& message) { throw_invalid("network: " + message); }
 
 void check_plan(std::size_t number, const NetworkLayer& layer, const planner::Plan& plan) {
   const auto refuse_plan = [&](const char* reason, const char* remedy) {

@@ -22,10 +22,10 @@ void check_pass_plan(const Problem& problem, const planner::DensePlan& plan, Pas
   check_dense_plan(plan, problem, pass);
   const std::int64_t rounds = plan.find(pass)->rounds.product();
   if (rounds != 1)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} of the dense plan runs in {} rounds; a network runs it in one: use "
-                            "more tiles or a smaller batch",
-                            to_string(pass), rounds));
+    throw_invalid(
+        fmt::format("{} of the dense plan runs in {} rounds; a network runs it in one: use more "
+                    "tiles or a smaller batch",
+                    to_string(pass), rounds));
 }
 
 // The equal shares of the slices of an operand, on the tiles that need them.

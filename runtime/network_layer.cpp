@@ -155,9 +155,7 @@ void NetworkLayerState::reset_states(std::int64_t values) {
 
 namespace {
 
-[[noreturn]] void refuse_buckets() {
-  throw Error(ErrorCode::InvalidArgument, "a dense layer has no buckets");
-}
+[[noreturn]] void refuse_buckets() { throw_invalid("a dense layer has no buckets"); }
 
 }  // namespace
 

@@ -193,8 +193,7 @@ void Network::State::declare_backward() {
 
 NetworkLayerState& Network::State::at(std::int64_t layer) {
   if (layer < 0 || layer >= std::ssize(layers))
-    throw Error(
-        ErrorCode::InvalidArgument,
+    throw_invalid(
         fmt::format("network: layer {} does not exist; legal: 0 to {}", layer, layers.size() - 1));
   return *layers[std::size_t(layer)];
 }
@@ -206,15 +205,12 @@ std::optional<partitioner::Misfit> Network::State::set_weights(NetworkLayerState
 }
 
 sparse::Csr<float> Network::State::weights_of(NetworkLayerState& layer) const {
-  if (!layer.has_weights())
-    throw Error(ErrorCode::InvalidArgument, "network: call set_weights first");
+  if (!layer.has_weights()) throw_invalid("network: call set_weights first");
   return layer.current_weights();
 }
 
 void check_batch(const NetworkSpec& spec, const NetworkBatch& batch) {
-  const auto refuse = [](const std::string& text) {
-    throw Error(ErrorCode::InvalidArgument, "network: " + text);
-  };
+  const auto refuse = [](const std::string& text) { throw_invalid("network: " + text); };
   const auto check_matrix = [&](const char* name, MatrixView<const float> view, std::int64_t rows) {
     if (view.rows != rows || view.cols != spec.batch)
       refuse(fmt::format("{} are {} x {}; this network needs {} x {}", name, view.rows, view.cols,
@@ -236,8 +232,7 @@ void check_batch(const NetworkSpec& spec, const NetworkBatch& batch) {
 void Network::State::check_weights() const {
   for (std::size_t l = 0; l < layers.size(); ++l)
     if (!layers[l]->has_weights())
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("network: layer {} has no weights; call set_weights first", l + 1));
+      throw_invalid(fmt::format("network: layer {} has no weights; call set_weights first", l + 1));
 }
 
 // Each tile gets the elements of its share, padding included.
@@ -276,9 +271,9 @@ namespace {
 void check_options(const PassOptions& options) {
   const TileOptions own = tile_options(options);
   if (options.self_check != nullptr || options.repair || own.fault || own.struck != nullptr)
-    throw Error(ErrorCode::InvalidArgument,
-                "network: self-checks, repair and faults are for single layers; run a layer alone "
-                "(FullyConnected)");
+    throw_invalid(
+        "network: self-checks, repair and faults are for single layers; run a layer alone "
+        "(FullyConnected)");
 }
 
 }  // namespace

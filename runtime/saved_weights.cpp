@@ -25,10 +25,10 @@ constexpr std::size_t kMostShown = 400;  // letters of a text that a file has
 
 void check_same(const char* field, const std::string& saved, const std::string& own) {
   if (saved == own) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("the weights were encoded for another plan, layer or machine: {} {}, but "
-                          "{} here; use the plan that they were encoded for, or encode them again",
-                          field, printable(saved.substr(0, kMostShown)), own));
+  throw_invalid(
+      fmt::format("the weights were encoded for another plan, layer or machine: {} {}, but {} "
+                  "here; use the plan that they were encoded for, or encode them again",
+                  field, printable(saved.substr(0, kMostShown)), own));
 }
 
 // Returns the values of the encoded matrix, widened.
@@ -131,12 +131,10 @@ std::vector<sparse::CheckedCsr<float>> weights_of(const partitioner::SavedWeight
                                                   const device::Machine& machine,
                                                   Executor& executor) {
   if (plan.dense)
-    throw Error(ErrorCode::InvalidArgument,
-                "saved weights: the plan is dense and has no buckets; plan with useDense false");
+    throw_invalid("saved weights: the plan is dense and has no buckets; plan with useDense false");
   if (saved.layouts.empty() || saved.layouts.front().groups.size() != saved.patterns.size() ||
       saved.values.size() != saved.patterns.size())
-    throw Error(ErrorCode::InvalidArgument,
-                "saved weights: patterns, values and buckets are not of the same groups");
+    throw_invalid("saved weights: patterns, values and buckets are not of the same groups");
   const Problem first = internal::forward_problem(problem, plan);
   return internal::LayerWeights(first, tile_grid(first, plan, machine), executor).restore(saved);
 }

@@ -22,9 +22,8 @@ using StaticPass = internal::OwnPass<internal::StaticPass>;
 
 device::Machine machine_of_group(const device::Machine& machine, std::int64_t groups) {
   if (groups < 1 || groups > machine.tiles)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("a static layer of {} groups needs a tile for each; {} has {} tiles",
-                            groups, machine.name, machine.tiles));
+    throw_invalid(fmt::format("a static layer of {} groups needs a tile for each; {} has {} tiles",
+                              groups, machine.name, machine.tiles));
   device::Machine part = machine;
   part.tiles = machine.tiles / groups;
   return part;
@@ -35,10 +34,9 @@ namespace {
 internal::StaticSizes sizes_of(const Problem& problem, const device::Machine& machine) {
   check_problem(problem);
   if (!codelets::has_static_kernel(problem.block))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or "
-                            "16x16",
-                            problem.block.rows, problem.block.cols));
+    throw_invalid(
+        fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
+                    problem.block.rows, problem.block.cols));
   internal::StaticSizes sizes;
   sizes.block = problem.block;
   sizes.type = problem.data_type;
@@ -55,10 +53,10 @@ internal::StaticCut cut_layer(const Problem& problem,
                               const device::Machine& machine) {
   const internal::StaticSizes sizes = sizes_of(problem, machine);
   if (std::ssize(weights) != problem.size.g || std::ssize(plans) != problem.size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} matrices and {} plans were given; a static layer of {} groups has "
-                            "one of each for a group",
-                            weights.size(), plans.size(), problem.size.g));
+    throw_invalid(
+        fmt::format("{} matrices and {} plans were given; a static layer of {} groups has one of "
+                    "each for a group",
+                    weights.size(), plans.size(), problem.size.g));
   return internal::cut_static(sizes, weights, plans);
 }
 

@@ -18,8 +18,8 @@ using planner::StaticAssignment;
 using Pattern = sparse::Csr<float>;
 
 [[noreturn]] void refuse(std::int64_t group, const std::string& reason) {
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("the static plan of group {} {}; plan this layer again", group, reason));
+  throw_invalid(
+      fmt::format("the static plan of group {} {}; plan this layer again", group, reason));
 }
 
 void check_parts(const StaticSizes& sizes, const StaticAssignment& plan, std::int64_t group) {

@@ -83,13 +83,12 @@ std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome
   for (const HomeShare& share : to.shares)
     for_each_row_part(to, share, [&](const RowPart& wanted) {
       for (const RowPart& part : by_row[std::size_t(wanted.row)]) {
-        const std::int64_t begin = std::max(part.cols.begin, wanted.cols.begin);
-        const std::int64_t end = std::min(part.cols.end, wanted.cols.end);
-        if (begin >= end) continue;
+        const Range both = common(part.cols, wanted.cols);
+        if (both.size() == 0) continue;
         add_move(moves, {part.share->slot, share.slot,
-                         (part.element + begin - part.cols.begin) * element_bytes,
-                         (wanted.element + begin - wanted.cols.begin) * element_bytes,
-                         (end - begin) * element_bytes});
+                         (part.element + both.begin - part.cols.begin) * element_bytes,
+                         (wanted.element + both.begin - wanted.cols.begin) * element_bytes,
+                         both.size() * element_bytes});
       }
     });
   return moves;

@@ -10,8 +10,7 @@ TileOptions tile_options(const PassOptions& options) {
   if (options.target == nullptr) return {};
   const auto* const own = dynamic_cast<const TileOptions*>(options.target);
   if (own == nullptr)
-    throw Error(ErrorCode::InvalidArgument,
-                "options.target is for another kind of layer; give runtime::TileOptions");
+    throw_invalid("options.target is for another kind of layer; give runtime::TileOptions");
   TileOptions tiles = *own;
   if (!options.is_repeated) return tiles;
   tiles.fault.reset();
@@ -22,10 +21,10 @@ TileOptions tile_options(const PassOptions& options) {
 void refuse_layer_options(std::string_view call, const PassOptions& options) {
   if (!options.bias.empty() || options.activation != codelets::Activation::None ||
       !options.where_positive.empty() || options.accumulate != layer::Accumulate::No)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: bias, activation, derivative and sum belong to passes of a layer; "
-                            "apply them to the results",
-                            call));
+    throw_invalid(
+        fmt::format("{}: bias, activation, derivative and sum belong to passes of a layer; apply "
+                    "them to the results",
+                    call));
 }
 
 }  // namespace tessera::runtime

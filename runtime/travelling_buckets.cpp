@@ -13,10 +13,6 @@ constexpr Phase kPhase = Phase::Propagate;
 constexpr Axis kAxes[] = {Axis::X, Axis::Y, Axis::Z};
 constexpr const char* kBufferNames[] = {"first", "second"};
 
-std::int64_t count_along(const Dims& splits, Axis axis) {
-  return axis == Axis::X ? splits.x : axis == Axis::Y ? splits.y : splits.z;
-}
-
 }  // namespace
 
 void TravellingBuckets::declare_buffers(TileProgram& program) {
@@ -49,7 +45,7 @@ void TravellingBuckets::declare_move(TileProgram& program, std::span<const Bucke
 void TravellingBuckets::declare_shifts(TileProgram& program) {
   for (const Axis axis : kAxes)
     for (std::size_t into = 0; into < 2; ++into) {
-      if (count_along(map_.splits(), axis) == 1) continue;
+      if (along(map_.splits(), axis) == 1) continue;
       const BucketUse from = uses_[1 - into], to = uses_[into];
       program.when(
           fmt::format("the next move is along {}, into the {} buffer", to_string(axis),

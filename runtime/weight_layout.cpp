@@ -20,9 +20,8 @@ partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& 
                                    const device::Machine& machine) {
   check_problem(problem);
   if (plan.partition.g != problem.size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the plan is for {} groups, but the layer has {}; plan it again",
-                            plan.partition.g, problem.size.g));
+    throw_invalid(fmt::format("the plan is for {} groups, but the layer has {}; plan it again",
+                              plan.partition.g, problem.size.g));
   const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
   partitioner::check(grid);
   return grid;

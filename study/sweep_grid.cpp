@@ -23,7 +23,7 @@ constexpr std::int64_t kRangePoints = 6;  // of a range that does not say how ma
 constexpr std::pair<const char*, const char*> kShortNames[] = {
     {"memory", "tile_memory"}, {"exchange", "exchange_bytes_per_cycle"}};
 
-[[noreturn]] void throw_invalid(const std::string& message) {
+[[noreturn]] void refuse_sweep(const std::string& message) {
   throw Error(ErrorCode::InvalidArgument, "sweep: " + message);
 }
 
@@ -56,7 +56,7 @@ double number_of(const std::string& text, const std::string& figure) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    throw_invalid(
+    refuse_sweep(
         fmt::format("\"{}\" is not a value of {}; write numbers as in density=0.01,0.1 "
                     "or ranges as in density=0.01:0.5:6",
                     text, figure));
@@ -91,7 +91,7 @@ void add_values(const std::string& text, SweepAxis& axis) {
   const double points = parts.size() == 3 ? number_of(parts[2], axis.figure) : double(kRangePoints);
   if (parts.size() > 3 || from <= 0 || to <= from || points < 2 || points > double(kMostPoints) ||
       points != std::floor(points))
-    throw_invalid(
+    refuse_sweep(
         fmt::format("\"{}\" is not a range FROM:TO or FROM:TO:POINTS with 0 < FROM < TO "
                     "and 2..{} points",
                     text, kMostPoints));
@@ -102,14 +102,14 @@ void add_values(const std::string& text, SweepAxis& axis) {
 std::int64_t whole(const std::string& figure, double value, std::int64_t least) {
   if (value >= double(least) && value <= 1e12 && value == std::floor(value))
     return std::int64_t(value);
-  throw_invalid(
+  refuse_sweep(
       fmt::format("{} is {}; it must be a whole number in {}..1e12", figure, value, least));
 }
 
 void set_layer_figure(const std::string& figure, double value, Problem& problem) {
   if (figure == "density") {
     if (!(value >= 0 && value <= 1))
-      throw_invalid(fmt::format("density is {}; it must be in 0..1", value));
+      refuse_sweep(fmt::format("density is {}; it must be in 0..1", value));
     problem.density = value;
     return;
   }
@@ -123,8 +123,8 @@ void set_layer_figure(const std::string& figure, double value, Problem& problem)
 std::string checked_name(const std::string& figure, const std::vector<SweepAxis>& before) {
   std::string name = full_name(figure);
   if (!is_of_layer(name) && !is_of_machine(name))
-    throw_invalid(fmt::format("there is no figure \"{}\"; figures are {}", figure, figure_names()));
-  if (axis_of(before, name) != nullptr) throw_invalid(name + " is given twice");
+    refuse_sweep(fmt::format("there is no figure \"{}\"; figures are {}", figure, figure_names()));
+  if (axis_of(before, name) != nullptr) refuse_sweep(name + " is given twice");
   return name;
 }
 
@@ -132,11 +132,11 @@ void check_points(const std::vector<SweepAxis>& axes) {
   std::int64_t points = 1;
   for (const SweepAxis& axis : axes) {
     if (axis.values.empty())
-      throw_invalid(axis.figure + " has no values; give some, as in " + axis.figure + "=1,2");
+      refuse_sweep(axis.figure + " has no values; give some, as in " + axis.figure + "=1,2");
     points = std::min(points * std::ssize(axis.values), kMostPoints + 1);
   }
   if (points > kMostPoints)
-    throw_invalid(fmt::format("the grid has more than {} points", kMostPoints));
+    refuse_sweep(fmt::format("the grid has more than {} points", kMostPoints));
 }
 
 }  // namespace
@@ -150,7 +150,7 @@ void check_axes(std::vector<SweepAxis>& axes) {
   std::vector<SweepAxis> checked;
   for (const SweepAxis& axis : axes)
     checked.push_back({checked_name(axis.figure, checked), axis.values});
-  if (checked.empty()) throw_invalid("there is no figure; figures are " + figure_names());
+  if (checked.empty()) refuse_sweep("there is no figure; figures are " + figure_names());
   check_points(checked);
   axes = std::move(checked);
 }
@@ -173,7 +173,7 @@ std::vector<SweepAxis> parse_axes(const std::string& text, const std::vector<dou
   const bool takes_values = axes.size() == 1 && axes.front().values.empty();
   if (takes_values) axes.front().values = values;
   if (!takes_values && !values.empty())
-    throw_invalid("values beside the figures are for one figure without values; omit them");
+    refuse_sweep("values beside the figures are for one figure without values; omit them");
   check_points(axes);
   return axes;
 }

@@ -10,10 +10,6 @@
 namespace tessera::planner::internal {
 namespace {
 
-[[noreturn]] void throw_invalid(const std::string& message) {
-  throw Error(ErrorCode::InvalidArgument, message);
-}
-
 void check_counts(const char* name, const std::vector<std::int32_t>& counts, std::int64_t most) {
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (counts[i] < 0 || counts[i] > most)
@@ -40,10 +36,9 @@ void check_map(const PatternStats& stats) {
       const std::int64_t bin =
           edge ? at(i, j) : at(i, j) - at(i - 1, j) - at(i, j - 1) + at(i - 1, j - 1);
       if (edge ? bin != 0 : bin < 0 || bin > stats.bin.area())
-        throw_invalid(
-            fmt::format("pattern statistics: before[{}][{}] is {}, so a bin of {} places "
-                        "would hold {}",
-                        i, j, at(i, j), stats.bin.area(), bin));
+        throw_invalid(fmt::format(
+            "pattern statistics: before[{}][{}] is {}, so a bin of {} places would hold {}", i, j,
+            at(i, j), stats.bin.area(), bin));
     }
   if (at(height - 1, width - 1) != stats.blocks())
     throw_invalid(fmt::format("pattern statistics: the map counts {} blocks, row_counts {}",
@@ -79,10 +74,10 @@ void check_share_pin(const char* key, const std::optional<std::int64_t>& pin,
   const auto suits = [&](const Case& c) { return is_share_count(c.grains.*dim, *pin); };
   if (!pin || std::any_of(cases.begin(), cases.end(), suits)) return;
   const std::int64_t grains = cases.front().grains.*dim;
-  throw_invalid(fmt::format(
-      "planConstraints.partition.{} is {}; {} grains cut into that many parts leave parts empty, "
-      "the nearest legal values are {}",
-      key, *pin, grains, nearest_counts(grains, *pin)));
+  throw_invalid(
+      fmt::format("planConstraints.partition.{} is {}; {} grains cut into that many parts leave "
+                  "parts empty, the nearest legal values are {}",
+                  key, *pin, grains, nearest_counts(grains, *pin)));
 }
 
 // Returns the divisors of `grains` nearest to `pin` that are at most `most`, as text.
@@ -100,9 +95,8 @@ void check_batch_pin(const std::vector<Case>& cases, const std::optional<std::in
     if (c.grains.z % *pin == 0) return;
   const Case& c = cases.front();
   throw_invalid(fmt::format(
-      "planConstraints.partition.z is {}; it must divide the batch in grains, {} of {} "
-      "columns; the "
-      "nearest legal values are {}",
+      "planConstraints.partition.z is {}; it must divide the batch in grains, {} of {} columns; "
+      "the nearest legal values are {}",
       *pin, c.grains.z, c.candidate.grain.z, nearest_divisors(c.grains.z, *pin, c.machine.tiles)));
 }
 
@@ -113,10 +107,9 @@ void check_work(const Dims& size) {
   const double work = static_cast<double>(size.g) * static_cast<double>(size.x) *
                       static_cast<double>(size.y) * static_cast<double>(size.z);
   if (work > kMost)
-    throw_invalid(
-        fmt::format("layer {} has {:.4g} dense multiply-accumulates; g * x * y * z must be "
-                    "at most 2^52",
-                    to_string(size), work));
+    throw_invalid(fmt::format(
+        "layer {} has {:.4g} dense multiply-accumulates; g * x * y * z must be at most 2^52",
+        to_string(size), work));
 }
 
 // Converts the errors of a bad machine to Error{InvalidArgument}, because the machine is an

@@ -7,9 +7,8 @@ namespace tessera::planner::internal {
 Json machine_json(const device::Machine& machine) {
   Json json = json::parse_own(device::machine_to_json(machine));
   if (json["name"] != Json(machine.name))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("machine name {} is not UTF-8, which JSON needs; rename the machine",
-                            json["name"].dump()));
+    throw_invalid(fmt::format("machine name {} is not UTF-8, which JSON needs; rename the machine",
+                              json["name"].dump()));
   return json;
 }
 

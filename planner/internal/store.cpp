@@ -32,9 +32,8 @@ void make_store(const std::string& folder) {
   std::filesystem::create_directories(folder, reason);
   std::error_code unknown;  // the reason of the first call is told
   if (std::filesystem::is_directory(folder, unknown)) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("plan cache: {} is no folder and cannot be made: {}", folder,
-                          reason ? reason.message() : "there is a file of that name"));
+  throw_invalid(fmt::format("plan cache: {} is no folder and cannot be made: {}", folder,
+                            reason ? reason.message() : "there is a file of that name"));
 }
 
 std::optional<std::string> load(const std::string& folder, const std::string& key) {

@@ -52,12 +52,12 @@ void for_each_field(DeviceOutcome& outcome, std::vector<float>& results, const M
 std::vector<Members> groups_along(const PodGrid& grid, const std::vector<DevicePlace>& places,
                                   Axis axis) {
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, Members> groups;
+  const Dims parts = grid.parts();
   for (std::size_t d = 0; d < places.size(); ++d) {
     Dims others = places[d].at;
-    const std::int64_t member = along(others, axis);
-    (axis == Axis::X ? others.x : axis == Axis::Y ? others.y : others.z) = 0;
+    const std::int64_t member = std::exchange(along(others, axis), 0);
     Members& group = groups[{others.g, others.x, others.y, others.z}];
-    group.resize(std::size_t(along(grid.parts(), axis)));
+    group.resize(std::size_t(along(parts, axis)));
     group[std::size_t(member)] = d;
   }
   std::vector<Members> result;

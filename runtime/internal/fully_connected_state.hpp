@@ -79,17 +79,15 @@ struct FullyConnected::State : internal::LayerOnTiles {
   template <class T>
   void check_type(const char* name) const {
     if (data_type_of<T>() != problem.data_type)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("{}: operands are {} but the layer is {}", name,
-                              to_string(data_type_of<T>()), to_string(problem.data_type)));
+      throw_invalid(fmt::format("{}: operands are {} but the layer is {}", name,
+                                to_string(data_type_of<T>()), to_string(problem.data_type)));
   }
 
   // Throws Error{InvalidArgument} for operands of another type, and before the first set_weights.
   template <class T>
   void check_call(const char* name) const {
     check_type<T>(name);
-    if (empty())
-      throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", name));
+    if (empty()) throw_invalid(fmt::format("{}: call set_weights first", name));
   }
 
  protected:
