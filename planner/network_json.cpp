@@ -34,12 +34,17 @@ json::Names<codelets::Rule> rule_names() {
           {codelets::TorchSgd{kRate, kMomentum}, "torch-sgd"}};
 }
 json::Names<Placement> placement_names() {
-  return {{Placement::AsLeft, "as-left"},
-          {Placement::AtHome, "at-home"},
-          {Placement::EvenSpread, "even-spread"}};
+  return json::names_of({Placement::AsLeft, Placement::AtHome, Placement::EvenSpread});
 }
 json::Names<DataType> type_names() {
-  return {{DataType::Half, "half"}, {DataType::Float, "float"}, {DataType::BFloat16, "bfloat16"}};
+  return json::names_of({DataType::Half, DataType::Float, DataType::BFloat16});
+}
+
+// Reads a member if there is one.
+template <class T, class... Legal>
+void read_if_given(json::ObjectReader& fields, std::string_view key, T& to, const Legal&... legal) {
+  if (const json::Value* const value = fields.find(key))
+    json::read(*value, fields.place().member(key), to, legal...);
 }
 
 // Reads the block of R: its side, or its rows and columns.
@@ -67,12 +72,8 @@ void read_layer(const json::Value& value, const json::Place& place, NetworkLayer
   fields("inputs", layer.inputs, kSizes);
   fields("outputs", layer.outputs, kSizes);
   layer.block = read_block(fields);
-  std::optional<bool> bias;
-  fields("bias", bias);
-  layer.bias = bias.value_or(true);
-  std::optional<codelets::Activation> activation;
-  fields("activation", activation, activation_names());
-  layer.activation.kind = activation.value_or(codelets::Activation::None);
+  read_if_given(fields, "bias", layer.bias);
+  read_if_given(fields, "activation", layer.activation.kind, activation_names());
   std::optional<double> cap;
   fields("cap", cap, json::Above{0});
   if (cap && layer.activation.kind != codelets::Activation::Relu)
@@ -82,14 +83,9 @@ void read_layer(const json::Value& value, const json::Place& place, NetworkLayer
                *cap <= double(std::numeric_limits<float>::max())))
     json::throw_bad(place.member("cap"), fmt::format("{}", *cap), "in the range of float");
   if (cap) layer.activation.cap = float(*cap);
-  std::optional<bool> dense, recompute;
-  fields("dense", dense);
-  fields("recompute", recompute);
-  std::optional<Placement> operands;
-  fields("operands", operands, placement_names());
-  layer.operands = operands.value_or(Placement::AsLeft);
-  layer.dense = dense.value_or(false);
-  layer.recompute = recompute.value_or(false);
+  read_if_given(fields, "dense", layer.dense);
+  read_if_given(fields, "recompute", layer.recompute);
+  read_if_given(fields, "operands", layer.operands, placement_names());
   std::optional<std::string> file;
   fields("weights", file);
   if (file && file->empty())
@@ -117,15 +113,10 @@ void read_optimiser(const json::Value& value, const json::Place& place,
                     codelets::Optimiser& optimiser) {
   json::ObjectReader fields(value, place);
   fields("rule", optimiser.rule, rule_names());
-  const auto number = [&](std::string_view key, double& to) {
-    std::optional<double> given;
-    fields(key, given);
-    to = given.value_or(to);
-  };
   for (const codelets::RuleNumber& one : codelets::numbers_of(optimiser.rule))
-    if (one.value != nullptr) number(key_of(one), *one.value);
-  number("rescale", optimiser.rescale);
-  number("weight_decay", optimiser.weight_decay);
+    if (one.value != nullptr) read_if_given(fields, key_of(one), *one.value);
+  read_if_given(fields, "rescale", optimiser.rescale);
+  read_if_given(fields, "weight_decay", optimiser.weight_decay);
   fields("clip", optimiser.clip);
   fields.finish();
 }
@@ -197,9 +188,8 @@ NetworkFile parse_network(std::string_view text, std::string_view where) {
   const json::Value value = json::parse(text, where);
   json::ObjectReader fields(value, {where, ""});
   fields("batch", file.spec.batch, kSizes);
-  std::optional<DataType> type;
-  fields("data_type", type, type_names());
-  file.spec.data_type = type.value_or(DataType::Half);
+  file.spec.data_type = DataType::Half;
+  read_if_given(fields, "data_type", file.spec.data_type, type_names());
   read_layers(fields.at("layers"), fields.place().member("layers"), file);
   fields("loss", file.spec.loss, loss_names());
   if (const json::Value* optimiser = fields.find("optimiser")) {
