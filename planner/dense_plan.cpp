@@ -48,20 +48,20 @@ std::string no_plan(const DenseCase& c, const DenseOptions& options, std::int64_
       name, least_bytes, c.machine.tile_memory.value, 100 * options.available_memory_proportion);
 }
 
-std::string shape_text(const ProductShape& shape) {
-  return fmt::format("{} x {} x {}", shape.rows, shape.inner, shape.columns);
-}
-
 std::string pass_text(const DensePassPlan& pass) {
   return fmt::format(
              "{:<10} {} cycles, {} bytes: {} in {} parts, {} round{}, weights from the {}\n",
              to_string(pass.product.pass), pass.cost.cycles().value, pass.cost.temp().value,
-             shape_text(pass.product.size), shape_text(pass.parts), pass.rounds.product(),
+             to_string(pass.product.size), to_string(pass.parts), pass.rounds.product(),
              pass.rounds.product() == 1 ? "" : "s", pass.weights == Side::Left ? "left" : "right") +
          internal::terms_text(pass.cost);
 }
 
 }  // namespace
+
+std::string to_string(const ProductShape& shape) {
+  return fmt::format("{} x {} x {}", shape.rows, shape.inner, shape.columns);
+}
 
 PassProduct dense_product(const Problem& problem, Pass pass) {
   const auto [g, x, y, z] = problem.size;

@@ -114,6 +114,9 @@ std::int64_t even_spread_senders(const device::Machine& machine, std::int64_t by
 PassForm dense_form(const DensePassPlan& plan, const DensePlan& layer,
                     const device::Machine& machine);
 
+// Returns for example "128 x 64 x 16".
+std::string to_string(const ProductShape& shape);
+
 // Returns the plan as text: each pass with its partition and its terms, one line each.
 std::string to_string(const DensePlan& plan);
 std::ostream& operator<<(std::ostream& out, const DensePlan& plan);

@@ -28,9 +28,7 @@ constexpr std::size_t kRunnersUp = 3;
 constexpr std::int64_t kMostTiles = 1'048'576;  // the most that device::Machine allows
 
 const CostTerm* term_named(const PassCost* pass, Term name) {
-  if (pass == nullptr) return nullptr;
-  const auto it = std::ranges::find(pass->terms, name, &CostTerm::name);
-  return it == pass->terms.end() ? nullptr : &*it;
+  return pass == nullptr ? nullptr : pass->find(name);
 }
 
 // Returns, for every term of either plan, the cycles that `to` takes more. Terms are identified by

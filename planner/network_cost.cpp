@@ -27,11 +27,9 @@ bool cells_move(const Plan& plan) {
 // Returns the cycles of a pass in one layout, with its launches and barriers, but without what its
 // first exchange does.
 Cycles after_exchange(const PassCost& cost, const device::Machine& machine) {
-  Cycles cycles = cost.cycles();
-  for (const CostTerm& term : cost.terms)
-    if (term.name == Term::ExchangeOperands && term.cycles > Cycles())
-      cycles = cycles - term.cycles - machine.sync;
-  return cycles;
+  const CostTerm* const first = cost.find(Term::ExchangeOperands);
+  const bool has_exchange = first != nullptr && first->cycles > Cycles();
+  return has_exchange ? cost.cycles() - first->cycles - machine.sync : cost.cycles();
 }
 
 // Returns the cycles in which a tile receives the other buckets of its cell.

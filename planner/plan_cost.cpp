@@ -7,6 +7,11 @@
 
 namespace tessera::planner {
 
+const CostTerm* PassCost::find(Term name) const {
+  const auto it = std::ranges::find(terms, name, &CostTerm::name);
+  return it == terms.end() ? nullptr : &*it;
+}
+
 Cycles PassCost::cycles() const {
   Cycles sum;
   for (const CostTerm& term : terms) sum += term.cycles;

@@ -26,6 +26,9 @@ struct PassCost {
 
   friend bool operator==(const PassCost&, const PassCost&) = default;
 
+  // Returns a term, or nullptr if the pass does not have it.
+  const CostTerm* find(Term name) const;
+
   // Returns the sum over the terms.
   Cycles cycles() const;
 

@@ -160,15 +160,11 @@ void check_backward(const Plan& plan, const Request& request, const Place& place
   check_at(other, {transposed_problem, request.machine, request.options}, item);
 }
 
-std::string shape_text(const ProductShape& shape) {
-  return fmt::format("{} x {} x {}", shape.rows, shape.inner, shape.columns);
-}
-
 void check_round_parts(const DensePassPlan& pass, const Place& place) {
   const ProductShape &size = pass.product.size, &rounds = pass.rounds;
   require(rounds.inner == 1 && rounds.rows <= size.rows && rounds.columns <= size.columns,
-          place.member("rounds"), shape_text(rounds), "ranges of rows and columns, none empty");
-  require(rounds.product() <= kMostDenseRounds, place.member("rounds"), shape_text(rounds),
+          place.member("rounds"), to_string(rounds), "ranges of rows and columns, none empty");
+  require(rounds.product() <= kMostDenseRounds, place.member("rounds"), to_string(rounds),
           fmt::format("1..{} in all", kMostDenseRounds));
   const Place parts = place.member("parts");
   check_share(pass.parts.rows, ceil_div(size.rows, rounds.rows), pass.grain.rows,

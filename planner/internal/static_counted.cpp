@@ -189,21 +189,12 @@ void CountedCost::add_sums(const StaticCase& c, const CountedSums& sums) {
 }
 
 void CountedCost::include(const CountedCost& other) {
-  const auto raise = [](std::int64_t& figure, std::int64_t to) { figure = std::max(figure, to); };
-  raise(receive, other.receive);
-  raise(receive_values, other.receive_values);
-  raise(multiply, other.multiply);
-  raise(receive_sums, other.receive_sums);
-  raise(reduce, other.reduce);
-  raise(operands, other.operands);
-  raise(with_values, other.with_values);
-  raise(with_sums, other.with_sums);
-  raise(reducing, other.reducing);
-  raise(transpose, other.transpose);
-  raise(with_turned, other.with_turned);
-  raise(home, other.home);
-  raise(words, other.words);
-  raise(offset, other.offset);
+  using C = CountedCost;
+  for (std::int64_t C::* figure :
+       {&C::receive, &C::receive_values, &C::multiply, &C::receive_sums, &C::reduce, &C::operands,
+        &C::with_values, &C::with_sums, &C::reducing, &C::transpose, &C::with_turned, &C::home,
+        &C::words, &C::offset})
+    this->*figure = std::max(this->*figure, other.*figure);
 }
 
 CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part,
