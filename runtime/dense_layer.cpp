@@ -26,7 +26,8 @@ DenseLayer::DenseLayer(const Problem& of, const planner::Plan& plan, const devic
     : State(of, plan, on, how, threads), plan_(*plan.dense) {
   for (const Pass pass : passes_of(of)) {
     check_dense_plan(plan_, of, pass);
-    passes_[std::size_t(pass)].emplace(on, how, threads, plan_, pass);
+    const auto p = static_cast<std::size_t>(pass);
+    programs[p] = &passes_[p].emplace(on, how, threads, plan_, pass);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/selection_cycles.hpp"
 #include "tessera/runtime/internal/dense_pass.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -47,14 +48,10 @@ void DensePass::add_selection() {
 
 void DensePass::load_selection() {
   Selection& s = *selection;
-  const auto rows_of_bytes = [](const void* data, std::int64_t rows, std::int64_t row_bytes) {
-    return device::ByteRows{static_cast<std::byte*>(const_cast<void*>(data)), rows, row_bytes,
-                            row_bytes};
-  };
   for (std::size_t t = 0; t < all.size(); ++t) {
     const std::vector<std::uint32_t>& words = s.taken_words[t];
-    engine.load(s.taken[t], rows_of_bytes(words.data(), std::ssize(words), sizeof(std::uint32_t)));
-    engine.load(s.request[t], rows_of_bytes(&s.requests[t], 1, sizeof(SelectionRequest)));
+    engine.load(s.taken[t], rows_at(words.data(), std::ssize(words), sizeof(std::uint32_t)));
+    engine.load(s.request[t], one_row(&s.requests[t], sizeof(SelectionRequest)));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/own_pass.hpp"
+#include "tessera/runtime/internal/padded.hpp"
 #include "tessera/runtime/internal/weight_layout.hpp"
 #include "tessera/verify/repair.hpp"
 
@@ -53,15 +54,9 @@ EmbeddingSizes embedding_sizes(const Problem& problem, const planner::Plan& plan
   return sizes;
 }
 
-// Copies a row of as many columns as both matrices have.
 template <class T>
-void copy_row(MatrixView<const T> from, std::int64_t row, MatrixView<T> to, std::int64_t to_row) {
-  const std::int64_t cols = std::min(from.cols, to.cols);
-  if (from.rows_are_contiguous() && to.rows_are_contiguous()) {
-    std::copy_n(from.row(row), cols, to.row(to_row));
-  } else {
-    for (std::int64_t c = 0; c < cols; ++c) to(to_row, c) = from(row, c);
-  }
+MatrixView<T> row_of(MatrixView<T> matrix, std::size_t row, std::int64_t cols) {
+  return matrix.sub({std::int64_t(row), std::int64_t(row) + 1}, {0, cols});
 }
 
 // The ids of a call, dealt to runs.
@@ -269,7 +264,7 @@ bool Embedding::State::look_up(std::span<const std::int64_t> ids, MatrixView<T> 
     codelets::transpose(columns.data(), sizes.ids, count, sizes.ids, rows.data(), count);
     const MatrixView<const T> found{rows.data(), sizes.ids, count, count, 1};
     for (std::size_t i = 0; i < run.ids.size(); ++i)
-      copy_row(found, std::int64_t(i), out, std::int64_t(run.ids[i]));
+      internal::copy_rows(row_of(found, i, out.cols), row_of(out, run.ids[i], out.cols));
   }
   if (options.self_check == nullptr) return true;
   *options.self_check = sums;
@@ -327,7 +322,7 @@ bool Embedding::State::add(std::span<const std::int64_t> ids, MatrixView<const T
     std::fill(rows.begin(), rows.end(), T());
     const MatrixView<T> given{rows.data(), sizes.ids, count, count, 1};
     for (std::size_t i = 0; i < run.ids.size(); ++i)
-      copy_row(slices, std::int64_t(run.ids[i]), given, std::int64_t(i));
+      internal::copy_rows(row_of(slices, run.ids[i], slices.cols), row_of(given, i, slices.cols));
     codelets::transpose(rows.data(), count, sizes.ids, count, columns.data(), sizes.ids);
     encoded.values = reinterpret_cast<const std::byte*>(values.data());
     const bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {

@@ -266,8 +266,7 @@ void EmbeddingUpdate::load() {
     const Range own = packing(c).columns;
     engine.load(slots.places_home, one_row(lists->sorted.data(), sorted_bytes()));
     const std::int64_t first = spec.grid.y_range(c.y).begin + own.begin;
-    engine.load(slots.slices_home,
-                {const_cast<std::byte*>(slices_in_) + first * line, own.size(), line, line});
+    engine.load(slots.slices_home, rows_at(slices_in_ + first * line, own.size(), line));
   }
 }
 

@@ -11,8 +11,8 @@ std::vector<device::SlotId> only(device::SlotId slot) { return {slot}; }
 
 }  // namespace
 
-device::ByteRows one_row(const void* data, std::int64_t bytes) {
-  return {static_cast<std::byte*>(const_cast<void*>(data)), 1, bytes, bytes};
+device::ByteRows rows_at(const void* data, std::int64_t rows, std::int64_t row_bytes) {
+  return {static_cast<std::byte*>(const_cast<void*>(data)), rows, row_bytes, row_bytes};
 }
 
 BucketShape values_shape(const PassSpec& spec) {

@@ -11,7 +11,7 @@
 namespace tessera::runtime::internal {
 
 const OwnProgram& LayerOnTiles::planned(Pass pass) const {
-  if (const OwnProgram* const found = own(pass)) return *found;
+  if (has(pass)) return *programs[std::size_t(pass)];
   throw_invalid(
       fmt::format("{}: the plan of this layer does not include this pass", to_string(pass)));
 }

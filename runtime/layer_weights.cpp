@@ -238,8 +238,7 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
 void LayerWeights::refill(std::int64_t group) {
   const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
-  with_type(problem_.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  with_type(problem_.data_type, [&]<class T>(T) {
     partitioner::refill<T, float>(buckets, from, values_of<T>(group), executor_);
   });
 }
@@ -247,8 +246,7 @@ void LayerWeights::refill(std::int64_t group) {
 void LayerWeights::refill_changed(std::int64_t group, std::span<const std::int64_t> changed) {
   const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
-  with_type(problem_.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  with_type(problem_.data_type, [&]<class T>(T) {
     partitioner::refill_changed<T, float>(buckets, from, values_of<T>(group), changed);
   });
 }

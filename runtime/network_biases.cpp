@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/codelets/cost/network_cycles.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/network_update.hpp"
 
 namespace tessera::runtime::internal {
@@ -160,9 +161,8 @@ void NetworkBiases::add_moves_of_bias(const Layer& layer, std::vector<device::Mo
 
 void NetworkBiases::load(const Layer& layer) {
   for (const Owner& owner : layer.owners) {
-    const auto rows = [&](const std::vector<float>& of_all) -> device::ByteRows {
-      const auto* first = reinterpret_cast<const std::byte*>(of_all.data() + owner.rows.begin);
-      return {const_cast<std::byte*>(first), owner.rows.size(), kFloatBytes, kFloatBytes};
+    const auto rows = [&](const std::vector<float>& of_all) {
+      return rows_at(of_all.data() + owner.rows.begin, owner.rows.size(), kFloatBytes);
     };
     machine_.engine().load(owner.bias, rows(layer.state->parameters.bias));
     for (std::size_t s = 0; s < owner.states.size(); ++s)

@@ -115,8 +115,7 @@ std::optional<partitioner::Misfit> NetworkDenseLayer::set_weights(
   const std::int64_t rows = problem.size.x, cols = problem.size.y;
   const Matrix<float> all = sparse::to_dense(*given);
   std::vector<std::byte> values(std::size_t(rows * cols * element()));
-  with_type(problem.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  with_type(problem.data_type, [&]<class T>(T) {
     auto* const to = reinterpret_cast<T*>(values.data());
     for_each_weight([&](std::int64_t row, std::int64_t col, std::size_t position) {
       to[position] = T(all(row, col));
@@ -129,8 +128,7 @@ std::optional<partitioner::Misfit> NetworkDenseLayer::set_weights(
 
 sparse::Csr<float> NetworkDenseLayer::current_weights() {
   sparse::Csr<float> result = full_matrix(problem.size.x, problem.size.y);
-  with_type(problem.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  with_type(problem.data_type, [&]<class T>(T) {
     const auto* const from = reinterpret_cast<const T*>(parameters.values.data());
     for_each_weight([&](std::int64_t row, std::int64_t col, std::size_t position) {
       result.values[std::size_t(row * result.cols + col)] = float(from[position]);

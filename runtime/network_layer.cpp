@@ -173,9 +173,9 @@ Cycles NetworkLayerState::multiply_excess(const planner::Plan&, Pass) const { re
 void NetworkLayerState::load() {
   for (const UpdatedPart& part : parts) {
     if (part.values.size() == 0) continue;
-    machine_.engine().load(part.weights, {parameters.values.data() + part.values.begin * element(),
-                                          part.values.size() * element() / part.row_bytes,
-                                          part.row_bytes, part.row_bytes});
+    machine_.engine().load(
+        part.weights, rows_at(parameters.values.data() + part.values.begin * element(),
+                              part.values.size() * element() / part.row_bytes, part.row_bytes));
     for (std::size_t s = 0; s < part.states.size(); ++s)
       machine_.engine().load(part.states[s],
                              one_row(parameters.states[s].data() + part.values.begin,
@@ -192,8 +192,7 @@ void NetworkLayerState::load_bias() {
     for (std::int64_t r = 0; r < run.rows(); ++r)
       if (first + r < problem.size.x)
         rows[std::size_t(r)] = parameters.bias[std::size_t(first + r)];
-    machine_.engine().load(bias[i], {reinterpret_cast<std::byte*>(rows.data()), run.rows(),
-                                     sizeof(float), sizeof(float)});
+    machine_.engine().load(bias[i], rows_at(rows.data(), run.rows(), sizeof(float)));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "tessera/runtime/internal/network_loss.hpp"
 
 #include "tessera/codelets/cost/network_cycles.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -48,20 +49,16 @@ void NetworkLoss::load() {
   for (std::size_t i = 0; i < home_.shares.size(); ++i) {
     const HomeShare& share = home_.shares[i];
     if (kind_ == codelets::Loss::SoftmaxCrossEntropy) {
-      const auto* labels =
-          reinterpret_cast<const std::byte*>(batch_->labels.data() + share.first_col);
       machine_.engine().load(
-          wanted_[i], {const_cast<std::byte*>(labels), share.width, kLabelBytes, kLabelBytes});
+          wanted_[i], rows_at(batch_->labels.data() + share.first_col, share.width, kLabelBytes));
       continue;
     }
-    with_type(last_.problem.data_type, [&](auto zero) {
-      using T = decltype(zero);
+    with_type(last_.problem.data_type, [&]<class T>(T) {
       std::vector<T> targets;
       for (std::int64_t row = 0; row < rows(); ++row)
         for (std::int64_t col = 0; col < share.width; ++col)
           targets.push_back(T(batch_->targets(row, share.first_col + col)));
-      machine_.engine().load(wanted_[i], {reinterpret_cast<std::byte*>(targets.data()),
-                                          share.elements.size(), sizeof(T), sizeof(T)});
+      machine_.engine().load(wanted_[i], rows_at(targets.data(), share.elements.size(), sizeof(T)));
     });
   }
 }

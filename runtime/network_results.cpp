@@ -37,8 +37,7 @@ Matrix<T> product(const NetworkLayer& layer, const sparse::Csr<float>& weights,
 std::vector<double> largest_results(const NetworkSpec& spec, std::span<const PlainLayer> layers,
                                     MatrixView<const float> inputs) {
   std::vector<double> largest;
-  with_type(spec.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  with_type(spec.data_type, [&]<class T>(T) {
     Matrix<T> result(inputs.rows, inputs.cols);
     for (std::int64_t row = 0; row < inputs.rows; ++row)
       for (std::int64_t z = 0; z < inputs.cols; ++z) result(row, z) = T(inputs(row, z));

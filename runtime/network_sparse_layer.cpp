@@ -171,8 +171,7 @@ void NetworkSparseLayer::set_parameters() {
 sparse::Csr<float> NetworkSparseLayer::current_weights() {
   const std::vector<std::byte>& values = updates_transposed() ? parameters.copy : parameters.values;
   sparse::Csr<float> result = *weights_.forward.weights.given(0);
-  with_type(problem.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  with_type(problem.data_type, [&]<class T>(T) {
     weights_.forward.weights.to_given<T>(
         {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)}, 0, result.values);
   });
@@ -205,12 +204,6 @@ Cycles fullest_visit(const WeightLayout& layout, const PassSpec& spec,
   return most;
 }
 
-Cycles multiply_term(const planner::PassCost& cost) {
-  for (const planner::CostTerm& term : cost.terms)
-    if (term.name == planner::Term::Multiply) return term.cycles;
-  return {};
-}
-
 }  // namespace
 
 // The term of a plan has the clearing of the sums and, in GradW, one round if buckets travel and
@@ -225,7 +218,7 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
     const std::int64_t sum_bytes = updated().values_per_bucket() * bytes_of(problem.partials_type);
     const std::int64_t rounds = layout.grid.splits.z;
     const std::int64_t planned_rounds = of_pass.grad_w_exchange_buckets ? 1 : rounds;
-    const Cycles planned = multiply_term(*plan.cost.find(Pass::GradW)) -
+    const Cycles planned = plan.cost.find(Pass::GradW)->find(planner::Term::Multiply)->cycles -
                            codelets::zero_cycles(sum_bytes, machine.workers);
     const Cycles counted = fullest_visit(layout, spec, machine, /*one_by_one=*/true);
     return rounds * counted - Cycles(rounds * planned.value / planned_rounds);
@@ -237,7 +230,7 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
   const Cycles cleared = codelets::zero_cycles(
       rows * layout.grid.z_per_tile() * bytes_of(problem.partials_type), machine.workers);
   return cleared + fullest_visit(layout, spec, machine, /*one_by_one=*/false) -
-         multiply_term(*of_pass.cost.find(in_layout));
+         of_pass.cost.find(in_layout)->find(planner::Term::Multiply)->cycles;
 }
 
 void NetworkSparseLayer::load() {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/network_results.hpp"
 #include "tessera/runtime/loss_check.hpp"
 #include "tessera/sparse/checked.hpp"
@@ -237,17 +238,15 @@ void Network::State::check_weights() const {
 
 // Each tile gets the elements of its share, padding included.
 void Network::State::load_inputs() {
-  const NetworkLayerState& first = *layers.front();
-  with_type(spec.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  with_type(spec.data_type, [&]<class T>(T) {
     for (const internal::HomeShare& share : inputs_.shares) {
       input_bytes_.assign(std::size_t(share.elements.size()) * sizeof(T), std::byte(0));
       auto* const to = reinterpret_cast<T*>(input_bytes_.data());
       for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
         if (share.row_of(e) < inputs_.rows && share.col_of(e) < inputs_.cols)
           to[e - share.elements.begin] = T(batch_->inputs(share.row_of(e), share.col_of(e)));
-      program.engine().load(share.slot, {input_bytes_.data(), share.elements.size(),
-                                         first.element(), first.element()});
+      program.engine().load(
+          share.slot, internal::rows_at(input_bytes_.data(), share.elements.size(), sizeof(T)));
     }
   });
 }
@@ -255,8 +254,7 @@ void Network::State::load_inputs() {
 void Network::State::collect_outputs() {
   const internal::TensorHome& home = layers.back()->out;
   outputs = Matrix<float>(home.rows, home.cols);
-  with_type(spec.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  with_type(spec.data_type, [&]<class T>(T) {
     for (const internal::HomeShare& share : home.shares) {
       const auto* values = reinterpret_cast<const T*>(program.engine().view(share.slot).data);
       for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)

@@ -34,8 +34,7 @@ void check_same(const char* field, const std::string& saved, const std::string& 
 // Returns the values of the encoded matrix, widened.
 std::vector<float> values_in(const partitioner::Buckets& buckets,
                              std::span<const std::byte> bytes) {
-  return with_type(buckets.grid.data_type, [&](auto zero) {
-    using T = decltype(zero);
+  return with_type(buckets.grid.data_type, [&]<class T>(T) {
     std::vector<T> in_order(bytes.size() / sizeof(T));
     if (!in_order.empty()) std::memcpy(in_order.data(), bytes.data(), bytes.size());
     return partitioner::from_bucket_order<float, T>(buckets, in_order);

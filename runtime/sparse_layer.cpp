@@ -20,11 +20,14 @@ using device::ByteRows;
 SparseLayer::SparseLayer(const Problem& of, const planner::Plan& plan, const device::Machine& on,
                          device::ExchangeMode how, Executor& threads)
     : State(of, plan, on, how, threads), weights_(of, plan, on, threads) {
-  fwd_.emplace(on, how, threads, weights_.spec(Pass::Fwd));
-  if (weights_.has(Pass::GradA)) grad_a_.emplace(on, how, threads, weights_.spec(Pass::GradA));
-  if (weights_.has(Pass::GradW))
-    grad_w_.emplace(on, how, threads, weights_.spec(Pass::GradW),
-                    weights_.layout_of(Pass::GradW).grad_w_exchange());
+  const auto make = [&](auto& pass, Pass of_pass, const auto&... more) {
+    if (weights_.has(of_pass))
+      programs[std::size_t(of_pass)] =
+          &pass.emplace(on, how, threads, weights_.spec(of_pass), more...);
+  };
+  make(fwd_, Pass::Fwd);
+  make(grad_a_, Pass::GradA);
+  make(grad_w_, Pass::GradW, weights_.layout_of(Pass::GradW).grad_w_exchange());
   if (!weights_.transposed) return;
   rehome_.emplace(on, how, threads,
                   RehomeSpec{weights_.forward.grid, weights_.transposed->grid, of.size.g});
@@ -33,12 +36,6 @@ SparseLayer::SparseLayer(const Problem& of, const planner::Plan& plan, const dev
                 fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "
                             "per tile; plan with perPassPlans false",
                             most.value, on.name, on.tile_memory.value));
-}
-
-const OwnProgram* SparseLayer::own(Pass pass) const {
-  if (pass == Pass::GradW) return grad_w_ ? &*grad_w_ : nullptr;
-  const auto& product = pass == Pass::Fwd ? fwd_ : grad_a_;
-  return product ? &*product : nullptr;
 }
 
 verify::Rounding SparseLayer::rounding(Pass pass) const {

@@ -108,10 +108,6 @@ struct StaticLayer::State : internal::LayerOnTiles {
                device::Ledger& ledger) override;
   bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> results,
                 const PassOptions& options, device::Ledger& ledger) override;
-  const internal::OwnProgram* own(Pass of) const override {
-    const auto& of_pass = passes[std::size_t(of)];
-    return of_pass ? &*of_pass : nullptr;
-  }
 };
 
 layer::LayerFacts StaticLayer::State::facts() const {
@@ -131,7 +127,8 @@ StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<f
     sparse::check_range(matrix->values, problem.data_type);
   for (const Pass pass : passes_of(problem)) {
     const bool own = pass == Pass::GradA && grad_a_cut;
-    passes[std::size_t(pass)].emplace(on, mode, executor, own ? *grad_a_cut : cut, cut, pass);
+    const auto p = static_cast<std::size_t>(pass);
+    programs[p] = &passes[p].emplace(on, mode, executor, own ? *grad_a_cut : cut, cut, pass);
   }
   stored.resize(std::size_t(cut.stored_values() * cut.sizes.bytes()));
   for (std::int64_t g = 0; g < problem.size.g; ++g) store(g);

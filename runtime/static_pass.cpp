@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/layouts.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
 namespace tessera::runtime::internal {
@@ -108,20 +109,18 @@ void StaticPass::load() {
   load_operand(in_, arrays_.in);
   if (is_gradient()) load_operand(in_s_, arrays_.in_s);
   const std::int64_t element = cut_.sizes.bytes();
-  const auto load_bytes = [this](device::SlotId slot, std::byte* data, std::int64_t bytes) {
-    engine_.load(slot, {data, 1, bytes, bytes});
+  const auto load = [this](device::SlotId slot, const Constants& data) {
+    engine_.load(slot, one_row(data.data(), std::ssize(data)));
   };
   for (std::size_t w = 0; w < slots_.size(); ++w) {
-    load_bytes(slots_[w].words, words_[w]->data(), std::ssize(*words_[w]));
-    if (turns()) load_bytes(slots_[w].table, tables_[w]->data(), std::ssize(*tables_[w]));
+    load(slots_[w].words, *words_[w]);
+    if (turns()) load(slots_[w].table, *tables_[w]);
   }
   for (std::size_t w = 0; w < value_homes_.size(); ++w) {
     const Range stored = values_.stored[w];
-    // Casting const away is safe: no step writes the buffer of the values.
     if (stored.size() > 0)
       engine_.load(value_homes_[w],
-                   {const_cast<std::byte*>(arrays_.values) + stored.begin * element, stored.size(),
-                    element, element});
+                   rows_at(arrays_.values + stored.begin * element, stored.size(), element));
   }
 }
 

@@ -33,9 +33,7 @@ void TravelLoop::declare(TileProgram& program) {
 void TravelLoop::load(device::Engine& engine, std::span<const std::uint32_t> travel_words) {
   read_ = begins_distance_ = first_ = began_ = homeward_ = false;
   if (!possible()) return;
-  device::ByteRows words = one_row(travel_words.data(), kWordBytes);
-  words.rows = std::ssize(travel_words);
-  engine.load(slot_, words);
+  engine.load(slot_, rows_at(travel_words.data(), std::ssize(travel_words), kWordBytes));
 }
 
 void TravelLoop::read_bounds(device::ByteRows words) {

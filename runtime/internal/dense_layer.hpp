@@ -45,10 +45,6 @@ class DenseLayer final : public FullyConnected::State {
                device::Ledger& ledger) override;
   bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> gradients,
                 const PassOptions& options, device::Ledger& ledger) override;
-  const OwnProgram* own(Pass pass) const override {
-    const auto& of_pass = passes_[std::size_t(pass)];
-    return of_pass ? &*of_pass : nullptr;
-  }
 
   // Writes the matrix of a group to r_.
   void refill(std::int64_t group);

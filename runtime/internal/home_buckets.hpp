@@ -33,8 +33,12 @@ struct BucketShape {
 // Returns the form in which a pass reads buckets whose payload are values.
 BucketShape values_shape(const PassSpec& spec);
 
-// Returns `bytes` bytes of data as one row, to be loaded into a slot. The engine only reads them.
-device::ByteRows one_row(const void* data, std::int64_t bytes);
+// Return data as rows of so many bytes, or as one row, to be loaded into a slot. The engine only
+// reads them.
+device::ByteRows rows_at(const void* data, std::int64_t rows, std::int64_t row_bytes);
+inline device::ByteRows one_row(const void* data, std::int64_t bytes) {
+  return rows_at(data, 1, bytes);
+}
 
 // Adds a pair of slots on a tile, for a bucket or for several.
 BucketSlots add_bucket_slots(TileProgram& program, TileId tile, const BucketShape& shape,

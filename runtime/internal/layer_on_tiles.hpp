@@ -27,7 +27,7 @@ class LayerOnTiles : public layer::BackendOf<device::Ledger> {
       : problem(of), machine(on), executor(threads) {}
 
   virtual bool empty() const = 0;  // true: there are no weights yet
-  bool has(Pass pass) const { return own(pass) != nullptr; }
+  bool has(Pass pass) const { return programs[std::size_t(pass)] != nullptr; }
 
   // Returns the weights of a group as they were given and changed since.
   virtual const sparse::CheckedCsr<float>& given(std::int64_t group) const = 0;
@@ -62,10 +62,10 @@ class LayerOnTiles : public layer::BackendOf<device::Ledger> {
   virtual bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> gradients,
                         const PassOptions& options, device::Ledger& ledger) = 0;
 
-  // Returns the program of a pass; null: the layer was planned without the pass.
-  virtual const OwnProgram* own(Pass pass) const = 0;
+  // The program of each pass; null: the layer was planned without the pass.
+  std::array<const OwnProgram*, 3> programs = {};
 
-  // Returns this program. Throws Error{InvalidArgument} if there is none.
+  // Returns the program of a pass. Throws Error{InvalidArgument} if there is none.
   const OwnProgram& planned(Pass pass) const;
 
   // Returns the memory that changed during the last run of a pass.

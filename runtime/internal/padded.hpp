@@ -12,6 +12,18 @@
 
 namespace tessera::runtime::internal {
 
+// Copies a matrix to one of the same size.
+template <class From, class To>
+void copy_rows(MatrixView<From> from, MatrixView<To> to) {
+  const bool contiguous = from.rows_are_contiguous() && to.rows_are_contiguous();
+  for (std::int64_t r = 0; r < from.rows; ++r) {
+    if (contiguous)
+      std::copy_n(from.row(r), from.cols, to.row(r));
+    else
+      for (std::int64_t c = 0; c < from.cols; ++c) to(r, c) = from(r, c);
+  }
+}
+
 // An operand of all groups, [groups * rows][cols], in the size that programs read. It is the
 // caller's memory if that has this size and contiguous rows, else a copy in which every group is
 // padded with zeros.
@@ -59,16 +71,6 @@ class Padded {
   MatrixView<Plain> copied(std::int64_t g) {
     const std::int64_t begin = g * (copy_->rows / groups_);
     return copy_->sub({begin, begin + view_.rows / groups_}, {0, view_.cols});
-  }
-  template <class From, class To>
-  static void copy_rows(MatrixView<From> from, MatrixView<To> to) {
-    const bool contiguous = from.rows_are_contiguous() && to.rows_are_contiguous();
-    for (std::int64_t r = 0; r < from.rows; ++r) {
-      if (contiguous)
-        std::copy_n(from.row(r), from.cols, to.row(r));
-      else
-        for (std::int64_t c = 0; c < from.cols; ++c) to(r, c) = from(r, c);
-    }
   }
   template <class U>
   static device::ByteRows bytes_of(MatrixView<U> view) {

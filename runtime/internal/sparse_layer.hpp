@@ -48,7 +48,6 @@ class SparseLayer final : public FullyConnected::State {
   bool gradient(device::ByteRows q_grad, device::ByteRows s, std::span<float> gradients,
                 const PassOptions& options, device::Ledger& ledger) override;
   verify::MemoryDamage damage(Pass pass) const override;
-  const OwnProgram* own(Pass pass) const override;
 
   // Runs GradA by the second layout.
   bool transposed_product(device::ByteRows in, device::ByteRows out, const PassOptions& options,
