@@ -6,18 +6,15 @@
 #include "tessera/base/float_mode.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
+#include "tessera/planner/internal/terms_text.hpp"
 #include "tessera/planner/plan_json.hpp"
 
 namespace tessera::planner {
 namespace {
 
 using internal::Json;
+using internal::percent_of;
 using planner::json_of;
-
-double percent(Cycles part, Cycles whole) {
-  if (whole.value == 0) return 0;
-  return 100 * static_cast<double>(part.value) / static_cast<double>(whole.value);
-}
 
 std::string driver_text(const TermShare& t) {
   const FinerCut* d = t.driver();
@@ -32,7 +29,7 @@ std::string terms_text(const Explanation& e) {
   std::string text = "terms\n";
   for (const PassCost& pass : e.plan.cost.passes) {
     text += fmt::format("  {:<31} {:>12} cycles {:5.1f} %  {} bytes\n", to_string(pass.pass),
-                        pass.cycles().value, percent(pass.cycles(), e.plan.cost.cycles),
+                        pass.cycles().value, percent_of(pass.cycles(), e.plan.cost.cycles),
                         pass.temp().value);
     for (const TermShare& t : e.terms)
       if (t.pass == pass.pass && (t.cycles.value != 0 || t.temp.value != 0))
@@ -45,7 +42,7 @@ std::string terms_text(const Explanation& e) {
 
 std::string loss_text(const Alternative& a, Cycles winner) {
   std::string text = fmt::format("{:+} cycles ({:+.1f} %) at {}", a.loses.value,
-                                 percent(a.loses, winner), to_string(a.plan.partition));
+                                 percent_of(a.loses, winner), to_string(a.plan.partition));
   if (!a.terms.empty() && a.terms.front().more.value > 0)
     text += fmt::format(", most in {}, {} ({:+})", to_string(a.terms.front().pass),
                         to_string(a.terms.front().name), a.terms.front().more.value);
@@ -73,11 +70,11 @@ std::string limits_text(const Explanation& e) {
       fmt::format("limits     {} of {} tiles, {} of {} temporary bytes\n", e.plan.tiles_used(),
                   e.tiles, e.plan.cost.temp.value, e.temp_bound.value);
   for (const Lifted& l : e.limits)
-    text += l.binds()
-                ? fmt::format("  {} would gain {} cycles ({:.1f} %): {} at {}\n",
-                              to_string(l.limit), l.gain.value, percent(l.gain, e.plan.cost.cycles),
-                              to_string(l.methods), to_string(l.partition))
-                : fmt::format("  {} would gain nothing\n", to_string(l.limit));
+    text += l.binds() ? fmt::format("  {} would gain {} cycles ({:.1f} %): {} at {}\n",
+                                    to_string(l.limit), l.gain.value,
+                                    percent_of(l.gain, e.plan.cost.cycles), to_string(l.methods),
+                                    to_string(l.partition))
+                      : fmt::format("  {} would gain nothing\n", to_string(l.limit));
   return text;
 }
 

@@ -6,15 +6,13 @@
 #include <utility>
 
 #include "tessera/json/value.hpp"
+#include "tessera/planner/internal/terms_text.hpp"
 
 namespace tessera::planner {
 namespace {
 
+using internal::percent_of;
 using Json = json::Value;
-
-double percent_of(Cycles part, Cycles whole) {
-  return whole.value == 0 ? 0 : 100 * double(part.value) / double(whole.value);
-}
 
 std::string terms_text(const PlanCost& cost) {
   std::string text = "terms\n";

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/one_caller.hpp"

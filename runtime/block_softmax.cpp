@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"

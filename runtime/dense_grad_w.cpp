@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/pass.hpp"
+#include "tessera/codelets/transpose.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -96,12 +97,8 @@ device::ByteRows DenseLayer::transposed(device::ByteRows q_grad) {
   with_type(problem.data_type, [&]<class T>(T) {
     T* const to = reinterpret_cast<T*>(turned_.data());
     for (std::int64_t group = 0; group < g; ++group)
-      for (std::int64_t row = 0; row < x; ++row) {
-        const auto* const from =
-            reinterpret_cast<const T*>(q_grad.data + (group * x + row) * q_grad.stride);
-        for (std::int64_t column = 0; column < z; ++column)
-          to[(group * z + column) * x + row] = from[column];
-      }
+      codelets::transpose(reinterpret_cast<const T*>(q_grad.data + group * x * q_grad.stride),
+                          q_grad.stride / bytes, x, z, to + group * z * x, x);
   });
   return {turned_.data(), g * z, row_bytes, row_bytes};
 }

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "tessera/runtime/internal/dense_pass.hpp"
 #include "tessera/runtime/internal/lines_of_tiles.hpp"
 

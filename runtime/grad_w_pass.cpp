@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"

@@ -1,7 +1,5 @@
 #include "tessera/runtime/internal/home_buckets.hpp"
 
-#include <utility>
-
 #include "tessera/base/error.hpp"
 
 namespace tessera::runtime::internal {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "tessera/base/pass.hpp"
-
 namespace tessera::runtime::internal {
 
 Bytes resident_bytes(const planner::Plan& plan, DataType type, const device::Machine& machine) {

@@ -14,7 +14,6 @@
 #include "tessera/runtime/internal/layer_on_tiles.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
-#include "tessera/sparse/value_range.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -102,10 +101,7 @@ void LayerWeights::take_update(std::int64_t group) {
   std::swap(kept_[std::size_t(group)], next_.front());
   next_.clear();
   travel_words_.swap(next_travel_words_);
-  if (changed_)
-    refill_changed(group, *changed_);
-  else
-    refill(group);
+  refill(group, changed_ ? &*changed_ : nullptr);
 }
 
 void LayerWeights::reserve_values(std::int64_t group) {
@@ -235,19 +231,14 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
   return misfit;
 }
 
-void LayerWeights::refill(std::int64_t group) {
+void LayerWeights::refill(std::int64_t group, const std::vector<std::int64_t>* changed) {
   const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   with_type(problem_.data_type, [&]<class T>(T) {
-    partitioner::refill<T, float>(buckets, from, values_of<T>(group), executor_);
-  });
-}
-
-void LayerWeights::refill_changed(std::int64_t group, std::span<const std::int64_t> changed) {
-  const std::span<const float> from = pattern(group)->values;
-  const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
-  with_type(problem_.data_type, [&]<class T>(T) {
-    partitioner::refill_changed<T, float>(buckets, from, values_of<T>(group), changed);
+    if (changed != nullptr)
+      partitioner::refill_changed<T, float>(buckets, from, values_of<T>(group), *changed);
+    else
+      partitioner::refill<T, float>(buckets, from, values_of<T>(group), executor_);
   });
 }
 

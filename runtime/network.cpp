@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "tessera/base/error.hpp"
 #include "tessera/base/one_caller.hpp"
 #include "tessera/runtime/internal/network_state.hpp"
@@ -125,19 +123,13 @@ NetworkCost Network::run(const NetworkBatch& batch) {
 float Network::loss() const { return state_->loss ? state_->loss->loss() : 0; }
 const Matrix<float>& Network::outputs() const { return state_->outputs; }
 Bytes Network::pattern_bytes() const {
-  Bytes sum;
-  for (const auto& layer : state_->layers) sum += layer->pattern_bytes();
-  return sum;
+  return state_->sum(&internal::NetworkLayerState::pattern_bytes);
 }
 Bytes Network::value_bytes() const {
-  Bytes sum;
-  for (const auto& layer : state_->layers) sum += layer->value_bytes();
-  return sum;
+  return state_->sum(&internal::NetworkLayerState::value_bytes);
 }
 Bytes Network::state_bytes() const {
-  Bytes sum;
-  for (const auto& layer : state_->layers) sum += layer->state_bytes();
-  return sum;
+  return state_->sum(&internal::NetworkLayerState::state_bytes);
 }
 std::vector<planner::WorkCost> Network::planned_work(const planner::NetworkPlan& plan) const {
   state_->check_weights();

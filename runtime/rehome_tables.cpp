@@ -1,7 +1,6 @@
 #include "tessera/runtime/internal/rehome_tables.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "tessera/base/error.hpp"
 

@@ -1,13 +1,10 @@
 #include "tessera/runtime/internal/spmm_pass.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/runtime/internal/lines_of_tiles.hpp"

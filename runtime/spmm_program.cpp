@@ -6,15 +6,11 @@ namespace tessera::runtime::internal {
 
 void SpmmPass::declare_buffers() {
   if (shared == nullptr) add_other_words(program, spec, all);
-  if (shared != nullptr) {
-    use.home = shared->bucket_buffers;
-    use.in = program.add_buffer("operand");
-  } else {
-    use.home = {program.add_buffer("bucket words", /*resident=*/true),
-                program.add_buffer("bucket values", /*resident=*/true)};
-    use.in = program.add_buffer("operand");
-    if (!in_is_here()) use.in_home = program.add_buffer("operand share");
-  }
+  use.home = shared != nullptr ? shared->bucket_buffers
+                               : BucketUse{program.add_buffer("bucket words", /*resident=*/true),
+                                           program.add_buffer("bucket values", /*resident=*/true)};
+  use.in = program.add_buffer("operand");
+  if (!in_is_here() && shared == nullptr) use.in_home = program.add_buffer("operand share");
   use.partial = program.add_buffer("partial sums");
   if (spec.grid.splits.z > 1)
     use.arrived = {program.add_buffer("words of the cell"),

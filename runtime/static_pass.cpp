@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"

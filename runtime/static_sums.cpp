@@ -1,7 +1,6 @@
 #include "tessera/runtime/internal/static_sums.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"

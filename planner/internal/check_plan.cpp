@@ -1,6 +1,5 @@
 #include "tessera/planner/internal/check_plan.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "tessera/base/int_math.hpp"

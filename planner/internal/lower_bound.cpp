@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"

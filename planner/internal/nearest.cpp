@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "tessera/base/printable.hpp"
-#include "tessera/codelets/bucket_layout.hpp"
 
 namespace tessera::planner::internal {
 

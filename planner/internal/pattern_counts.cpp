@@ -5,7 +5,6 @@
 
 #include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/base/int_math.hpp"
 
 namespace tessera::planner::internal {
 

@@ -1,7 +1,5 @@
 #include "tessera/planner/internal/search.hpp"
 
-#include "tessera/base/int_math.hpp"
-
 namespace tessera::planner::internal {
 namespace {
 

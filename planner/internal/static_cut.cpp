@@ -1,7 +1,6 @@
 #include "tessera/planner/internal/static_cut.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 

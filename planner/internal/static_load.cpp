@@ -1,7 +1,6 @@
 #include "tessera/planner/internal/static_load.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 

@@ -4,6 +4,10 @@
 
 namespace tessera::planner::internal {
 
+double percent_of(Cycles part, Cycles whole) {
+  return whole.value == 0 ? 0 : 100 * double(part.value) / double(whole.value);
+}
+
 std::string terms_text(const PassCost& cost) {
   std::string text;
   for (const CostTerm& term : cost.terms)

@@ -110,9 +110,8 @@ class LayerWeights {
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
 
-  // Write the values of a group's pattern into all its buckets, or into the changed ones.
-  void refill(std::int64_t group);
-  void refill_changed(std::int64_t group, std::span<const std::int64_t> changed);
+  // Writes the values of a group's pattern into all its buckets, or into `changed` ones alone.
+  void refill(std::int64_t group, const std::vector<std::int64_t>* changed = nullptr);
   template <class T>
   std::span<T> values_of(std::int64_t group);
   std::int64_t values_per_group() const;

@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "tessera/base/aligned_vector.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
 #include "tessera/runtime/internal/encoded_weights.hpp"
 #include "tessera/runtime/internal/grad_w_pass.hpp"
@@ -59,12 +58,10 @@ class NetworkSparseLayer final : public NetworkLayerState {
 
   // The layout that runs a pass; that of GradW is the one that the optimiser updates. The other one
   // if there are two.
-  NetworkLayout& of(Pass pass) { return weights_.runs_transposed(pass) ? *transposed_ : forward_; }
   const NetworkLayout& of(Pass pass) const {
     return weights_.runs_transposed(pass) ? *transposed_ : forward_;
   }
   bool updates_transposed() const { return weights_.runs_transposed(Pass::GradW); }
-  NetworkLayout& updated() { return of(Pass::GradW); }
   const NetworkLayout& updated() const { return of(Pass::GradW); }
   const NetworkLayout& other() const { return updates_transposed() ? forward_ : *transposed_; }
   // The forward pass whose slices GradW may read.

@@ -28,6 +28,13 @@ struct Network::State {
                                                  const sparse::Csr<float>& weights);
   sparse::Csr<float> weights_of(internal::NetworkLayerState& layer) const;
 
+  // Returns the sum of some bytes of all layers.
+  Bytes sum(Bytes (internal::NetworkLayerState::*bytes)() const) const {
+    Bytes all;
+    for (const auto& layer : layers) all += (*layer.*bytes)();
+    return all;
+  }
+
   // Throws Error{InvalidArgument} unless every layer has weights.
   void check_weights() const;
   bool run(const NetworkBatch& batch, const PassOptions& options, NetworkCost& cost);
