@@ -126,8 +126,8 @@ StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<f
     sparse::check_range(matrix->values, problem.data_type);
   for (const Pass pass : passes_of(problem)) {
     const bool own = pass == Pass::GradA && grad_a_cut;
-    const auto p = static_cast<std::size_t>(pass);
-    programs[p] = &passes[p].emplace(on, mode, executor, own ? *grad_a_cut : cut, cut, pass);
+    const auto at = static_cast<std::size_t>(pass);
+    programs[at] = &passes[at].emplace(on, mode, executor, own ? *grad_a_cut : cut, cut, pass);
   }
   stored.resize(std::size_t(cut.stored_values() * cut.sizes.bytes()));
   for (std::int64_t g = 0; g < problem.size.g; ++g) store(g);
