@@ -103,12 +103,13 @@ void RankLayer::State::add_leaves(internal::GridPart& group, MatrixView<const T>
                                   MatrixView<const T> s, std::span<float> gradients,
                                   const layer::PassOptions& run, host::HostTimes& times) {
   const std::int64_t first = batch.begin;
-  tree_sum(*ranks, cut.leaves, gradients, [&](std::int64_t leaf, std::span<float> sums_of_leaf) {
+  const auto write_leaf = [&](std::int64_t leaf, std::span<float> sums_of_leaf) {
     const Range all = leaf_columns(cut, problem.size.z, leaf);
     const Range own{all.begin - first, all.end - first};
     group.rows().gradients(q_grad.sub({0, q_grad.rows}, own), s.sub({0, s.rows}, own), sums_of_leaf,
                            run, times);
-  });
+  };
+  tree_sum(*ranks, cut.leaves, gradients, write_leaf, memory);
 }
 
 bool RankLayer::State::compute(Pass pass, const layer::Operands& operands,

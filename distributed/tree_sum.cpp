@@ -62,16 +62,14 @@ void add_up(std::span<const Subtree> parts, std::span<float> sum) {
     std::ranges::copy(parts[0].values, sum.begin());
 }
 
-using Memory = std::vector<std::vector<float>>;
-
 // Returns the subtrees of a rank's leaves. The first leaf, and what is added to it, is in `sum`,
 // and the others are in `memory`.
-std::vector<Subtree> subtrees_in(std::span<float> sum, Memory& memory, Range leaves,
+std::vector<Subtree> subtrees_in(std::span<float> sum, SumMemory& memory, Range leaves,
                                  const WriteLeaf& write_leaf) {
   std::vector<Subtree> all;
   std::vector<std::span<float>> spare{sum};
   for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) {
-    if (spare.empty()) spare.push_back(memory.emplace_back(sum.size()));
+    if (spare.empty()) spare.push_back(memory.take(sum.size()));
     const std::span<float> values = spare.back();
     spare.pop_back();
     write_leaf(leaf, values);
@@ -85,13 +83,20 @@ std::vector<Subtree> subtrees_in(std::span<float> sum, Memory& memory, Range lea
 
 }  // namespace
 
+std::span<float> SumMemory::take(std::size_t numbers) {
+  if (taken_ == lists_.size()) lists_.emplace_back();
+  std::vector<float>& list = lists_[taken_++];
+  if (list.size() < numbers) list.resize(numbers);
+  return std::span(list).first(numbers);
+}
+
 void tree_sum(Communicator& ranks, std::int64_t leaves, std::span<float> sum,
-              const WriteLeaf& write_leaf) {
+              const WriteLeaf& write_leaf, SumMemory& memory) {
   const DefaultFloatMode mode;
   if (leaves < 1 || leaves > kMostLeaves)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("a sum of {} lists: there must be 1 to {}", leaves, kMostLeaves));
-  Memory memory, received;
+  memory.take_back();
   const std::vector<Subtree> own = subtrees_in(sum, memory, own_leaves(ranks, leaves), write_leaf);
   const int size = ranks.size(), rank = ranks.rank();
   const auto of_part = [&](std::span<float> all, int of) {
@@ -109,8 +114,7 @@ void tree_sum(Communicator& ranks, std::int64_t leaves, std::span<float> sum,
     }
     for (const Subtree& one : own) sends.push_back({r, std::as_bytes(of_part(one.values, r))});
     for (const Subtree& other : subtrees_of(even_part(leaves, size, r))) {
-      received.emplace_back(of_part(sum, rank).size());
-      parts.push_back({other.first, other.size, received.back()});
+      parts.push_back({other.first, other.size, memory.take(of_part(sum, rank).size())});
       receives.push_back({r, std::as_writable_bytes(parts.back().values)});
     }
   }

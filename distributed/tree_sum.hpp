@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "tessera/base/dims.hpp"
 #include "tessera/distributed/communicator.hpp"
@@ -18,6 +19,20 @@ inline Range own_leaves(const Communicator& ranks, std::int64_t leaves) {
   return even_part(leaves, ranks.size(), ranks.rank());
 }
 
+// The lists that a sum needs beside its result, which are kept for the next sum. One thread at a
+// time may use it.
+class SumMemory {
+ public:
+  // Returns a list of so many numbers, of any values, which belongs to the caller until
+  // take_back().
+  std::span<float> take(std::size_t numbers);
+  void take_back() { taken_ = 0; }
+
+ private:
+  std::vector<std::vector<float>> lists_;
+  std::size_t taken_ = 0;
+};
+
 // Adds up lists of floats that are spread over ranks, with the same bits for every number of ranks:
 // calls write_leaf(leaf, values) for each of own_leaves(), in ascending order, and writes the sum
 // of all leaves to `sum`, the same on every rank. The lists are the leaves of a binary tree whose
@@ -26,10 +41,11 @@ inline Range own_leaves(const Communicator& ranks, std::int64_t leaves) {
 // one part of all subtrees, adds them up in the order of the tree, and tells the others: 2 * (P -
 // 1) / P lists travel to each rank if the leaves divide by the P ranks, and up to 2 * log2(leaves)
 // times as much of the first half otherwise. Gradients of a batch that is split over ranks are
-// added so (cut.hpp). Collective; all ranks give sums of the same length. Keeps at most 2 *
-// log2(leaves) lists. Throws Error{InvalidArgument} unless there are 1 to kMostLeaves leaves.
+// added so (cut.hpp). Collective; all ranks give sums of the same length. Takes at most 2 *
+// log2(leaves) lists of `memory`. Throws Error{InvalidArgument} unless there are 1 to kMostLeaves
+// leaves.
 using WriteLeaf = std::function<void(std::int64_t leaf, std::span<float> values)>;
 void tree_sum(Communicator& ranks, std::int64_t leaves, std::span<float> sum,
-              const WriteLeaf& write_leaf);
+              const WriteLeaf& write_leaf, SumMemory& memory);
 
 }  // namespace tessera::distributed

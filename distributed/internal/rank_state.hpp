@@ -12,6 +12,7 @@
 #include "tessera/distributed/agreement.hpp"
 #include "tessera/distributed/internal/grid_part.hpp"
 #include "tessera/distributed/layer.hpp"
+#include "tessera/distributed/tree_sum.hpp"
 
 namespace tessera::distributed {
 
@@ -33,6 +34,7 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
   std::vector<GroupPart> parts;
   std::vector<Range> outputs, inputs, values;  // in the operands and gradients of the rank
   std::vector<float> sums;                     // gradients to add to others
+  SumMemory memory;                            // of sums of leaves
 
   layer::LayerFacts facts() const override;
   std::optional<partitioner::Misfit> set_weights(

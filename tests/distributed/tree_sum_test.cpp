@@ -40,9 +40,15 @@ float tree(const std::vector<std::vector<float>>& leaves, std::size_t i, std::in
 
 void add_up(Communicator& ranks, const std::vector<std::vector<float>>& leaves,
             std::span<float> sum) {
-  tree_sum(ranks, std::ssize(leaves), sum, [&](std::int64_t leaf, std::span<float> values) {
+  const auto write_leaf = [&](std::int64_t leaf, std::span<float> values) {
     std::ranges::copy(leaves[std::size_t(leaf)], values.begin());
-  });
+  };
+  SumMemory memory;
+  tree_sum(ranks, std::ssize(leaves), sum, write_leaf, memory);
+  const std::vector<float> first(sum.begin(), sum.end());
+  std::ranges::fill(sum, 0.0f);
+  tree_sum(ranks, std::ssize(leaves), sum, write_leaf, memory);  // in memory that was used
+  EXPECT_TRUE(std::ranges::equal(sum, first));
 }
 
 TEST(TreeSum, IsTheSumOfTheTreeForEveryNumberOfRanksAndLeaves) {
@@ -83,7 +89,8 @@ TEST(TreeSum, DoesNotDependOnTheFloatingPointModeOfTheCaller) {
 TEST(TreeSum, RefusesOtherNumbersOfLeaves) {
   for (const std::int64_t leaves : {0, 4097})
     EXPECT_NE(test::refusal([&] {
-                run_ranks(1, [&](Communicator& ranks) { tree_sum(ranks, leaves, {}, {}); });
+                SumMemory memory;
+                run_ranks(1, [&](Communicator& ranks) { tree_sum(ranks, leaves, {}, {}, memory); });
               }).find("there must be 1 to 4096"),
               std::string::npos);
 }

@@ -35,12 +35,11 @@ class RankShare final : public train::BatchShare {
 
   void add_up(std::span<const float> by_leaf, std::span<float> sum) override {
     const std::int64_t first = distributed::own_leaves(ranks_, cut_.leaves).begin;
-    distributed::tree_sum(
-        ranks_, cut_.leaves, sum, [&](std::int64_t leaf, std::span<float> values) {
-          std::ranges::copy(
-              by_leaf.subspan(std::size_t(leaf - first) * values.size(), values.size()),
-              values.begin());
-        });
+    const auto write_leaf = [&](std::int64_t leaf, std::span<float> values) {
+      std::ranges::copy(by_leaf.subspan(std::size_t(leaf - first) * values.size(), values.size()),
+                        values.begin());
+    };
+    distributed::tree_sum(ranks_, cut_.leaves, sum, write_leaf, memory_);
   }
 
   void gather(MatrixView<const float> own, MatrixView<float> all) override {
@@ -69,6 +68,7 @@ class RankShare final : public train::BatchShare {
   distributed::Cut cut_;
   std::vector<Range> leaves_;   // of this rank
   std::vector<Range> columns_;  // of all ranks
+  distributed::SumMemory memory_;
 };
 
 }  // namespace
