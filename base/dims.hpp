@@ -37,7 +37,7 @@ enum class Axis { X, Y, Z };
 // Returns "x", "y" or "z"; the text is valid as long as the program.
 std::string_view to_string(Axis axis);
 
-// Returns the size along one axis.
+// Returns the member of one axis, to read or to write.
 template <class AnyDims>
 constexpr auto& along(AnyDims& dims, Axis axis) {
   return axis == Axis::X ? dims.x : axis == Axis::Y ? dims.y : dims.z;
@@ -68,8 +68,8 @@ constexpr Range share_of(std::int64_t size, std::int64_t grain, std::int64_t par
   return {clamp(i * step), clamp((i + 1) * step)};
 }
 
-// Returns true if so many parts of whole grains leave no share empty: a count is then the smallest
-// for its share size.
+// Returns true if so many parts (1 or more) of whole grains leave no share empty: a count is then
+// the smallest for its share size.
 constexpr bool is_share_count(std::int64_t grains, std::int64_t parts) {
   return parts <= grains && ceil_div(grains, ceil_div(grains, parts)) == parts;
 }

@@ -86,7 +86,10 @@ std::vector<Subtree> subtrees_in(std::span<float> sum, SumMemory& memory, Range 
 std::span<float> SumMemory::take(std::size_t numbers) {
   if (taken_ == lists_.size()) lists_.emplace_back();
   std::vector<float>& list = lists_[taken_++];
-  if (list.size() < numbers) list.resize(numbers);
+  if (list.size() < numbers) {
+    list.clear();  // nothing to copy
+    list.resize(numbers);
+  }
   return std::span(list).first(numbers);
 }
 

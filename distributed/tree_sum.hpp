@@ -19,8 +19,8 @@ inline Range own_leaves(const Communicator& ranks, std::int64_t leaves) {
   return even_part(leaves, ranks.size(), ranks.rank());
 }
 
-// The lists that a sum needs beside its result, which are kept for the next sum. One thread at a
-// time may use it.
+// The lists that a sum needs beside its result, which are kept for the next sum as long as this
+// lives: up to 2 * log2(leaves), each as long as the longest sum. One thread at a time may use it.
 class SumMemory {
  public:
   // Returns a list of so many numbers, of any values, which belongs to the caller until

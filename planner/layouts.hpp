@@ -27,16 +27,16 @@ TwoProblems two_problems(const Problem& problem, bool grad_w_transposed);
 // Returns the number of partial sums that a pass of the plan adds up for each result.
 std::int64_t partial_sums(const Plan& plan, Pass pass);
 
-// A side of the matrix of a layout in equal parts of whole blocks.
+// A side of the matrix of a layout in equal parts of whole blocks; size and block are in elements.
 struct CutSide {
   std::int64_t size, block, parts;
 
   Range part(std::int64_t i) const { return share_of(size, block, parts, i); }
-  // Returns the parts that these rows or columns overlap.
+  // Returns the parts that these rows or columns overlap: none for an empty range.
   Range meeting(Range wanted) const;
 };
 
-// The cells of one layout that a cell of the other one overlaps: a rectangle of cells.
+// The cells of one layout that a cell of the other one overlaps: a rectangle, numbered by rows.
 struct MetCells {
   Range x, y;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -60,31 +61,40 @@ void check_layer(const NetworkSpec& spec, std::size_t l) {
                     l + 1, layer.inputs, l, spec.layers[l - 1].outputs));
 }
 
-struct WorkWorkFacts {
+struct WorkFacts {
+  NetworkWork work;
   std::string_view name;
   std::optional<Pass> pass = std::nullopt;  // that the work runs
 };
 
 // In the order of the enum.
-constexpr std::array kWorkFacts{WorkWorkFacts{"parameters"},
-                                WorkWorkFacts{"Fwd", Pass::Fwd},
-                                WorkWorkFacts{"activate"},
-                                WorkWorkFacts{"hand over"},
-                                WorkWorkFacts{"loss"},
-                                WorkWorkFacts{"derivative"},
-                                WorkWorkFacts{"GradA", Pass::GradA},
-                                WorkWorkFacts{"GradW", Pass::GradW},
-                                WorkWorkFacts{"update"},
-                                WorkWorkFacts{"biases"},
-                                WorkWorkFacts{"re-home"},
-                                WorkWorkFacts{"recompute", Pass::Fwd}};
+constexpr std::array kWorkFacts{WorkFacts{NetworkWork::Parameters, "parameters"},
+                                WorkFacts{NetworkWork::Fwd, "Fwd", Pass::Fwd},
+                                WorkFacts{NetworkWork::Activate, "activate"},
+                                WorkFacts{NetworkWork::HandOver, "hand over"},
+                                WorkFacts{NetworkWork::Loss, "loss"},
+                                WorkFacts{NetworkWork::Derivative, "derivative"},
+                                WorkFacts{NetworkWork::GradA, "GradA", Pass::GradA},
+                                WorkFacts{NetworkWork::GradW, "GradW", Pass::GradW},
+                                WorkFacts{NetworkWork::Update, "update"},
+                                WorkFacts{NetworkWork::UpdateBiases, "biases"},
+                                WorkFacts{NetworkWork::Rehome, "re-home"},
+                                WorkFacts{NetworkWork::Recompute, "recompute", Pass::Fwd}};
 static_assert(kWorkFacts.size() == std::size_t(NetworkWork::Recompute) + 1);
+static_assert(std::ranges::all_of(kWorkFacts, [at = std::size_t(0)](const WorkFacts& f) mutable {
+  return std::size_t(f.work) == at++;
+}));
+
+const WorkFacts& facts_of(NetworkWork work) {
+  TESSERA_ASSERT(std::size_t(work) < kWorkFacts.size());
+  return kWorkFacts[std::size_t(work)];
+}
 
 }  // namespace
 
-std::string_view to_string(NetworkWork work) { return kWorkFacts.at(std::size_t(work)).name; }
+std::string_view to_string(NetworkWork work) { return facts_of(work).name; }
 
-std::optional<Pass> pass_of(NetworkWork work) { return kWorkFacts.at(std::size_t(work)).pass; }
+std::optional<Pass> pass_of(NetworkWork work) { return facts_of(work).pass; }
 
 Problem problem_of(const NetworkSpec& spec, std::int64_t layer) {
   const NetworkLayer& l = spec.layers[std::size_t(layer)];

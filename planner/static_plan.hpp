@@ -99,7 +99,7 @@ struct GradientRuns {
   std::vector<std::vector<std::int64_t>> places;  // [layouts][blocks] in the list of a block's tile
 };
 
-// Returns the runs of all blocks of an assignment. O(blocks * layouts).
+// Returns the runs of an assignment, which is that of a checked plan. O(blocks * layouts).
 GradientRuns gradient_runs(const StaticAssignment& assignment);
 
 // The plan of a layer with a static pattern: the tiles of the blocks in all passes.

@@ -204,6 +204,12 @@ Cycles fullest_visit(const WeightLayout& layout, const PassSpec& spec,
   return most;
 }
 
+// A plan from a file may have a pass without this term.
+Cycles multiply_cycles(const planner::PassCost& cost) {
+  const planner::CostTerm* const term = cost.find(planner::Term::Multiply);
+  return term == nullptr ? Cycles() : term->cycles;
+}
+
 }  // namespace
 
 // The term of a plan has the clearing of the sums and, in GradW, one round if buckets travel and
@@ -218,7 +224,7 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
     const std::int64_t sum_bytes = updated().values_per_bucket() * bytes_of(problem.partials_type);
     const std::int64_t rounds = layout.grid.splits.z;
     const std::int64_t planned_rounds = of_pass.grad_w_exchange_buckets ? 1 : rounds;
-    const Cycles planned = plan.cost.find(Pass::GradW)->find(planner::Term::Multiply)->cycles -
+    const Cycles planned = multiply_cycles(*plan.cost.find(Pass::GradW)) -
                            codelets::zero_cycles(sum_bytes, machine.workers);
     const Cycles counted = fullest_visit(layout, spec, machine, /*one_by_one=*/true);
     return rounds * counted - Cycles(rounds * planned.value / planned_rounds);
@@ -230,7 +236,7 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
   const Cycles cleared = codelets::zero_cycles(
       rows * layout.grid.z_per_tile() * bytes_of(problem.partials_type), machine.workers);
   return cleared + fullest_visit(layout, spec, machine, /*one_by_one=*/false) -
-         of_pass.cost.find(in_layout)->find(planner::Term::Multiply)->cycles;
+         multiply_cycles(*of_pass.cost.find(in_layout));
 }
 
 void NetworkSparseLayer::load() {

@@ -23,9 +23,7 @@ constexpr std::int64_t kRangePoints = 6;  // of a range that does not say how ma
 constexpr std::pair<const char*, const char*> kShortNames[] = {
     {"memory", "tile_memory"}, {"exchange", "exchange_bytes_per_cycle"}};
 
-[[noreturn]] void refuse_sweep(const std::string& message) {
-  throw Error(ErrorCode::InvalidArgument, "sweep: " + message);
-}
+[[noreturn]] void refuse_sweep(const std::string& message) { throw_invalid("sweep: " + message); }
 
 bool is_fraction(const Json& value) { return std::holds_alternative<double>(value.data); }
 

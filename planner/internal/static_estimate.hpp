@@ -26,13 +26,13 @@ template <class Visit>
 void for_each_share(const StaticCase& c, const Visit& visit) {
   const std::int64_t grains = c.columns() / c.grain();
   for (std::int64_t asked = 1; asked <= std::min(grains, c.machine.tiles); ++asked) {
-    const std::int64_t share = ceil_div(grains, asked), parts = ceil_div(grains, share);
-    visit(CountedCut{.share = share * c.grain(), .parts = parts, .tiles = c.machine.tiles / parts});
+    const std::int64_t each = ceil_div(grains, asked), parts = ceil_div(grains, each);
+    visit(CountedCut{.share = each * c.grain(), .parts = parts, .tiles = c.machine.tiles / parts});
   }
 }
 
-// Returns the cycles of the kernel on a tile with so many blocks in one row, which no tile with as
-// many blocks falls below.
+// Returns the cycles of the kernel for a share of columns on a tile with so many blocks in one row,
+// which no tile with as many blocks falls below.
 std::int64_t least_kernel_cycles(const StaticCase& c, std::int64_t share, std::int64_t blocks);
 
 // Returns about the cycles of all passes, as if the blocks were spread at random, to tell which

@@ -128,7 +128,7 @@ TYPED_TEST(HostBatch, IsRightForEveryWidthUpToThreeTimesThePlannedOne) {
     SCOPED_TRACE(c.name());
     BatchRun<TypeParam> run(c);
     for (std::int64_t z = 1; z <= 3 * c.planned; ++z) {
-      if (!cases.next()) continue;
+      if (z % c.planned != 0 && !cases.next()) continue;
       SCOPED_TRACE(z);
       const Operands<TypeParam> in(z);
       run.expect_right(in, run.run(in));

@@ -65,11 +65,10 @@ TEST(GradientAtPlaces, HasTheBitsOfALayerWithThatPattern) {
 // The smaller the caches, the more slices S is cut in; rows of the matrix have 10 to 380 elements,
 // a slice of the smallest cache 1 to 40 of them.
 TEST(GradientAtPlaces, HasTheSameBitsForAnyCaches) {
-  tessera::test::Cases cases;
   for (const std::int64_t z : {20, 64, 256})
     for (const double density : {0.02, 0.1, 0.8}) {
       SCOPED_TRACE(testing::Message() << z << " columns, density " << density);
-      if (!cases.next()) continue;
+      if (tessera::test::kIsSanitized && z != 64) continue;
       const PlacesCase c(z, {1, 1}, density);
       HostCpu cpu = read_host_cpu();
       const std::vector<float> expected = c.of_layer(cpu);

@@ -84,5 +84,9 @@ TEST(RecordedChoices, OfDrawnLayersAreAsRecorded) {
   }
 }
 
+TEST(RecordedChoices, HaveATestForEachKind) {
+  test::expect_kinds("recorded_choices.tsv", {"layer"});
+}
+
 }  // namespace
 }  // namespace tessera::host

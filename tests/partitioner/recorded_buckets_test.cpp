@@ -130,5 +130,9 @@ TEST(RecordedBuckets, OfDrawnMatricesAreAsRecorded) {
   }
 }
 
+TEST(RecordedBuckets, HaveATestForEachKind) {
+  tessera::test::expect_kinds("recorded_buckets.tsv", {"matrix"});
+}
+
 }  // namespace
 }  // namespace tessera::partitioner

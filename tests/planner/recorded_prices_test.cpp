@@ -334,5 +334,10 @@ TEST(RecordedPrices, OfBoundsAreAsRecorded) {
   }
 }
 
+TEST(RecordedPrices, HaveATestForEachKind) {
+  test::expect_kinds("recorded_prices.tsv", {"layer", "no fit", "dense", "search", "static",
+                                             "network", "product", "floor"});
+}
+
 }  // namespace
 }  // namespace tessera::planner

@@ -176,5 +176,24 @@ TEST(NetworkCost, NeedsLessMemoryIfLayersRecompute) {
   EXPECT_LT(needed_again.value, 0.9 * double(needed.value));
 }
 
+// A plan from a file may have passes without terms.
+TEST(NetworkCost, CountsNoCyclesForATermThatAPlanDoesNotHave) {
+  const NetworkSpec spec{.layers = {{24, 32, {}, 0.2}, {16, 24, {}, 0.2}},
+                         .batch = 8,
+                         .loss = codelets::Loss::MeanSquaredError};
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 8;
+  const auto executor = make_executor(1);
+  planner::NetworkPlan plan = planner::plan_network(spec, machine);
+  for (planner::Plan& layer : plan.plans)
+    for (planner::PassCost& pass : layer.cost.passes) pass.terms.clear();
+  Network network(spec, plan.plans, machine, device::ExchangeMode::Share, *executor);
+  for (const std::int64_t l : {0, 1}) {
+    const Dims size = problem_of(spec, l).size;
+    EXPECT_FALSE(network.set_weights(l, sparse::random_pattern(size.x, size.y, {}, 0.2, 3)));
+  }
+  EXPECT_FALSE(network.planned_work(plan).empty());
+}
+
 }  // namespace
 }  // namespace tessera::runtime

@@ -371,5 +371,10 @@ TEST(RecordedRuns, OfSearchesForLargestGradientsAreAsRecorded) {
   }
 }
 
+TEST(RecordedRuns, HaveATestForEachKind) {
+  test::expect_kinds("recorded_runs.tsv", {"plan", "layer", "cut", "static", "network", "product",
+                                           "attention", "embedding", "search"});
+}
+
 }  // namespace
 }  // namespace tessera::runtime

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -34,6 +35,21 @@ class Digest {
   std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };
 
+// Returns the kind of a line of a table of tests/data/; no text for a comment.
+inline std::string kind_of(const std::string& line) {
+  const auto tab = line.find('\t');
+  return tab == std::string::npos || line[0] == '#' ? "" : line.substr(0, line.rfind(' ', tab));
+}
+
+// Fails if a table has other kinds of cases than these, which its tests compare.
+inline void expect_kinds(const std::string& file, const std::set<std::string>& kinds) {
+  std::ifstream in(TESSERA_SOURCE_DIR "/tests/data/" + file);
+  std::set<std::string> found;
+  for (std::string line; std::getline(in, line);)
+    if (const std::string kind = kind_of(line); !kind.empty()) found.insert(kind);
+  EXPECT_EQ(found, kinds) << file;
+}
+
 // The lines of one kind of cases in a table of tests/data/: kind and number of the case, a tab, and
 // the record of the case. A line that no case has compared by the end of the table's life is a
 // failure. When results are meant to change, the tests that read a table write its new lines to the
@@ -45,9 +61,8 @@ class RecordedTable {
     std::ifstream in(TESSERA_SOURCE_DIR "/tests/data/" + file);
     EXPECT_TRUE(in) << file << " is missing";
     for (std::string line; std::getline(in, line);)
-      if (const auto tab = line.find('\t');
-          tab != std::string::npos && line.substr(0, line.rfind(' ', tab)) == kind_)
-        records_[line.substr(0, tab)] = line.substr(tab + 1);
+      if (kind_of(line) == kind_)
+        records_[line.substr(0, line.find('\t'))] = line.substr(line.find('\t') + 1);
   }
   RecordedTable(const RecordedTable&) = delete;
   RecordedTable& operator=(const RecordedTable&) = delete;

@@ -13,7 +13,7 @@ inline constexpr bool kIsSanitized = false;
 constexpr int trials(int all) { return kIsSanitized ? (all + 7) / 8 : all; }
 
 // Counts the cases of nested lists of settings, and returns true for those that run: with a
-// sanitizer every seventh, which meets every setting of lists of up to six.
+// sanitizer every seventh, which meets every setting of lists of up to six if there are some fifty.
 class Cases {
  public:
   bool next() { return !kIsSanitized || number_++ % 7 == 0; }
