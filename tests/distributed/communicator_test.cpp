@@ -117,52 +117,39 @@ TEST(Communicator, AnExceptionOfAnotherTypeEndsAllToo) {
   throw_on_one_rank(std::string("of no type that exceptions have"));
 }
 
-TEST(Communicator, ARankThatStandsStillIsNamedAfterTheTimeout) {
+// Returns the message of a run in which rank 1 stands still while the others do `work`.
+template <class Work>
+std::string message_while_one_stands_still(int count, const Work& work) {
   std::atomic<bool> over = false;
-  const auto run = [&] {
-    run_ranks(
-        3,
-        [&](Communicator& ranks) {
-          if (ranks.rank() == 1) {
-            while (!over) std::this_thread::sleep_for(1ms);
-            return;
-          }
-          try {
-            gather_lists(ranks, "Fwd: rows of S", std::vector<int>{ranks.rank()});
-          } catch (...) {
-            over = true;
-            throw;
-          }
-        },
-        400ms);
+  const auto one_rank = [&](Communicator& ranks) {
+    if (ranks.rank() == 1) {
+      while (!over) std::this_thread::sleep_for(1ms);
+      return;
+    }
+    try {
+      work(ranks);
+    } catch (...) {
+      over = true;
+      throw;
+    }
   };
-  const std::string message = test::message_of(run, ErrorCode::Internal);
+  return test::message_of([&] { run_ranks(count, one_rank, 400ms); }, ErrorCode::Internal);
+}
+
+TEST(Communicator, ARankThatStandsStillIsNamedAfterTheTimeout) {
+  const std::string message = message_while_one_stands_still(3, [](Communicator& ranks) {
+    gather_lists(ranks, "Fwd: rows of S", std::vector<int>{ranks.rank()});
+  });
   EXPECT_NE(message.find("of 3: Fwd: rows of S: rank 1 has "), message.npos) << message;
   EXPECT_NE(message.find("for 0.4 s"), message.npos) << message;
 }
 
 TEST(Communicator, ARankThatTakesNothingIsNamedAfterTheTimeout) {
-  std::atomic<bool> over = false;
-  const auto run = [&] {
-    run_ranks(
-        2,
-        [&](Communicator& ranks) {
-          if (ranks.rank() == 1) {
-            while (!over) std::this_thread::sleep_for(1ms);
-            return;
-          }
-          try {
-            std::byte byte{};
-            const SendPiece send{1, {&byte, 1}};
-            ranks.exchange("rows of S", {send}, {});
-          } catch (...) {
-            over = true;
-            throw;
-          }
-        },
-        400ms);
-  };
-  const std::string message = test::message_of(run, ErrorCode::Internal);
+  const std::string message = message_while_one_stands_still(2, [](Communicator& ranks) {
+    std::byte byte{};
+    const SendPiece send{1, {&byte, 1}};
+    ranks.exchange("rows of S", {send}, {});
+  });
   EXPECT_NE(message.find("rank 0 of 2: rows of S: rank 1 has taken nothing for 0.4 s"),
             message.npos)
       << message;
