@@ -167,16 +167,16 @@ HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   // with long rows of blocks they are fetched ahead. Rows of S for elements have to come from L2: a
   // quarter of it, or up to half where a row would have few elements in a slice. With very few, the
   // rows of dQ, which are read again for every slice, cost more than rows of S from L3. AMD Zen 3,
-  // z 4096: 1024 x 4096 at 1/64 0.84 of the time of half of L2; at 0.05 a larger slice gains
-  // nothing.
-  constexpr double kEnoughInRow = 48, kVeryFewInRow = 12;
+  // slices of 16 elements a row by such of 12 and of at most one and a half L2: 1024 x 1024 at
+  // 1/64, z 4096: 0.92 of the time; 2048 x 2048 at 0.03, z 1024: 0.98.
+  constexpr double kEnoughInRow = 48, kVeryFewInRow = 16;
   const double density = double(problem.blocks) / std::max(double(x) * double(y), 1.0);
   const auto rows_for = [&](double in_row) {
     return static_cast<std::int64_t>(in_row / std::max(density, 1e-6));
   };
   const std::int64_t in_l2 = cpu.l2.value / row_bytes;
   const std::int64_t in_near = std::clamp(rows_for(kEnoughInRow), in_l2 / 4, in_l2 / 2);
-  const std::int64_t in_far = std::min(rows_for(kVeryFewInRow), 3 * in_l2 / 2);
+  const std::int64_t in_far = std::min(rows_for(kVeryFewInRow), 2 * in_l2);
   const std::int64_t rows = problem.block.is_element() ? std::max(in_near, in_far) : y;
   cells.y = whole_blocks(rows, problem.block.cols, y);
   cells.x = whole_blocks(std::min(std::int64_t{256}, ceil_div(x, 8)), problem.block.rows, x);

@@ -31,68 +31,59 @@ void HostGradient<T>::cut_units(const sparse::Csr<float>& pattern, std::int64_t 
   });
 }
 
-// Gradients of several panels are summed before they are added to those of the caller. Every thread
-// may get any unit.
 template <class T>
-void HostGradient<T>::grow_scratch(const sparse::Csr<float>& pattern) {
-  scratch_.resize(std::size_t(executor_->threads()));
-  for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
-  if (accumulate_ == Accumulate::No || places_.panels() <= 1) return;
-  std::int64_t most = 0;
-  for (const Range rows : units_) most = std::max(most, blocks_of(pattern, rows).size());
-  for (Scratch& scratch : scratch_) grow(scratch.sums, std::size_t(most * pattern.block.area()));
-}
-
-template <class T>
-void HostGradient<T>::run_unit(const sparse::Csr<float>& pattern, Range rows,
-                               std::span<float> gradients, Scratch& scratch) {
-  const Range blocks = blocks_of(pattern, rows);
+void HostGradient<T>::run_units(const sparse::Csr<float>& pattern, std::int64_t panel,
+                                std::span<float> sums, bool adds) {
   const std::int64_t area = pattern.block.area();
-  const auto own =
-      gradients.subspan(std::size_t(blocks.begin * area), std::size_t(blocks.size() * area));
-  const bool adds = accumulate_ == Accumulate::Yes;
-  const bool in_place = !adds || places_.panels() == 1;
-  const std::span<float> sums = in_place ? own : std::span(scratch.sums).first(own.size());
-  {
-    const PassClock::Part kernels(clock_, scratch.kernel_seconds);
-    places_.run(UnitRows(pattern.row_begin, pattern.col, rows), sums, blocks.begin,
-                adds && in_place);
-  }
-  if (!in_place) std::transform(sums.begin(), sums.end(), own.begin(), own.begin(), std::plus<>());
-}
-
-template <class T>
-void HostGradient<T>::run_units(const sparse::Csr<float>& pattern, std::int64_t columns,
-                                std::span<float> gradients) {
   std::atomic<std::size_t> next = 0;
-  share_units(*executor_, std::ssize(gradients) * columns, [&](std::int64_t thread) {
-    for (std::size_t unit = next++; unit < units_.size(); unit = next++)
-      run_unit(pattern, units_[unit], gradients, scratch_[std::size_t(thread)]);
+  share_units(*executor_, std::ssize(sums) * places_.columns(panel), [&](std::int64_t thread) {
+    const PassClock::Part kernels(clock_, threads_[std::size_t(thread)].kernel_seconds);
+    for (std::size_t unit = next++; unit < units_.size(); unit = next++) {
+      const Range blocks = blocks_of(pattern, units_[unit]);
+      UnitRows rows(pattern.row_begin, pattern.col, units_[unit]);
+      places_.run_panel(
+          panel, rows,
+          sums.subspan(std::size_t(blocks.begin * area), std::size_t(blocks.size() * area)),
+          blocks.begin, adds);
+    }
   });
 }
 
+template <class T>
+bool HostGradient<T>::run_panels(const sparse::Csr<float>& pattern, std::span<float> sums,
+                                 bool adds, PassControl& control, HostTimes& times) {
+  for (std::int64_t panel = 0; panel < places_.panels(); ++panel) {
+    if (!control.begin("panel of columns")) return false;
+    {
+      const PassClock::Part copies(clock_, times.copy_seconds);
+      places_.read({panel, panel + 1}, *executor_);
+    }
+    run_units(pattern, panel, sums, adds || panel > 0);
+  }
+  return true;
+}
+
+// Gradients of several panels are summed before they are added to those of the caller.
 template <class T>
 bool HostGradient<T>::gradient(const sparse::Csr<float>& pattern, const DotOperands<T>& batch,
                                std::span<float> gradients, Accumulate accumulate,
                                PassControl& control, HostTimes& times) {
   clock_ = PassClock(std::ssize(gradients) * batch.s.cols);
-  accumulate_ = accumulate;
-  if (!control.begin("copies of operands")) return false;
   const HostProblem problem{
       {1, pattern.rows, pattern.cols, z_}, pattern.block, pattern.blocks(), data_type_of<T>()};
   const HostCells cells = gradient_cells(problem, cpu_);
-  {
-    const PassClock::Part copies(clock_, times.copy_seconds);
-    places_.begin(problem, cells, batch, *executor_);
-  }
-  const bool runs = control.begin("products");
   cut_units(pattern, executor_->threads() == 1 ? kMostRows : cells.x / pattern.block.rows);
-  grow_scratch(pattern);
-  if (runs && batch.s.cols > 0)
-    run_units(pattern, batch.s.cols, gradients);
-  else if (runs && accumulate == Accumulate::No)
-    std::fill(gradients.begin(), gradients.end(), 0.0f);
-  clock_.add_to(times, scratch_);
+  threads_.assign(std::size_t(executor_->threads()), {});
+  places_.begin(problem, cells, batch);
+  const bool adds = accumulate == Accumulate::Yes;
+  const bool in_place = !adds || places_.panels() <= 1;
+  if (!in_place) grow(sums_, gradients.size());
+  const std::span<float> sums = in_place ? gradients : std::span(sums_).first(gradients.size());
+  const bool runs = run_panels(pattern, sums, adds && in_place, control, times);
+  if (batch.s.cols == 0 && !adds) std::fill(gradients.begin(), gradients.end(), 0.0f);
+  if (runs && !in_place)
+    std::transform(sums.begin(), sums.end(), gradients.begin(), gradients.begin(), std::plus<>());
+  clock_.add_to(times, threads_);
   return runs;
 }
 

@@ -38,25 +38,24 @@ class HostGradient {
                               PassControl& control, HostTimes& times);
 
  private:
-  struct Scratch {              // of one thread
-    AlignedVector<float> sums;  // of one unit
+  struct Thread {
     double kernel_seconds = 0;
   };
   void cut_units(const sparse::Csr<float>& pattern, std::int64_t rows);
-  void grow_scratch(const sparse::Csr<float>& pattern);
-  void run_units(const sparse::Csr<float>& pattern, std::int64_t columns,
-                 std::span<float> gradients);
-  void run_unit(const sparse::Csr<float>& pattern, Range rows, std::span<float> gradients,
-                Scratch& scratch);
+  // Sets the sums of all places or, with `adds`, increases them, panel after panel.
+  [[nodiscard]] bool run_panels(const sparse::Csr<float>& pattern, std::span<float> sums, bool adds,
+                                PassControl& control, HostTimes& times);
+  void run_units(const sparse::Csr<float>& pattern, std::int64_t panel, std::span<float> sums,
+                 bool adds);
 
   std::int64_t z_;
   host::HostCpu cpu_;
   Executor* executor_;
-  Accumulate accumulate_ = Accumulate::No;  // of this call
-  PassClock clock_{0};                      // of this call
-  PlaceGradient<T, std::int32_t> places_;
+  PassClock clock_{0};  // of this call
+  PlaceGradient<T, std::int32_t> places_{PlaceGradient<T, std::int32_t>::Kept::One};
   std::vector<Range> units_;  // block rows, those with most blocks first
-  std::vector<Scratch> scratch_;
+  std::vector<Thread> threads_;
+  AlignedVector<float> sums_;  // of several panels that are to be added
 };
 
 }  // namespace tessera::host::internal

@@ -87,23 +87,25 @@ struct DotOperands {
 template <class T, class Index>
 class PlaceGradient {
  public:
-  PlaceGradient() = default;
+  using Kept = typename HostPanels<T>::Kept;
 
-  // Takes operands for a pattern of so many blocks, cut for this computer.
+  explicit PlaceGradient(Kept kept) : q_grad_(kept), s_(kept) {}
+
+  // Takes operands for a pattern of so many blocks, cut for this computer, and reads all panels.
   PlaceGradient(BlockShape block, std::int64_t places, const DotOperands<T>& batch,
-                Executor& executor) {
+                Executor& executor)
+      : PlaceGradient(Kept::All) {
     static const HostCpu cpu = read_host_cpu();
     const std::int64_t x = round_up(batch.q_grad.rows, block.rows);
     const std::int64_t y = round_up(batch.s.rows, block.cols), z = batch.s.cols;
     const HostProblem problem{{1, x, y, z}, block, places, data_type_of<T>()};
-    begin(problem, gradient_cells(problem, cpu), batch, executor);
+    begin(problem, gradient_cells(problem, cpu), batch);
+    read({0, panels()}, executor);
   }
 
-  // Takes the operands of a call, and copies them in panels where they have to be copied. The size
-  // of the problem is that of the padded matrix. Allocates if the copies need more memory than
-  // those of all calls before.
-  void begin(const HostProblem& problem, const HostCells& cells, const DotOperands<T>& batch,
-             Executor& executor) {
+  // Takes the operands of a call. The size of the problem is that of the padded matrix. Allocates
+  // if copies of the panels that are kept need more memory than those of all calls before.
+  void begin(const HostProblem& problem, const HostCells& cells, const DotOperands<T>& batch) {
     block_ = problem.block;
     block_cols_ = problem.size.y / block_.cols;
     slice_ = std::max<std::int64_t>(cells.y / block_.cols, 1);
@@ -113,37 +115,48 @@ class PlaceGradient {
     columns.pack |= is_cheaper_copied(problem, batch.s);
     s_.set_rows(problem.size.y);
     s_.begin(batch.s, columns);
-    columns.pack = false;
+    columns.pack = is_read_often(problem);
     q_grad_.set_rows(problem.size.x);
     q_grad_.begin(batch.q_grad, columns);
-    q_grad_.read({0, q_grad_.count()}, executor);
-    s_.read({0, s_.count()}, executor);
   }
 
   std::int64_t panels() const { return s_.count(); }
+  std::int64_t columns(std::int64_t panel) const { return s_.columns(panel).size(); }
 
-  // Sets or, with `adds`, increases the gradients of the places in some block rows. gradients[0]
-  // belongs to place `origin`, and row 0 of the places to row `first_row` of q_grad. Rows are not
-  // copied: their positions may be more than a small gradient.
+  // Copies these panels where they have to be copied: one, unless all are kept. Must be called
+  // before they are used.
+  void read(Range panels, Executor& executor) {
+    q_grad_.read(panels, executor);
+    s_.read(panels, executor);
+  }
+
+  // Sets or, with `adds`, increases the gradients of the places in some block rows by all panels.
+  // gradients[0] belongs to place `origin`, and row 0 of the places to row `first_row` of q_grad.
+  // Rows are not copied: their positions may be more than a small gradient.
   template <class Position>
   void run(PlaceRows<Index, Position>&& next, std::span<float> gradients, std::int64_t origin = 0,
            bool adds = false, std::int64_t first_row = 0) const {
+    for (std::int64_t panel = 0; panel < panels(); ++panel)
+      run_panel(panel, next, gradients, origin, adds || panel > 0, first_row);
+  }
+
+  // Does the same by one panel.
+  template <class Position>
+  void run_panel(std::int64_t panel, PlaceRows<Index, Position>& next, std::span<float> gradients,
+                 std::int64_t origin, bool adds, std::int64_t first_row = 0) const {
     const Range rows = next.rows();
     std::array<codelets::RowPlaces, kRowsAtOnce> list;
-    for (std::int64_t panel = 0; panel < panels(); ++panel) {
-      next.start();
-      for (std::int64_t col = 0; col < block_cols_; col += slice_) {
-        std::size_t count = 0;
-        for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-          const Range places =
-              col + slice_ < block_cols_ ? next.below(row, col + slice_, group_) : next.rest(row);
-          if (places.size() > 0)
-            list[count++] = {first_row + row, places.begin - origin, places.size()};
-          if (count < list.size() && row + 1 < rows.end) continue;
-          compute(panel, {list.data(), count}, next.columns_from(origin), gradients.data(),
-                  adds || panel > 0);
-          count = 0;
-        }
+    next.start();
+    for (std::int64_t col = 0; col < block_cols_; col += slice_) {
+      std::size_t count = 0;
+      for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+        const Range places =
+            col + slice_ < block_cols_ ? next.below(row, col + slice_, group_) : next.rest(row);
+        if (places.size() > 0)
+          list[count++] = {first_row + row, places.begin - origin, places.size()};
+        if (count < list.size() && row + 1 < rows.end) continue;
+        compute(panel, {list.data(), count}, next.columns_from(origin), gradients.data(), adds);
+        count = 0;
       }
     }
   }
@@ -156,6 +169,14 @@ class PlaceGradient {
   }
 
  private:
+  // Returns true if rows of dQ are read for so many slices of S that they are copied, too. AMD Zen
+  // 3, two panels of 1024 x 1024: density 0.1, four slices, 0.93 of the time; 1/64, two slices,
+  // 1.09, because the rows are fetched from memory while products run.
+  bool is_read_often(const HostProblem& problem) const {
+    constexpr std::int64_t kFewestSlices = 4;
+    return s_.count() > 1 && problem.block.is_element() &&
+           ceil_div(block_cols_, slice_) >= kFewestSlices;
+  }
   // Returns true if the rows of S are not at the boundaries of vectors, as those of NumPy's arrays
   // are not. Half of the loads from them cross two cache lines, which took GradW of elements 1.8
   // times as long on Sapphire Rapids; a copy costs about as much as a few uses of each row.
@@ -198,8 +219,7 @@ class PlaceGradient {
   BlockShape block_;
   std::int64_t slice_ = 1, block_cols_ = 0;  // block columns
   std::int64_t group_ = 1;                   // places of a row that one slice has together
-  HostPanels<T> q_grad_{HostPanels<T>::Kept::All};
-  HostPanels<T> s_{HostPanels<T>::Kept::All};
+  HostPanels<T> q_grad_, s_;
 };
 
 }  // namespace tessera::host::internal

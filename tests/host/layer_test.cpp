@@ -398,8 +398,8 @@ TEST(HostCells, AreWholeBlocksInsideTheLayerAndKeepTheirSliceInACache) {
             EXPECT_TRUE(0 < cells.y && cells.y <= problem.size.y) << cells.y;
             EXPECT_TRUE(0 < cells.z && cells.z <= z) << cells.z;
             const std::int64_t bytes = cells.y * cells.z * 4, l2 = kUsual.l2.value;
-            const bool has_few = double(cells.y) * density <= 12;  // in a row of the slice
-            const bool fits = bytes <= (has_few ? 3 * l2 / 2 : l2 / 2);
+            const bool has_few = double(cells.y) * density <= 16;  // in a row of the slice
+            const bool fits = bytes <= (has_few ? 2 * l2 : l2 / 2);
             const bool elements = block.is_element();
             EXPECT_TRUE(fits || !cells.pack || !elements || cells.y == 1) << cells.y;
           }
