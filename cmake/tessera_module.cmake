@@ -48,6 +48,12 @@ if(TESSERA_SANITIZE)
   target_compile_options(tessera_flags INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -Og -g1 -fno-omit-frame-pointer)
   target_link_options(tessera_flags INTERFACE -fsanitize=${TESSERA_SANITIZE})
+  # The operator new of some tests must come before that of the runtime library, so this one is shared.
+  if(TESSERA_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir OUTPUT_VARIABLE TESSERA_CLANG_FOLDER
+      OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    target_link_options(tessera_flags INTERFACE -shared-libsan -Wl,-rpath,${TESSERA_CLANG_FOLDER}/lib/linux)
+  endif()
   target_compile_definitions(tessera_flags INTERFACE TESSERA_SANITIZED)
 endif()
 # A check looks at memory in what its tests run themselves; these libraries are linked to make plans and reports for them.

@@ -9,7 +9,14 @@
 namespace tessera::test {
 
 // False with ThreadSanitizer, which does not follow the threads of a child of fork().
-#ifdef __SANITIZE_THREAD__
+#if defined(__clang__)  // the others do not know what __has_feature is
+#define TESSERA_SANITIZES_THREADS __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define TESSERA_SANITIZES_THREADS 1
+#else
+#define TESSERA_SANITIZES_THREADS 0
+#endif
+#if TESSERA_SANITIZES_THREADS
 inline constexpr bool kChildrenMayStartThreads = false;
 #else
 inline constexpr bool kChildrenMayStartThreads = true;
