@@ -1,4 +1,4 @@
-// The loads, sums and stores of dot products. This is not a header: dots.cpp includes it once for each
+// The loads, sums and stores of dot products, and tiles of them. This is not a header: dots.cpp includes it once for each
 // instruction set, as lanes.inl.
 #if defined(TESSERA_CODELETS_DOT_SUMS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_CODELETS_DOT_SUMS_INL
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "tessera/codelets/internal/arithmetic.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
@@ -191,6 +192,63 @@ HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count, b
   float scratch[kLanes];
   hn::StoreU(sums, d, scratch);
   for (std::int64_t i = 0; i < count; ++i) add_one_to(gradients[i], scratch[i], replaces);
+}
+
+// Calls use(integral constant i) for i < kCount. Indices that are constants from the start let
+// g++ keep arrays of vectors in registers; after a loop it left the sums in memory (dot products of
+// 128 floats on Zen 3: 13.8 instead of 6.3 ns).
+template <std::size_t kCount, class Use>
+HWY_INLINE void for_constants(Use&& use) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) HWY_ATTR {
+    (use(std::integral_constant<std::size_t, i>()), ...);
+  }(std::make_index_sequence<kCount>());
+}
+
+// The sums of kRows x kColumns dot products, each in kParts vectors.
+template <std::size_t kRows, std::size_t kColumns>
+using TileSums = Vector[kRows * kColumns * kParts];
+
+// Adds sixteen products to each of the dot products of rows a and b. load(row, part) returns a
+// vector.
+template <std::size_t kRows, std::size_t kColumns, class In, class Load>
+HWY_INLINE void add_sixteen(const In* const* a, const In* const* b, TileSums<kRows, kColumns>& sums,
+                            Load&& load) {
+  Vector a_lanes[kRows * kParts];
+  for_constants<kRows * kParts>([&](auto i)
+                                    HWY_ATTR { a_lanes[i] = load(a[i / kParts], i % kParts); });
+  for_constants<kColumns * kParts>([&](auto i) HWY_ATTR {
+    constexpr std::size_t kColumn = i / kParts, kPart = i % kParts;
+    const Vector b_lanes = load(b[kColumn], kPart);
+    for_constants<kRows>([&](auto r) HWY_ATTR {
+      Vector& sum = sums[(r * kColumns + kColumn) * kParts + kPart];
+      sum = add_product_lanes(sum, a_lanes[r * kParts + kPart], b_lanes);
+    });
+  });
+}
+
+// Computes kRows x kColumns dot products of rows of length z, row-major into `to`. With kAhead the
+// row `ahead` is meanwhile fetched into L1.
+template <std::size_t kRows, std::size_t kColumns, bool kAhead = false, class In>
+HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to,
+                         [[maybe_unused]] const In* ahead = nullptr) {
+  TileSums<kRows, kColumns> sums;
+  for_constants<kRows * kColumns * kParts>([&](auto i)
+                                               HWY_ATTR { sums[i] = hn::Zero(Floats<kLanes>()); });
+  std::int64_t first = 0;
+  HWY_UNROLL(1)
+  for (std::int64_t steps = z / kSumLanes; steps > 0; --steps, first += kSumLanes) {
+    if constexpr (kAhead) hwy::Prefetch(ahead + first);
+    add_sixteen<kRows, kColumns>(a, b, sums, [&](const In* row, std::size_t part) HWY_ATTR {
+      return load_lanes<kLanes>(row + first + part * kLanes);
+    });
+  }
+  if (first < z) {
+    const LastLanes<In> last(z - first);
+    add_sixteen<kRows, kColumns>(a, b, sums, [&](const In* row, std::size_t part) HWY_ATTR {
+      return last.load(row + first, part);
+    });
+  }
+  for_constants<kRows * kColumns>([&](auto i) HWY_ATTR { to[i] = fold_parts(&sums[i * kParts]); });
 }
 
 #endif

@@ -10,12 +10,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/internal/arithmetic.hpp"
+#include "tessera/codelets/internal/fast/dot_rows.inl"
 #include "tessera/codelets/internal/fast/dot_sums.inl"
 #include "tessera/codelets/internal/fast/lanes.inl"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
@@ -24,63 +23,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
-
-// Calls use(integral constant i) for i < kCount. Indices that are constants from the start let
-// g++ keep arrays of vectors in registers; after a loop it left the sums in memory (dot products of
-// 128 floats on Zen 3: 13.8 instead of 6.3 ns).
-template <std::size_t kCount, class Use>
-HWY_INLINE void for_constants(Use&& use) {
-  [&]<std::size_t... i>(std::index_sequence<i...>) HWY_ATTR {
-    (use(std::integral_constant<std::size_t, i>()), ...);
-  }(std::make_index_sequence<kCount>());
-}
-
-// The sums of kRows x kColumns dot products, each in kParts vectors.
-template <std::size_t kRows, std::size_t kColumns>
-using TileSums = Vector[kRows * kColumns * kParts];
-
-// Adds sixteen products to each of the dot products of rows a and b. load(row, part) returns a
-// vector.
-template <std::size_t kRows, std::size_t kColumns, class In, class Load>
-HWY_INLINE void add_sixteen(const In* const* a, const In* const* b, TileSums<kRows, kColumns>& sums,
-                            Load&& load) {
-  Vector a_lanes[kRows * kParts];
-  for_constants<kRows * kParts>([&](auto i)
-                                    HWY_ATTR { a_lanes[i] = load(a[i / kParts], i % kParts); });
-  for_constants<kColumns * kParts>([&](auto i) HWY_ATTR {
-    constexpr std::size_t kColumn = i / kParts, kPart = i % kParts;
-    const Vector b_lanes = load(b[kColumn], kPart);
-    for_constants<kRows>([&](auto r) HWY_ATTR {
-      Vector& sum = sums[(r * kColumns + kColumn) * kParts + kPart];
-      sum = add_product_lanes(sum, a_lanes[r * kParts + kPart], b_lanes);
-    });
-  });
-}
-
-// Computes kRows x kColumns dot products of rows of length z, row-major into `to`. With kAhead the
-// row `ahead` is meanwhile fetched into L1.
-template <std::size_t kRows, std::size_t kColumns, bool kAhead = false, class In>
-HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to,
-                         [[maybe_unused]] const In* ahead = nullptr) {
-  TileSums<kRows, kColumns> sums;
-  for_constants<kRows * kColumns * kParts>([&](auto i)
-                                               HWY_ATTR { sums[i] = hn::Zero(Floats<kLanes>()); });
-  std::int64_t first = 0;
-  HWY_UNROLL(1)
-  for (std::int64_t steps = z / kSumLanes; steps > 0; --steps, first += kSumLanes) {
-    if constexpr (kAhead) hwy::Prefetch(ahead + first);
-    add_sixteen<kRows, kColumns>(a, b, sums, [&](const In* row, std::size_t part) HWY_ATTR {
-      return load_lanes<kLanes>(row + first + part * kLanes);
-    });
-  }
-  if (first < z) {
-    const LastLanes<In> last(z - first);
-    add_sixteen<kRows, kColumns>(a, b, sums, [&](const In* row, std::size_t part) HWY_ATTR {
-      return last.load(row + first, part);
-    });
-  }
-  for_constants<kRows * kColumns>([&](auto i) HWY_ATTR { to[i] = fold_parts(&sums[i * kParts]); });
-}
 
 // With so few columns plain code is faster. It has the bits of the reference kernel: lane 2 is
 // added to lane 0 first.
@@ -174,116 +116,6 @@ class Pending {
   float* gradients_;  // of the first sum, with kContiguous
   float* next_ = nullptr;
   bool replaces_;
-};
-
-// With kOffsets the words are byte offsets of rows of s.
-template <bool kOffsets, class In>
-HWY_INLINE const In* named_row(const ElementDots<In>& args, const std::byte* word) {
-  if constexpr (kOffsets)
-    return reinterpret_cast<const In*>(reinterpret_cast<const std::byte*>(args.s) +
-                                       args.code.word_at(word));
-  else
-    return args.s + args.code.row_of(word) * args.s_stride;
-}
-
-// Computes the dot products of a row of q_grad with n rows of s, n <= kTogether, side by side: they
-// hide each other's latency.
-template <class In>
-class ManyColumns {
- public:
-  static constexpr std::size_t kTogether = static_cast<std::size_t>(kTileColumns);
-
-  HWY_INLINE ManyColumns(const ElementDots<In>& args, std::int64_t row)
-      : a_(args.q_grad + row * args.q_grad_stride) {}
-
-  template <bool kOffsets, std::size_t kColumns>
-  HWY_INLINE void add(const ElementDots<In>& args, const std::byte* words, Vector* to) const {
-    const In* b[kColumns];
-    for (std::size_t i = 0; i < kColumns; ++i, words += args.code.step)
-      b[i] = named_row<kOffsets>(args, words);
-    dot_tile<1, kColumns>(&a_, b, args.z, to);
-  }
-
- private:
-  const In* a_;
-};
-
-// Does the same with the row of q_grad in registers, all kSteps vectors of it. Without the pragma
-// g++ keeps a loop over the vectors, and the row in memory.
-template <class In, std::size_t kSteps>
-class HeldRow {
- public:
-  // Eight need as many pointers, which pays only for long rows.
-  static constexpr std::size_t kTogether = kSteps > 8 ? 8 : 4;
-
-  HWY_INLINE HeldRow(const ElementDots<In>& args, std::int64_t row) {
-    for (std::size_t v = 0; v < kSteps; ++v)
-      a_[v] = load_lanes<kLanes>(args.q_grad + row * args.q_grad_stride + v * kLanes);
-  }
-
-  template <bool kOffsets, std::size_t kColumns>
-  HWY_INLINE void add(const ElementDots<In>& args, const std::byte* words, Vector* to) const {
-    const In* b[kColumns];
-    Vector sums[kColumns];
-    for (std::size_t i = 0; i < kColumns; ++i, words += args.code.step) {
-      b[i] = named_row<kOffsets>(args, words);
-      sums[i] = hn::Zero(Floats<kLanes>());
-    }
-    HWY_UNROLL(16)
-    for (std::size_t v = 0; v < kSteps; ++v)
-      for (std::size_t i = 0; i < kColumns; ++i)
-        sums[i] = add_product_lanes(sums[i], a_[v], load_lanes<kLanes>(b[i] + v * kLanes));
-    for (std::size_t i = 0; i < kColumns; ++i) to[i] = sums[i];
-  }
-
- private:
-  Vector a_[kSteps];
-};
-
-// Does the same with short rows of floats where registers are few: kSteps times sixteen columns, of
-// which the last sixteen may be fewer. AMD Zen 3, 1024 x 1024, density 0.1: z 10 0.8 of the time, z
-// 32 0.79, z 64 0.9.
-template <std::size_t kSteps>
-class ShortRow {
- public:
-  static constexpr std::size_t kTogether = kFour;
-
-  HWY_INLINE ShortRow(const ElementDots<float>& args, std::int64_t row)
-      : last_(args.z - kBefore * kLanes) {
-    load(args.q_grad + row * args.q_grad_stride,
-         [&](std::size_t v, Vector lanes) HWY_ATTR { a_[v] = lanes; });
-  }
-
-  template <bool kOffsets, std::size_t kColumns>
-  HWY_INLINE void add(const ElementDots<float>& args, const std::byte* words, Vector* to) const {
-    HWY_UNROLL(8)
-    for (std::size_t i = 0; i < kColumns; ++i, words += args.code.step)
-      to[i] = dot(named_row<kOffsets>(args, words));
-  }
-
- private:
-  static constexpr std::size_t kBefore = (kSteps - 1) * kParts;  // whole vectors
-
-  // Calls use(v, vector v of the row) for all vectors.
-  template <class Use>
-  HWY_INLINE void load(const float* row, Use&& use) const {
-    HWY_UNROLL(16)
-    for (std::size_t v = 0; v < kBefore; ++v) use(v, load_lanes<kLanes>(row + v * kLanes));
-    HWY_UNROLL(2)
-    for (std::size_t p = 0; p < kParts; ++p)
-      use(kBefore + p, last_.load(row + kBefore * kLanes, p));
-  }
-  HWY_INLINE Vector dot(const float* b) const {
-    Vector sums[kParts];
-    HWY_UNROLL(2)
-    for (std::size_t p = 0; p < kParts; ++p) sums[p] = hn::Zero(Floats<kLanes>());
-    load(b, [&](std::size_t v, Vector lanes)
-                HWY_ATTR { sums[v % kParts] = add_product_lanes(sums[v % kParts], a_[v], lanes); });
-    return fold_parts(sums);
-  }
-
-  LastLanes<float> last_;
-  Vector a_[kSteps * kParts];
 };
 
 // The terms of a row that are left.
