@@ -251,6 +251,54 @@ HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z,
   for_constants<kRows * kColumns>([&](auto i) HWY_ATTR { to[i] = fold_parts(&sums[i * kParts]); });
 }
 
+// Loads a vector that several products share. g++ would read memory again for each of them, and two
+// loads a cycle are fewer than the products that a cycle can do.
+template <class Load>
+HWY_INLINE Vector load_once(Load&& load) {
+  Vector lanes = load();
+#if HWY_TARGET == HWY_AVX2
+  __asm__("" : "+x"(lanes.raw));
+#endif
+  return lanes;
+}
+
+// Does what dot_tile() does where a vector is half of the sixteen lanes and registers are few: one
+// half after the other, so that the rows share each vector of b. AMD Zen 3, blocks of 16, density
+// 0.1, z 256: 0.91 of the time of one row after the other; z 100: 0.89; blocks of 4, z 100: 0.90.
+template <std::size_t kRows, std::size_t kColumns, class In>
+HWY_INLINE void dot_tile_by_halves(const In* const* a, const In* const* b, std::int64_t z,
+                                   Vector* to, const In* ahead) {
+  constexpr std::size_t kDots = kRows * kColumns;
+  const std::int64_t whole = z / kSumLanes * kSumLanes;
+  Vector halves[kParts][kDots];
+  for (std::size_t p = 0; p < kParts; ++p) {
+    Vector sums[kDots];
+    for_constants<kDots>([&](auto i) HWY_ATTR { sums[i] = hn::Zero(Floats<kLanes>()); });
+    const auto add = [&](auto&& load) HWY_ATTR {
+      Vector a_lanes[kRows];
+      for_constants<kRows>([&](auto r) HWY_ATTR { a_lanes[r] = load(a[r]); });
+      for_constants<kColumns>([&](auto c) HWY_ATTR {
+        const Vector b_lanes = load_once([&]() HWY_ATTR { return load(b[c]); });
+        for_constants<kRows>([&](auto r) HWY_ATTR {
+          Vector& sum = sums[r * kColumns + c];
+          sum = add_product_lanes(sum, a_lanes[r], b_lanes);
+        });
+      });
+    };
+    HWY_UNROLL(1)
+    for (std::int64_t first = 0; first < whole; first += kSumLanes) {
+      if (p == 0) hwy::Prefetch(ahead + first);
+      add([&](const In* row) HWY_ATTR { return load_lanes<kLanes>(row + first + p * kLanes); });
+    }
+    if (whole + static_cast<std::int64_t>(p * kLanes) < z) {
+      const LastLanes<In> last(z - whole);
+      add([&](const In* row) HWY_ATTR { return last.load(row + whole, p); });
+    }
+    for_constants<kDots>([&](auto i) HWY_ATTR { halves[p][i] = sums[i]; });
+  }
+  for_constants<kDots>([&](auto i) HWY_ATTR { to[i] = hn::Add(halves[0][i], halves[1][i]); });
+}
+
 #endif
 
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE

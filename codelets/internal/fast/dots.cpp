@@ -264,8 +264,11 @@ HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, const In* nex
       i / static_cast<std::int64_t>(kRows) * ceil_div(args.cols, kStep) + j / kStep;
   const In* ahead = next + std::min(part, args.cols - 1) * args.s_stride;
   Vector sums[kLanes];
-  for (std::size_t r = 0; r < kRows; r += kBlockRows)
-    dot_tile<kBlockRows, kFour, true>(a + r, b, args.z, sums + r * kFour, ahead);
+  if constexpr (kParts == 2 && std::is_same_v<In, float>)
+    dot_tile_by_halves<kRows, kFour>(a, b, args.z, sums, ahead);
+  else
+    for (std::size_t r = 0; r < kRows; r += kBlockRows)
+      dot_tile<kBlockRows, kFour, true>(a + r, b, args.z, sums + r * kFour, ahead);
   float scratch[kLanes];
   hn::StoreU(add_lanes_of(sums), Floats<kLanes>(), scratch);
   const std::int64_t rows = std::min<std::int64_t>(args.rows - i, kRows);
