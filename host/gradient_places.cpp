@@ -126,11 +126,16 @@ void gradient_at_places(const GradientOperands& batch, const GradientPlaces& pla
     std::fill(gradients.begin(), gradients.end(), 0.0f);
     return;
   }
-  const Places all(places.block, std::ssize(places.col), {batch.q_grad, batch.s}, executor);
-  const std::int64_t sums = std::ssize(gradients) * batch.s.cols;
-  internal::for_each_rows(rows, sums, executor, [&](std::int64_t, Range part) {
-    all.run(Rows(places.row_begin, places.col, part), gradients);
-  });
+  Places all(Places::Kept::One);
+  all.begin(places.block, std::ssize(places.col), {batch.q_grad, batch.s});
+  for (std::int64_t panel = 0; panel < all.panels(); ++panel) {
+    all.read({panel, panel + 1}, executor);
+    const std::int64_t sums = std::ssize(gradients) * all.columns(panel);
+    internal::for_each_rows(rows, sums, executor, [&](std::int64_t, Range part) {
+      Rows own(places.row_begin, places.col, part);
+      all.run_panel(panel, own, gradients, 0, panel > 0);
+    });
+  }
 }
 
 }  // namespace tessera::host

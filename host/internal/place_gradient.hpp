@@ -95,12 +95,17 @@ class PlaceGradient {
   PlaceGradient(BlockShape block, std::int64_t places, const DotOperands<T>& batch,
                 Executor& executor)
       : PlaceGradient(Kept::All) {
+    begin(block, places, batch);
+    read({0, panels()}, executor);
+  }
+
+  // Takes operands for a pattern of so many blocks, cut for this computer.
+  void begin(BlockShape block, std::int64_t places, const DotOperands<T>& batch) {
     static const HostCpu cpu = read_host_cpu();
     const std::int64_t x = round_up(batch.q_grad.rows, block.rows);
     const std::int64_t y = round_up(batch.s.rows, block.cols), z = batch.s.cols;
     const HostProblem problem{{1, x, y, z}, block, places, data_type_of<T>()};
     begin(problem, gradient_cells(problem, cpu), batch);
-    read({0, panels()}, executor);
   }
 
   // Takes the operands of a call. The size of the problem is that of the padded matrix. Allocates
