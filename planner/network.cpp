@@ -120,4 +120,10 @@ void check(const NetworkSpec& spec) {
   if (spec.loss) codelets::check_in_float(spec.optimiser);
 }
 
+Cycles sum_of(std::span<const WorkCost> work) {
+  Cycles cycles;
+  for (const WorkCost& part : work) cycles += part.cycles;
+  return cycles;
+}
+
 }  // namespace tessera::planner

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/placement.hpp"
 #include "tessera/base/problem.hpp"
+#include "tessera/base/units.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/codelets/loss.hpp"
 #include "tessera/codelets/optimiser.hpp"
@@ -90,5 +92,17 @@ std::string_view to_string(NetworkWork work);
 // Returns the pass of a layer that a kind of work runs, if it runs one. Recompute runs Fwd, and the
 // activation after it.
 std::optional<Pass> pass_of(NetworkWork work);
+
+// The planned cycles of one kind of work for one layer, counted from 0.
+struct WorkCost {
+  NetworkWork work = NetworkWork::Fwd;
+  std::int64_t layer = 0;  // of UpdateBiases 0
+  Cycles cycles;
+
+  friend bool operator==(const WorkCost&, const WorkCost&) = default;
+};
+
+// Returns the sum over the work.
+Cycles sum_of(std::span<const WorkCost> work);
 
 }  // namespace tessera::planner

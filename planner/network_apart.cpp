@@ -4,22 +4,20 @@
 namespace tessera::planner {
 namespace {
 
-using State = PricedLayer::State;
-
 // The layout that the optimiser updates.
-const Homes& updated(const State& s) {
+const Homes& updated(const PricedLayer& s) {
   return s.updates_transposed ? *s.transposed_form : *s.forward;
 }
 
 // With two layouts GradW has a home of its own for the operand that the other layout's pass has.
-Cycles again(const State& s) {
+Cycles again(const PricedLayer& s) {
   if (!s.transposed_form) return {};
   const Home from = s.updates_transposed ? s.forward->operand_s() : s.transposed_form->operand_s();
   return s.hand_over(from, updated(s).operand_dq());
 }
 
 // Each layer brings the sums for its bias to the tiles that own its rows and sends the bias back.
-Cycles update(const State& s) {
+Cycles update(const PricedLayer& s) {
   Cycles cycles = s.update_weights();
   if (s.layer().bias) cycles += s.machine.launch + s.bias_alone(s.result);
   return cycles;
@@ -28,59 +26,55 @@ Cycles update(const State& s) {
 }  // namespace
 
 std::vector<WorkCost> PricedLayer::apart_work() const {
-  const State& s = *state_;
-  const bool has_step = s.layer().has_activation_step();
-  std::vector<WorkCost> work{s.work(NetworkWork::Fwd, s.plan.cost.find(Pass::Fwd)->cycles())};
-  if (has_step) work.push_back(s.work(NetworkWork::Activate, s.activation()));
-  if (!s.trains()) return work;
-  if (s.is_last()) {
-    work.push_back(s.work(NetworkWork::Loss, s.loss()));
-    work.push_back(s.work(NetworkWork::HandOver,
-                          s.hand_over(s.columns, has_step ? s.result : s.operand_dq())));
+  const bool has_step = layer().has_activation_step();
+  std::vector<WorkCost> work{work_of(NetworkWork::Fwd, plan.cost.find(Pass::Fwd)->cycles())};
+  if (has_step) work.push_back(work_of(NetworkWork::Activate, activation()));
+  if (!trains()) return work;
+  if (is_last()) {
+    work.push_back(work_of(NetworkWork::Loss, loss()));
+    work.push_back(
+        work_of(NetworkWork::HandOver, hand_over(columns, has_step ? result : operand_dq())));
   }
   if (has_step) {
-    work.push_back(s.work(NetworkWork::Derivative, s.derivative(s.result)));
-    work.push_back(s.work(NetworkWork::HandOver, s.hand_over(s.result, s.operand_dq())));
+    work.push_back(work_of(NetworkWork::Derivative, derivative(result)));
+    work.push_back(work_of(NetworkWork::HandOver, hand_over(result, operand_dq())));
   }
-  if (s.problem.grad_a) work.push_back(s.work(NetworkWork::GradA, s.grad_a_cost().cycles()));
-  work.push_back(s.work(NetworkWork::HandOver, again(s)));
-  work.push_back(s.work(NetworkWork::GradW, s.plan.cost.find(Pass::GradW)->cycles()));
-  work.push_back(s.work(NetworkWork::Update, update(s)));
-  if (s.transposed_form) work.push_back(s.work(NetworkWork::Rehome, s.rehome()));
-  if (s.recomputes())
-    work.push_back(s.work(NetworkWork::Recompute, s.plan.cost.find(Pass::Fwd)->cycles() +
-                                                      (has_step ? s.activation() : Cycles())));
+  if (problem.grad_a) work.push_back(work_of(NetworkWork::GradA, grad_a_cost().cycles()));
+  work.push_back(work_of(NetworkWork::HandOver, again(*this)));
+  work.push_back(work_of(NetworkWork::GradW, plan.cost.find(Pass::GradW)->cycles()));
+  work.push_back(work_of(NetworkWork::Update, update(*this)));
+  if (transposed_form) work.push_back(work_of(NetworkWork::Rehome, rehome()));
+  if (recomputes())
+    work.push_back(work_of(NetworkWork::Recompute, plan.cost.find(Pass::Fwd)->cycles() +
+                                                       (has_step ? activation() : Cycles())));
   return work;
 }
 
-std::vector<WorkCost> PricedLayer::apart_link_work(const PricedLayer& following) const {
-  const State &s = *state_, &next = *following.state_;
-  Cycles cycles = s.hand_over(s.result, next.operand_s());
-  if (s.trains())
-    cycles += s.hand_over(next.input_gradient,
-                          s.layer().has_activation_step() ? s.result : s.operand_dq());
-  return {s.work(NetworkWork::HandOver, cycles)};
+std::vector<WorkCost> PricedLayer::apart_link_work(const PricedLayer& next) const {
+  Cycles cycles = hand_over(result, next.operand_s());
+  if (trains())
+    cycles += hand_over(next.input_gradient, layer().has_activation_step() ? result : operand_dq());
+  return {work_of(NetworkWork::HandOver, cycles)};
 }
 
 std::vector<WorkCost> PricedLayer::spread_work() const {
-  const State& s = *state_;
   const auto spread = [&](std::int64_t rows) {
-    return spread_home(rows, s.problem.size.z, s.machine.tiles);
+    return spread_home(rows, problem.size.z, machine.tiles);
   };
   std::vector<WorkCost> work;
-  if (s.layer().has_activation_step()) {
-    work.push_back(s.work(NetworkWork::Activate, s.activation()));
-    if (s.trains()) work.push_back(s.work(NetworkWork::Derivative, s.derivative(s.result)));
+  if (layer().has_activation_step()) {
+    work.push_back(work_of(NetworkWork::Activate, activation()));
+    if (trains()) work.push_back(work_of(NetworkWork::Derivative, derivative(result)));
   }
   Cycles moved;
-  if (!s.is_last()) moved += s.hand_over(s.result, spread(s.problem.size.x));
-  if (s.problem.grad_a) moved += s.hand_over(s.input_gradient, spread(s.problem.size.y));
-  if (s.is_last() && s.trains()) {
-    work.push_back(s.work(NetworkWork::Loss, s.loss()));
-    moved += s.hand_over(s.columns, spread(s.problem.size.x));
+  if (!is_last()) moved += hand_over(result, spread(problem.size.x));
+  if (problem.grad_a) moved += hand_over(input_gradient, spread(problem.size.y));
+  if (is_last() && trains()) {
+    work.push_back(work_of(NetworkWork::Loss, loss()));
+    moved += hand_over(columns, spread(problem.size.x));
   }
-  work.push_back(s.work(NetworkWork::HandOver, moved));
-  if (s.trains()) work.push_back(s.work(NetworkWork::Update, update(s)));
+  work.push_back(work_of(NetworkWork::HandOver, moved));
+  if (trains()) work.push_back(work_of(NetworkWork::Update, update(*this)));
   return work;
 }
 

@@ -1,5 +1,3 @@
-#include "tessera/planner/network_cost.hpp"
-
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
@@ -72,20 +70,14 @@ std::int64_t operand_shares(const Problem& problem, const Plan& plan) {
 
 }  // namespace
 
-Cycles sum_of(std::span<const WorkCost> work) {
-  Cycles cycles;
-  for (const WorkCost& part : work) cycles += part.cycles;
-  return cycles;
-}
-
-PricedLayer::State::State(const NetworkSpec& s, std::int64_t layer_number, const Plan& p,
-                          const device::Machine& m)
-    : spec(s),
-      l(layer_number),
-      plan(p),
-      machine(m),
-      problem(problem_of(s, layer_number)),
-      updates_transposed(p.runs_transposed(Pass::GradW)) {
+PricedLayer::PricedLayer(const NetworkSpec& network, std::int64_t number, const Plan& of_layer,
+                         const device::Machine& on)
+    : spec(network),
+      l(number),
+      plan(of_layer),
+      machine(on),
+      problem(problem_of(network, number)),
+      updates_transposed(of_layer.runs_transposed(Pass::GradW)) {
   if (is_dense())
     set_dense_homes();
   else
@@ -93,7 +85,7 @@ PricedLayer::State::State(const NetworkSpec& s, std::int64_t layer_number, const
   if (trains() && is_last()) columns = column_home(problem.size.x, problem.size.z, machine.tiles);
 }
 
-void PricedLayer::State::set_dense_homes() {
+void PricedLayer::set_dense_homes() {
   const DenseHomes fwd(*plan.dense->find(Pass::Fwd));
   result = fwd.result();
   fwd_r = fwd.slices(Side::Left);
@@ -114,7 +106,7 @@ void PricedLayer::State::set_dense_homes() {
 }
 
 // GradW reads the slices of S that Fwd has fetched only if S is not computed again in between.
-void PricedLayer::State::set_sparse_homes() {
+void PricedLayer::set_sparse_homes() {
   forward.emplace(problem, plan);
   if (!plan.backward.empty()) transposed_form.emplace(transposed(problem), plan.backward.front());
   result = forward->result_q();
@@ -133,13 +125,13 @@ void PricedLayer::State::set_sparse_homes() {
       problem.grad_a && (transposed_form ? updates_transposed && parts.x == 1 : parts.y == 1);
 }
 
-std::int64_t PricedLayer::State::most_updated_values() const {
+std::int64_t PricedLayer::most_updated_values() const {
   return is_dense() ? weights.most_elements() : updated().nonzeros_per_bucket;
 }
 
-bool PricedLayer::State::gradients_move() const { return !is_dense() && cells_move(updated()); }
+bool PricedLayer::gradients_move() const { return !is_dense() && cells_move(updated()); }
 
-Cycles PricedLayer::State::weights_fetch(Pass pass) const {
+Cycles PricedLayer::weights_fetch(Pass pass) const {
   if (is_dense()) {
     if (pass == Pass::GradW) return {};
     return fetch(weights, pass == Pass::Fwd ? fwd_r : grad_a_r);
@@ -152,42 +144,42 @@ Cycles PricedLayer::State::weights_fetch(Pass pass) const {
                      machine);
 }
 
-std::int64_t PricedLayer::State::recomputed_elements() const {
+std::int64_t PricedLayer::recomputed_elements() const {
   return recomputes() ? result.most_elements() * (1 + layer().activation.keeps_sums()) : 0;
 }
 
-WorkCost PricedLayer::State::grad_w_fetch(const Home& from, bool is_s) const {
+WorkCost PricedLayer::grad_w_fetch(const Home& from, bool is_s) const {
   const bool is_here = is_s ? keeps_s : keeps_dq;
-  return work(NetworkWork::GradW, is_here ? Cycles() : fetch(from, is_s ? grad_w_s : grad_w_dq));
+  return work_of(NetworkWork::GradW, is_here ? Cycles() : fetch(from, is_s ? grad_w_s : grad_w_dq));
 }
 
-const PassCost& PricedLayer::State::grad_a_cost() const {
+const PassCost& PricedLayer::grad_a_cost() const {
   const PassCost* cost =
       transposed_form ? plan.backward.front().cost.find(Pass::Fwd) : plan.cost.find(Pass::GradA);
   TESSERA_ASSERT(cost != nullptr);
   return *cost;
 }
 
-Cycles PricedLayer::State::rehome() const {
+Cycles PricedLayer::rehome() const {
   const Plan& back = plan.backward.front();
   const RehomeCost cost = updates_transposed ? rehome_cost(back, plan, transposed(problem), machine)
                                              : rehome_cost(plan, back, problem, machine);
   return cost.cycles + cost.overhead;
 }
 
-Cycles PricedLayer::State::activation() const {
+Cycles PricedLayer::activation() const {
   const FullestShare share = fullest(result);
   return machine.launch + codelets::activate_cycles(share.elements, share.rows, layer().activation,
                                                     problem.data_type, machine.workers);
 }
 
-Cycles PricedLayer::State::loss() const {
+Cycles PricedLayer::loss() const {
   const codelets::LossPart part{problem.size.x, columns.pieces.front().width, problem.size.z};
   return hand_over(result, columns) + machine.launch +
          codelets::loss_cycles(part, *spec.loss, problem.data_type, machine.workers);
 }
 
-Cycles PricedLayer::State::derivative(const Home& at) const {
+Cycles PricedLayer::derivative(const Home& at) const {
   const FullestShare share = fullest(at);
   Cycles cycles = machine.launch + codelets::derivative_cycles(share.elements, layer().activation,
                                                                problem.data_type, machine.workers);
@@ -197,7 +189,7 @@ Cycles PricedLayer::State::derivative(const Home& at) const {
   return cycles;
 }
 
-Cycles PricedLayer::State::update_weights() const {
+Cycles PricedLayer::update_weights() const {
   const std::int64_t values = most_updated_values();
   Cycles cycles = machine.launch + codelets::update_cycles(values, spec.optimiser,
                                                            problem.data_type, machine.workers);
@@ -206,7 +198,7 @@ Cycles PricedLayer::State::update_weights() const {
   return cycles;
 }
 
-Cycles PricedLayer::State::bias_alone(const Home& gradient) const {
+Cycles PricedLayer::bias_alone(const Home& gradient) const {
   const std::int64_t owned = ceil_div(problem.size.x, std::min(problem.size.x, machine.tiles));
   const std::int64_t depth = ceil_div(gradient.sum_of_rows(), problem.size.x);
   const std::int64_t arrive = std::max(owned * depth, gradient.most_rows());
@@ -222,7 +214,7 @@ Cycles PricedLayer::State::bias_alone(const Home& gradient) const {
 
 // The barriers of both exchanges are charged once for all layers (own_work), unless a bias is the
 // only one.
-Cycles PricedLayer::State::bias(const Home& gradient) const {
+Cycles PricedLayer::bias(const Home& gradient) const {
   if (!layer().bias) return {};
   Cycles cycles = bias_alone(gradient);
   if (std::ranges::count_if(spec.layers, &NetworkLayer::bias) == 1) return cycles;
@@ -231,107 +223,94 @@ Cycles PricedLayer::State::bias(const Home& gradient) const {
   return cycles;
 }
 
-PricedLayer::PricedLayer(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
-                         const device::Machine& machine)
-    : state_(std::make_unique<State>(spec, layer, plan, machine)) {}
-PricedLayer::~PricedLayer() = default;
-PricedLayer::PricedLayer(PricedLayer&&) noexcept = default;
-
-const Plan& PricedLayer::plan() const { return state_->plan; }
-
 std::vector<WorkCost> PricedLayer::own_work() const {
-  const State& s = *state_;
-  const device::Machine& machine = s.machine;
   // Each pass has a first exchange, and clears the padding of what it fetches in a step before it.
   const auto pass = [&](const PassCost& cost, Cycles fetched, Cycles cleared, bool waits = true) {
     return after_exchange(cost, machine) + (waits ? machine.sync : Cycles()) + fetched +
            (cleared > Cycles() ? cleared + machine.launch : Cycles());
   };
-  const auto cleared = [&](const Home& home, bool columns = true) {
-    return internal::clear_cycles(home, columns, s.element(), machine);
+  const auto cleared = [&](const Home& home, bool all = true) {
+    return internal::clear_cycles(home, all, element(), machine);
   };
-  Cycles fetched = s.weights_fetch(Pass::Fwd);
+  Cycles fetched = weights_fetch(Pass::Fwd);
   // S is where the layer wants it; else the link to the layer before prices its fetches.
-  const bool has_s = s.l == 0 || s.has_own_homes();
-  if (has_s) fetched += s.fetch(s.home_of_s(), s.fwd_s);
-  const Cycles fwd = pass(*s.plan.cost.find(Pass::Fwd), fetched, cleared(s.fwd_s, s.keeps_s));
-  const Cycles activation = s.layer().has_activation_step() ? s.activation() : Cycles();
-  std::vector<WorkCost> work{s.work(NetworkWork::Fwd, fwd)};
-  if (s.layer().has_activation_step()) work.push_back(s.work(NetworkWork::Activate, activation));
-  if (!s.trains()) return work;
-  if (s.recomputes()) work.push_back(s.work(NetworkWork::Recompute, fwd + activation));
-  Cycles of_grad_a, of_grad_w = s.weights_fetch(Pass::GradW);
+  const bool has_s = l == 0 || has_own_homes();
+  if (has_s) fetched += fetch(home_of_s(), fwd_s);
+  const Cycles fwd = pass(*plan.cost.find(Pass::Fwd), fetched, cleared(fwd_s, keeps_s));
+  const Cycles activated = layer().has_activation_step() ? activation() : Cycles();
+  std::vector<WorkCost> work{work_of(NetworkWork::Fwd, fwd)};
+  if (layer().has_activation_step()) work.push_back(work_of(NetworkWork::Activate, activated));
+  if (!trains()) return work;
+  if (recomputes()) work.push_back(work_of(NetworkWork::Recompute, fwd + activated));
+  Cycles of_grad_a, of_grad_w = weights_fetch(Pass::GradW);
   const auto add_dq_fetches = [&](const Home& from) {
-    if (s.problem.grad_a) of_grad_a += s.fetch(from, s.grad_a_dq);
-    of_grad_w += s.grad_w_fetch(from, /*is_s=*/false).cycles;
+    if (problem.grad_a) of_grad_a += fetch(from, grad_a_dq);
+    of_grad_w += grad_w_fetch(from, /*is_s=*/false).cycles;
   };
-  if (s.is_last()) {
-    work.push_back(s.work(NetworkWork::Loss, s.loss()));
-    const bool has_step = s.layer().has_activation_step();
+  if (is_last()) {
+    work.push_back(work_of(NetworkWork::Loss, loss()));
+    const bool has_step = layer().has_activation_step();
     if (has_step) {
-      work.push_back(s.work(NetworkWork::HandOver, s.hand_over(s.columns, s.result)));
-      work.push_back(s.work(NetworkWork::Derivative, s.derivative(s.result)));
-      work.push_back({NetworkWork::UpdateBiases, 0, s.bias(s.result)});
+      work.push_back(work_of(NetworkWork::HandOver, hand_over(columns, result)));
+      work.push_back(work_of(NetworkWork::Derivative, derivative(result)));
+      work.push_back({NetworkWork::UpdateBiases, 0, bias(result)});
     }
-    const Home& gradient = has_step ? s.result : s.columns;
-    if (s.has_own_homes())
-      work.push_back(s.work(NetworkWork::HandOver, s.hand_over(gradient, s.home_of_dq())));
+    const Home& gradient = has_step ? result : columns;
+    if (has_own_homes())
+      work.push_back(work_of(NetworkWork::HandOver, hand_over(gradient, home_of_dq())));
     else
       add_dq_fetches(gradient);
   }
-  if (s.has_own_homes()) add_dq_fetches(s.home_of_dq());
-  if (s.problem.grad_a) {
-    of_grad_a += s.weights_fetch(Pass::GradA);
-    work.push_back(
-        s.work(NetworkWork::GradA, pass(s.grad_a_cost(), of_grad_a, cleared(s.grad_a_dq))));
+  if (has_own_homes()) add_dq_fetches(home_of_dq());
+  if (problem.grad_a) {
+    of_grad_a += weights_fetch(Pass::GradA);
+    work.push_back(work_of(NetworkWork::GradA, pass(grad_a_cost(), of_grad_a, cleared(grad_a_dq))));
   }
-  if (has_s) of_grad_w += s.grad_w_fetch(s.home_of_s(), /*is_s=*/true).cycles;
-  work.push_back(s.work(NetworkWork::GradW, pass(*s.plan.cost.find(Pass::GradW), of_grad_w,
-                                                 cleared(s.grad_w_s) + cleared(s.grad_w_dq),
-                                                 !s.keeps_s || !s.keeps_dq)));
-  work.push_back(s.work(NetworkWork::Update, s.update_weights()));
-  if (s.transposed_form) work.push_back(s.work(NetworkWork::Rehome, s.rehome()));
+  if (has_s) of_grad_w += grad_w_fetch(home_of_s(), /*is_s=*/true).cycles;
+  work.push_back(work_of(NetworkWork::GradW,
+                         pass(*plan.cost.find(Pass::GradW), of_grad_w,
+                              cleared(grad_w_s) + cleared(grad_w_dq), !keeps_s || !keeps_dq)));
+  work.push_back(work_of(NetworkWork::Update, update_weights()));
+  if (transposed_form) work.push_back(work_of(NetworkWork::Rehome, rehome()));
   // A bias that is the only one may find nothing to move.
-  const auto biases = std::ranges::count_if(s.spec.layers, &NetworkLayer::bias);
-  if (s.l == 0 && biases > 0)
+  const auto biases = std::ranges::count_if(spec.layers, &NetworkLayer::bias);
+  if (l == 0 && biases > 0)
     work.push_back({NetworkWork::UpdateBiases, 0,
                     (biases > 1 ? 2 * machine.sync : Cycles()) + machine.launch});
   return work;
 }
 
-std::vector<WorkCost> PricedLayer::link_work(const PricedLayer& following) const {
-  const State &s = *state_, &next = *following.state_;
+std::vector<WorkCost> PricedLayer::link_work(const PricedLayer& next) const {
   std::vector<WorkCost> work;
   if (next.has_own_homes()) {
-    work.push_back(next.work(NetworkWork::HandOver, s.hand_over(s.result, next.home_of_s())));
+    work.push_back(next.work_of(NetworkWork::HandOver, hand_over(result, next.home_of_s())));
   } else {
-    const Cycles fetched = s.fetch(s.result, next.fwd_s);
-    work.push_back(next.work(NetworkWork::Fwd, fetched));
-    if (next.recomputes()) work.push_back(next.work(NetworkWork::Recompute, fetched));
-    if (s.trains()) work.push_back(next.grad_w_fetch(s.result, /*is_s=*/true));
+    const Cycles fetched = fetch(result, next.fwd_s);
+    work.push_back(next.work_of(NetworkWork::Fwd, fetched));
+    if (next.recomputes()) work.push_back(next.work_of(NetworkWork::Recompute, fetched));
+    if (trains()) work.push_back(next.grad_w_fetch(result, /*is_s=*/true));
   }
-  if (!s.trains()) return work;
+  if (!trains()) return work;
   const Home& gradient = next.input_gradient;
-  if (s.layer().has_activation_step()) {
-    if (s.layer().activation.kind != codelets::Activation::None) {
-      const Cycles cleared =
-          internal::clear_cycles(gradient, /*columns=*/true, s.element(), s.machine);
-      work.push_back(next.work(NetworkWork::GradA, s.fetch(s.result, gradient) + cleared));
+  if (layer().has_activation_step()) {
+    if (layer().activation.kind != codelets::Activation::None) {
+      const Cycles cleared = internal::clear_cycles(gradient, /*columns=*/true, element(), machine);
+      work.push_back(next.work_of(NetworkWork::GradA, fetch(result, gradient) + cleared));
     }
-    work.push_back(s.work(NetworkWork::Derivative, s.derivative(gradient)));
-    work.push_back({NetworkWork::UpdateBiases, 0, s.bias(gradient)});
+    work.push_back(work_of(NetworkWork::Derivative, derivative(gradient)));
+    work.push_back({NetworkWork::UpdateBiases, 0, bias(gradient)});
   }
-  if (s.has_own_homes()) {
-    work.push_back(s.work(NetworkWork::HandOver, s.hand_over(gradient, s.home_of_dq())));
+  if (has_own_homes()) {
+    work.push_back(work_of(NetworkWork::HandOver, hand_over(gradient, home_of_dq())));
     return work;
   }
-  if (s.problem.grad_a) work.push_back(s.work(NetworkWork::GradA, s.fetch(gradient, s.grad_a_dq)));
-  work.push_back(s.grad_w_fetch(gradient, /*is_s=*/false));
+  if (problem.grad_a) work.push_back(work_of(NetworkWork::GradA, fetch(gradient, grad_a_dq)));
+  work.push_back(grad_w_fetch(gradient, /*is_s=*/false));
   return work;
 }
 
 // The bytes of R that stay on the fullest tile.
-std::int64_t PricedLayer::State::weight_bytes() const {
+std::int64_t PricedLayer::weight_bytes() const {
   if (is_dense()) return weights.most_elements() * element();
   std::int64_t shares = operand_shares(problem, plan);
   if (transposed_form)
@@ -343,44 +322,41 @@ std::int64_t PricedLayer::State::weight_bytes() const {
 }
 
 Bytes PricedLayer::resident() const {
-  const State& s = *state_;
-  const FullestShare result = fullest(s.result);
-  const bool keeps_sums = s.layer().activation.keeps_sums();
-  std::int64_t elements = s.trains() && !s.recomputes() ? result.elements * (1 + keeps_sums) : 0;
-  if (s.l == 0 || s.has_own_homes()) elements += s.home_of_s().most_elements();
-  if (s.trains() && s.has_own_homes()) elements += s.home_of_dq().most_elements();
-  std::int64_t bytes = s.weight_bytes();
-  if (s.keeps_s && !s.recomputes()) elements += s.fwd_s.most_elements();
-  if (s.keeps_dq) elements += s.grad_a_dq.most_elements();
-  if (s.layer().bias) bytes += result.rows * kFloatBytes;
-  if (!s.trains()) return Bytes(bytes + elements * s.element());
+  const FullestShare share = fullest(result);
+  const bool keeps_sums = layer().activation.keeps_sums();
+  std::int64_t elements = trains() && !recomputes() ? share.elements * (1 + keeps_sums) : 0;
+  if (l == 0 || has_own_homes()) elements += home_of_s().most_elements();
+  if (trains() && has_own_homes()) elements += home_of_dq().most_elements();
+  std::int64_t bytes = weight_bytes();
+  if (keeps_s && !recomputes()) elements += fwd_s.most_elements();
+  if (keeps_dq) elements += grad_a_dq.most_elements();
+  if (layer().bias) bytes += share.rows * kFloatBytes;
+  if (!trains()) return Bytes(bytes + elements * element());
   // The gradients of the inputs stay until GradW of the layer before has run, the sums over rows
   // until the biases are updated.
-  if (s.problem.grad_a) elements += 2 * s.input_gradient.most_elements();
-  if (s.layer().bias) bytes += result.rows * kFloatBytes;
-  bytes += codelets::states_of(s.spec.optimiser) * s.most_updated_values() * kFloatBytes;
-  return Bytes(bytes + elements * s.element());
+  if (problem.grad_a) elements += 2 * input_gradient.most_elements();
+  if (layer().bias) bytes += share.rows * kFloatBytes;
+  bytes += codelets::states_of(spec.optimiser) * most_updated_values() * kFloatBytes;
+  return Bytes(bytes + elements * element());
 }
 
 // Slices that a plan finds at home are fetched in a network. A result that is not kept stays until
 // the next layer has fetched it.
 Bytes PricedLayer::temp() const {
-  const State& s = *state_;
-  std::int64_t elements = s.trains() ? s.recomputed_elements() : 2 * s.result.most_elements();
+  std::int64_t elements = trains() ? recomputed_elements() : 2 * result.most_elements();
   const auto add = [&](const Dims& parts, const Home& slices, const Home& other) {
     if (parts.x == 1) elements += slices.most_elements();
     if (parts.y == 1) elements += other.most_elements();
   };
-  if (!s.is_dense()) add(s.plan.partition, s.fwd_s, s.grad_w_dq);
-  if (s.transposed_form) add(s.plan.backward.front().partition, s.grad_a_dq, s.grad_w_s);
-  return s.plan.cost.temp + Bytes(elements * s.element());
+  if (!is_dense()) add(plan.partition, fwd_s, grad_w_dq);
+  if (transposed_form) add(plan.backward.front().partition, grad_a_dq, grad_w_s);
+  return plan.cost.temp + Bytes(elements * element());
 }
 
 Bytes PricedLayer::temp_of_next() const {
-  const State& s = *state_;
-  std::int64_t elements = s.recomputed_elements();
-  if (s.recomputes() && s.keeps_s) elements += s.fwd_s.most_elements();
-  return Bytes(elements * s.element());
+  std::int64_t elements = recomputed_elements();
+  if (recomputes() && keeps_s) elements += fwd_s.most_elements();
+  return Bytes(elements * element());
 }
 
 }  // namespace tessera::planner

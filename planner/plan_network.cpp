@@ -48,10 +48,10 @@ NetworkPlan priced(const NetworkSpec& spec, const internal::PricedCandidates& ca
   Bytes resident, temp, beside;
   std::vector<PricedLayer> layers;
   for (std::size_t l = 0; l < candidates.size(); ++l)
-    layers.emplace_back(spec, std::int64_t(l), candidates[l][chosen[l]].plan(), machine);
+    layers.emplace_back(spec, std::int64_t(l), candidates[l][chosen[l]].plan, machine);
   for (std::size_t l = 0; l < candidates.size(); ++l) {
     const PricedLayer& layer = layers[l];
-    plan.plans.push_back(layer.plan());
+    plan.plans.push_back(layer.plan);
     plan.candidates += std::ssize(candidates[l]);
     add_work(plan.work, layer.own_work());
     if (l + 1 < candidates.size()) add_work(plan.work, layer.link_work(layers[l + 1]));

@@ -7,7 +7,6 @@
 
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/network.hpp"
-#include "tessera/planner/network_cost.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/planner/plan.hpp"
 

@@ -1,11 +1,20 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "tessera/planner/internal/home_cycles.hpp"
 #include "tessera/planner/layouts.hpp"
-#include "tessera/planner/network_cost.hpp"
+#include "tessera/planner/network.hpp"
+#include "tessera/planner/plan.hpp"
 
+// The planned cost of a network's program. Each cost is that of the slowest tile with the barriers
+// and launches of the steps, as the runtime runs them.
+//
+// Results stay on the tiles that added them up, and the first exchange of each pass fetches the
+// slices of its operands from there, so the cost of a pass depends on the plans of the layers
+// beside it. Starts of receiving (Machine::receive_start) are not included in what is fetched, so
+// it costs more where that is not 0.
 namespace tessera::planner {
 
 // The share of a dense tensor on the fullest tile, in elements and rows.
@@ -15,12 +24,46 @@ struct FullestShare {
 
 inline FullestShare fullest(const Home& home) { return {home.most_elements(), home.most_rows()}; }
 
-// The layouts of the plan, and where the layer's tensors are and are needed. A dense plan has no
-// layout. If there are two layouts, that of transpose(R) runs GradA. The optimiser updates the
-// layout that runs GradW, and the new values move to the other one.
-struct PricedLayer::State {
-  State(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
-        const device::Machine& machine);
+// A layer of a network with one of the plans that it may have: one layout or two with operands at
+// home, or a dense plan in one round, which has no layout. The places of its tensors are computed
+// once, for the prices of all links. If there are two layouts, that of transpose(R) runs GradA. The
+// optimiser updates the layout that runs GradW, and the new values move to the other one.
+struct PricedLayer {
+  // The spec, the plan and the machine must outlive the object.
+  PricedLayer(const NetworkSpec& network, std::int64_t number, const Plan& of_layer,
+              const device::Machine& on);
+
+  // Returns the work whose cost does not depend on the plans of the neighbours, and the part of the
+  // other work that does not.
+  std::vector<WorkCost> own_work() const;
+
+  // Returns what the plan of the next layer adds: its Fwd and GradW fetch the result of this layer;
+  // GradA and GradW of this layer fetch the gradient from the tiles on which the next layer's GradA
+  // adds it up, and those tiles take the derivative.
+  std::vector<WorkCost> link_work(const PricedLayer& next) const;
+
+  // Return the work of the same layers if each is a program of its own that finds its operands at
+  // home (Placement::AtHome): an exchange with a barrier of its own hands a tensor over from the
+  // tiles that hold it to those that hold the operands of the next pass, and each layer updates its
+  // own bias.
+  std::vector<WorkCost> apart_work() const;
+  std::vector<WorkCost> apart_link_work(const PricedLayer& next) const;
+
+  // Returns the work beside the passes of a layer whose plan has operands spread evenly
+  // (Placement::EvenSpread): results go from the tiles that add them up to that spread, and so does
+  // the gradient of the loss in the last layer.
+  std::vector<WorkCost> spread_work() const;
+
+  // Returns the memory of the fullest tile that the layer needs during the whole step: its buckets,
+  // results, and the states of its optimiser.
+  Bytes resident() const;
+
+  // Returns the temporary memory of the layer's largest pass.
+  Bytes temp() const;
+
+  // Returns the temporary memory that the layer needs while the passes of the next layer run: its
+  // results if it recomputes, else nothing.
+  Bytes temp_of_next() const;
 
   const NetworkLayer& layer() const { return spec.layers[std::size_t(l)]; }
   bool is_last() const { return l + 1 == std::ssize(spec.layers); }
@@ -35,7 +78,7 @@ struct PricedLayer::State {
   Cycles fetch(const Home& from, const Home& to) const {
     return internal::fetch_cycles(from, to, element(), machine);
   }
-  WorkCost work(NetworkWork kind, Cycles cycles) const { return {kind, l, cycles}; }
+  WorkCost work_of(NetworkWork kind, Cycles cycles) const { return {kind, l, cycles}; }
 
   // The layout that runs GradW, and the plan of GradA's pass, which is Fwd of its layout if there
   // are two.

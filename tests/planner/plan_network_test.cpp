@@ -10,6 +10,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/planner/internal/priced_layer.hpp"
 #include "tessera/planner/network_json.hpp"
 
 namespace tessera::planner {

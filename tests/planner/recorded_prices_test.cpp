@@ -16,6 +16,7 @@
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/homes.hpp"
+#include "tessera/planner/internal/priced_layer.hpp"
 #include "tessera/planner/matmul.hpp"
 #include "tessera/planner/no_fit.hpp"
 #include "tessera/planner/plan_bounds.hpp"
