@@ -67,7 +67,7 @@ void check_dense_plan(const planner::DensePlan& plan, const Problem& problem, Pa
 
 DensePass::DensePass(const planner::DensePlan& layer, Pass pass,
                      const std::optional<Selection>& search, TileProgram& of_state,
-                     const DenseHomes* homes)
+                     const PassHomes* homes)
     : form(planner::dense_form(plan_of(layer, pass), layer, of_state.engine().machine())),
       plan(plan_of(layer, pass)),
       selection(search),

@@ -60,8 +60,9 @@ void DensePass::declare_fetches(const Round& round) {
   left_slices = slices(Side::Left, round.left);
   right_slices = slices(Side::Right, round.right);
   fetched.emplace(program, type());
-  fetched->add(*shared->left, left_slices, Cleared::Rows);
-  fetched->add(*shared->right, right_slices, Cleared::Rows);
+  const bool is_gradient = plan.product.pass == Pass::GradW;
+  fetched->add(is_gradient ? *shared->q : *shared->weights, left_slices, Cleared::Rows);
+  fetched->add(is_gradient ? *shared->s : *shared->in, right_slices, Cleared::Rows);
   fetched->add(shared->beside);
   fetched->declare_clear();
 }

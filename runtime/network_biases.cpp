@@ -8,7 +8,6 @@
 
 #include "tessera/codelets/cost/network_cycles.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
-#include "tessera/runtime/internal/network_update.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -35,8 +34,8 @@ void for_each_owned_part(const HomeShare& share, std::int64_t all_rows, std::int
 }  // namespace
 
 NetworkBiases::NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
-                             const codelets::Optimiser& optimiser, const NetworkMachine& machine)
-    : optimiser_(optimiser), machine_(machine) {
+                             const codelets::Optimiser& optimiser, TileProgram& program)
+    : optimiser_(optimiser), program_(program) {
   for (std::size_t l = 0; l < layers.size(); ++l)
     if (layers[l]->layer.bias) layers_.push_back({layers[l].get(), l, {}, {}, {}, {}});
 }
@@ -50,9 +49,8 @@ void NetworkBiases::declare_resident(std::size_t number) {
   Layer* const layer = find(number);
   if (layer == nullptr) return;
   find_owners(*layer);
-  TileProgram& program = machine_.program;
   const auto add = [&](std::string name) {
-    return program.add_buffer(std::move(name), /*resident=*/true);
+    return program_.add_buffer(std::move(name), /*resident=*/true);
   };
   layer->bias = add("bias");
   Uses uses{{}, {layer->bias}};
@@ -62,23 +60,22 @@ void NetworkBiases::declare_resident(std::size_t number) {
   }
   for (Owner& owner : layer->owners) {
     owner.bias =
-        program.add_slot(layer->bias, owner.tile, owner.rows.size(), kFloatBytes, SlotKind::Owned);
+        program_.add_slot(layer->bias, owner.tile, owner.rows.size(), kFloatBytes, SlotKind::Owned);
     for (const BufferId buffer : layer->states)
       owner.states.push_back(
-          program.add_slot(buffer, owner.tile, owner.rows.size(), kFloatBytes, SlotKind::Owned));
+          program_.add_slot(buffer, owner.tile, owner.rows.size(), kFloatBytes, SlotKind::Owned));
   }
-  program.step(NodeKind::Load, {}, uses, [this, layer] { load(*layer); });
+  program_.step(NodeKind::Load, {}, uses, [this, layer] { load(*layer); });
 }
 
 void NetworkBiases::declare() {
-  TileProgram& program = machine_.program;
   Uses sums, changed, sent;
   std::vector<device::Move> brought, returned;
   for (Layer& layer : layers_) {
-    layer.sums = program.add_buffer("gradients of biases");
+    layer.sums = program_.add_buffer("gradients of biases");
     for (Owner& owner : layer.owners)
-      owner.sums = program.add_slot(layer.sums, owner.tile, owner.first_sums.back(), kFloatBytes,
-                                    SlotKind::Owned);
+      owner.sums = program_.add_slot(layer.sums, owner.tile, owner.first_sums.back(), kFloatBytes,
+                                     SlotKind::Owned);
     sums.reads.push_back(layer.state->row_sums_buffer);
     sums.writes.push_back(layer.sums);
     changed.reads.push_back(layer.sums);
@@ -89,23 +86,23 @@ void NetworkBiases::declare() {
     add_moves_of_sums(layer, brought);
     add_moves_of_bias(layer, returned);
   }
-  program.exchange(Phase::Update, sums, {}, std::move(brought));
-  program.compute(Phase::Update, changed, owner_tiles_,
-                  [this](const device::Tile& tile) { return update(tile); });
-  program.exchange(Phase::Update, sent, {}, std::move(returned));
+  program_.exchange(Phase::Update, sums, {}, std::move(brought));
+  program_.compute(Phase::Update, changed, owner_tiles_,
+                   [this](const device::Tile& tile) { return update(tile); });
+  program_.exchange(Phase::Update, sent, {}, std::move(returned));
 }
 
 void NetworkBiases::declare_collect() {
   for (const Layer& layer : layers_) {
     Uses uses{{layer.bias}, {}};
     uses.reads.insert(uses.reads.end(), layer.states.begin(), layer.states.end());
-    machine_.program.step(NodeKind::Collect, {}, uses, [this, &layer] { collect(layer); });
+    program_.step(NodeKind::Collect, {}, uses, [this, &layer] { collect(layer); });
   }
 }
 
 void NetworkBiases::find_owners(Layer& layer) {
   const std::int64_t rows = layer.rows();
-  const std::int64_t parts = std::min(rows, machine_.engine().machine().tiles);
+  const std::int64_t parts = std::min(rows, program_.engine().machine().tiles);
   for (std::int64_t part = 0; part < parts; ++part) {
     const Range own = share_of(rows, 1, parts, part);
     if (own.size() == 0) continue;
@@ -164,16 +161,16 @@ void NetworkBiases::load(const Layer& layer) {
     const auto rows = [&](const std::vector<float>& of_all) {
       return rows_at(of_all.data() + owner.rows.begin, owner.rows.size(), kFloatBytes);
     };
-    machine_.engine().load(owner.bias, rows(layer.state->parameters.bias));
+    program_.engine().load(owner.bias, rows(layer.state->parameters.bias));
     for (std::size_t s = 0; s < owner.states.size(); ++s)
-      machine_.engine().load(owner.states[s], rows(layer.state->parameters.bias_states[s]));
+      program_.engine().load(owner.states[s], rows(layer.state->parameters.bias_states[s]));
   }
 }
 
 void NetworkBiases::collect(const Layer& layer) {
   for (const Owner& owner : layer.owners) {
     const auto take = [&](device::SlotId slot, std::vector<float>& to) {
-      std::copy_n(floats(machine_.engine().view(slot)), owner.rows.size(),
+      std::copy_n(floats(program_.engine().view(slot)), owner.rows.size(),
                   to.begin() + owner.rows.begin);
     };
     take(owner.bias, layer.state->after.bias);
@@ -193,7 +190,7 @@ Cycles NetworkBiases::update(const device::Tile& tile) {
 
 Cycles NetworkBiases::update_rows(const Layer& layer, Owner& owner,
                                   const device::Tile& tile) const {
-  const std::int64_t rows = owner.rows.size(), workers = machine_.engine().machine().workers;
+  const std::int64_t rows = owner.rows.size(), workers = program_.engine().machine().workers;
   const float* const sums = floats(tile.view(owner.sums));
   std::vector<float>& gradient = owner.gradient;
   gradient.assign(std::size_t(rows), 0);

@@ -35,12 +35,12 @@ TensorHome shares_home(const DensePass& pass, Side side) {
 }  // namespace
 
 NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
-                                     const planner::Plan& plan, const NetworkMachine& machine,
-                                     std::int64_t states)
-    : NetworkLayerState(l, p, machine, states) {
-  const auto make = [&](std::optional<DensePass>& state, Pass pass, DenseHomes& homes) {
+                                     const planner::Plan& plan,
+                                     const codelets::Optimiser* optimiser, TileProgram& program)
+    : NetworkLayerState(l, p, optimiser, program) {
+  const auto make = [&](std::optional<DensePass>& state, Pass pass, PassHomes& homes) {
     check_pass_plan(p, *plan.dense, pass);
-    state.emplace(*plan.dense, pass, std::nullopt, machine.program, &homes);
+    state.emplace(*plan.dense, pass, std::nullopt, program, &homes);
   };
   make(fwd_, Pass::Fwd, fwd_homes_);
   if (recomputes()) make(again_, Pass::Fwd, again_homes_);
@@ -52,21 +52,12 @@ NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
                    grad_a_ ? &in_gradient : nullptr);
   weights_ = grad_w_ ? tensor_home(planner::DenseHomes(grad_w_->plan).result())
                      : shares_home(*fwd_, Side::Left);
-  fwd_homes_.left = again_homes_.left = grad_a_homes_.left = &weights_;
-}
-
-void NetworkDenseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
-  fwd_homes_.right = again_homes_.right = &input;
-  grad_w_homes_.right = &in_backward;
-}
-
-void NetworkDenseLayer::set_dq(const TensorHome& dq) {
-  grad_a_homes_.right = grad_w_homes_.left = &dq;
+  fwd_homes_.weights = again_homes_.weights = grad_a_homes_.weights = &weights_;
 }
 
 // Each share of the weights is a part; tiles without any have an empty one.
 void NetworkDenseLayer::declare_weights() {
-  add_slots(machine_.program, weights_, "weights", element(), /*resident=*/true);
+  add_slots(program_, weights_, "weights", element(), /*resident=*/true);
   parts.resize(std::size_t((grad_w_ ? *grad_w_ : *fwd_).map.tiles()));
   for (std::size_t t = 0; t < parts.size(); ++t) parts[t].tile = TileId(std::int64_t(t));
   std::int64_t first = 0;
@@ -81,15 +72,10 @@ void NetworkDenseLayer::declare_weights() {
 
 void NetworkDenseLayer::add_loaded(Uses& uses) const { uses.writes.push_back(weights_.buffer); }
 
-const Reduction& NetworkDenseLayer::declare_product(Turn turn) {
-  DensePass& pass = turn == Turn::First ? *fwd_ : *again_;
-  pass.declare();
-  return pass.rounds.front().reduction;
-}
-
-const Reduction& NetworkDenseLayer::declare_input_gradient() {
-  grad_a_->declare();
-  return grad_a_->rounds.front().reduction;
+const Reduction& NetworkDenseLayer::declare_product(Pass pass, Turn turn) {
+  DensePass& declared = pass == Pass::GradA ? *grad_a_ : turn == Turn::First ? *fwd_ : *again_;
+  declared.declare();
+  return declared.rounds.front().reduction;
 }
 
 BufferId NetworkDenseLayer::declare_gradients_at_home() {

@@ -1,6 +1,7 @@
 #include "tessera/runtime/internal/network_layer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "tessera/base/error.hpp"
@@ -12,8 +13,12 @@ namespace tessera::runtime::internal {
 using device::SlotKind;
 
 NetworkLayerState::NetworkLayerState(const NetworkLayer& l, const Problem& p,
-                                     const NetworkMachine& machine, std::int64_t state_count)
-    : layer(l), problem(p), machine_(machine), state_count_(std::size_t(state_count)) {
+                                     const codelets::Optimiser* optimiser, TileProgram& program)
+    : layer(l),
+      problem(p),
+      program_(program),
+      state_count_(optimiser != nullptr ? std::size_t(codelets::states_of(*optimiser)) : 0),
+      optimiser_(optimiser) {
   parameters.bias.assign(std::size_t(p.size.x), 0);
   parameters.bias_states.assign(state_count_, parameters.bias);
 }
@@ -21,29 +26,35 @@ NetworkLayerState::NetworkLayerState(const NetworkLayer& l, const Problem& p,
 void NetworkLayerState::set_result_homes(const TensorHome& result, const TensorHome* in_gradient) {
   sums = out = sums_again = out_again = out_grad = result;
   if (in_gradient != nullptr) in_grad = kept_before = *in_gradient;
-  out_shares_ = SharesByTile(out, machine_.engine().machine().tiles);
+  out_shares_ = SharesByTile(out, program_.engine().machine().tiles);
 }
+
+void NetworkLayerState::set_input(const TensorHome& input, const TensorHome& in_backward) {
+  fwd_homes_.in = again_homes_.in = &input;
+  grad_w_homes_.s = &in_backward;
+}
+
+void NetworkLayerState::set_dq(const TensorHome& dq) { grad_a_homes_.in = grad_w_homes_.q = &dq; }
 
 void NetworkLayerState::set_gradient(const TensorHome& gradient, const TensorHome* kept) {
   gradient_ = &gradient;
   kept_ = kept;
-  gradient_shares_ = SharesByTile(gradient, machine_.engine().machine().tiles);
+  gradient_shares_ = SharesByTile(gradient, program_.engine().machine().tiles);
 }
 
 void NetworkLayerState::declare_resident() {
-  TileProgram& program = machine_.program;
   declare_weights();
   for (std::size_t s = 0; s < state_count_; ++s) {
     state_buffers.push_back(
-        program.add_buffer(s == 0 ? "optimiser state" : "second optimiser state", true));
+        program_.add_buffer(s == 0 ? "optimiser state" : "second optimiser state", true));
     for (UpdatedPart& part : parts)
       if (part.values.size() > 0)
-        part.states.push_back(program.add_slot(state_buffers.back(), part.tile, 1,
-                                               part.values.size() * std::int64_t(sizeof(float)),
-                                               SlotKind::Owned));
+        part.states.push_back(program_.add_slot(state_buffers.back(), part.tile, 1,
+                                                part.values.size() * std::int64_t(sizeof(float)),
+                                                SlotKind::Owned));
   }
   if (!layer.bias) return;
-  bias_buffer = program.add_buffer("bias of the result", /*resident=*/true);
+  bias_buffer = program_.add_buffer("bias of the result", /*resident=*/true);
   add_row_slots(bias_buffer, out, bias);
 }
 
@@ -51,8 +62,8 @@ void NetworkLayerState::declare_resident() {
 void NetworkLayerState::add_row_slots(BufferId buffer, const TensorHome& home,
                                       std::vector<device::SlotId>& slots) {
   for (const HomeShare& share : home.shares)
-    slots.push_back(machine_.program.add_slot(buffer, share.tile, home.run_of(share).rows(),
-                                              sizeof(float), SlotKind::Owned));
+    slots.push_back(program_.add_slot(buffer, share.tile, home.run_of(share).rows(), sizeof(float),
+                                      SlotKind::Owned));
 }
 
 void NetworkLayerState::declare_load() {
@@ -60,7 +71,7 @@ void NetworkLayerState::declare_load() {
   add_loaded(loaded);
   if (layer.bias) loaded.writes.push_back(bias_buffer);
   loaded.writes.insert(loaded.writes.end(), state_buffers.begin(), state_buffers.end());
-  load_node_ = machine_.program.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  load_node_ = program_.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
 void NetworkLayerState::declare_activation(Turn turn) {
@@ -68,11 +79,11 @@ void NetworkLayerState::declare_activation(Turn turn) {
   TensorHome& result = out_of(turn);
   result = summed;
   if (!has_activation_step()) return;
-  if (layer.activation.keeps_sums()) add_slots(machine_.program, result, "activation", element());
+  if (layer.activation.keeps_sums()) add_slots(program_, result, "activation", element());
   Uses uses{{summed.buffer}, {summed.buffer, result.buffer}};
   if (layer.bias) uses.reads.push_back(bias_buffer);
-  machine_.program.compute(Phase::Activate, std::move(uses), out_shares_.tiles(),
-                           [this, turn](const device::Tile& tile) { return activate(turn, tile); });
+  program_.compute(Phase::Activate, std::move(uses), out_shares_.tiles(),
+                   [this, turn](const device::Tile& tile) { return activate(turn, tile); });
 }
 
 Cycles NetworkLayerState::activate(Turn turn, const device::Tile& tile) {
@@ -87,19 +98,19 @@ Cycles NetworkLayerState::activate(Turn turn, const device::Tile& tile) {
                                     reinterpret_cast<T*>(to));
   });
   return codelets::activate_cycles(run.size(), run.rows(), layer.activation, problem.data_type,
-                                   machine_.engine().machine().workers);
+                                   program_.engine().machine().workers);
 }
 
 void NetworkLayerState::declare_derivative() {
   Uses uses{{gradient_->buffer}, {gradient_->buffer}};
   if (kept_ != nullptr) uses.reads.push_back(kept_->buffer);
   if (layer.bias) {
-    row_sums_buffer = machine_.program.add_buffer("bias gradient of the rows");
+    row_sums_buffer = program_.add_buffer("bias gradient of the rows");
     add_row_slots(row_sums_buffer, *gradient_, row_sums);
     uses.writes.push_back(row_sums_buffer);
   }
-  machine_.program.compute(Phase::Activate, std::move(uses), gradient_shares_.tiles(),
-                           [this](const device::Tile& tile) { return differentiate(tile); });
+  program_.compute(Phase::Activate, std::move(uses), gradient_shares_.tiles(),
+                   [this](const device::Tile& tile) { return differentiate(tile); });
 }
 
 Cycles NetworkLayerState::differentiate(const device::Tile& tile) const {
@@ -114,7 +125,7 @@ Cycles NetworkLayerState::differentiate(const device::Tile& tile) const {
                                      values_of_gradient);
     if (row_sum != nullptr) codelets::sum_rows(run, values_of_gradient, row_sum);
   });
-  const std::int64_t workers = machine_.engine().machine().workers;
+  const std::int64_t workers = program_.engine().machine().workers;
   Cycles cycles =
       codelets::derivative_cycles(run.size(), layer.activation, problem.data_type, workers);
   if (layer.bias)
@@ -123,15 +134,41 @@ Cycles NetworkLayerState::differentiate(const device::Tile& tile) const {
 }
 
 void NetworkLayerState::declare_grad_a() {
-  if (beside_grad_a().to != nullptr)
-    add_slots(machine_.program, kept_before, "result of the layer before", element());
-  take_slots(in_grad, declare_input_gradient());
+  if (grad_a_homes_.beside.to != nullptr)
+    add_slots(program_, kept_before, "result of the layer before", element());
+  take_slots(in_grad, declare_product(Pass::GradA, Turn::First));
+}
+
+void NetworkLayerState::declare_update() {
+  const BufferId gradients = declare_gradients_at_home(), weights = value_buffers().front();
+  for (const UpdatedPart& part : parts)
+    if (part.values.size() > 0) updated_tiles_.push_back(part.tile);
+  Uses uses{{gradients, weights}, {weights}};
+  uses.writes.insert(uses.writes.end(), state_buffers.begin(), state_buffers.end());
+  program_.compute(Phase::Update, std::move(uses), updated_tiles_,
+                   [this](const device::Tile& tile) { return update(tile); });
+}
+
+Cycles NetworkLayerState::update(const device::Tile& tile) const {
+  const UpdatedPart& part = parts[std::size_t(tile.id().value)];
+  const std::int64_t count = part.values.size();
+  std::array<float*, codelets::kMostStates> pointers{};
+  for (std::size_t s = 0; s < part.states.size(); ++s)
+    pointers[s] = floats(tile.view(part.states[s]));
+  with_type(problem.data_type, [&]<class T>(T) {
+    const auto* gradients = reinterpret_cast<const T*>(tile.view(part.gradients).data);
+    codelets::update_values<T>(*optimiser_, parameters.steps + 1, {gradients, std::size_t(count)},
+                               {pointers.data(), part.states.size()},
+                               reinterpret_cast<T*>(tile.view(part.weights).data));
+  });
+  return codelets::update_cycles(count, *optimiser_, problem.data_type,
+                                 program_.engine().machine().workers);
 }
 
 void NetworkLayerState::declare_collect() {
   Uses uses{value_buffers(), {}};
   uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
-  machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
+  program_.step(NodeKind::Collect, {}, uses, [this] { collect(); });
 }
 
 // The reduction lists its shares column by column.
@@ -173,11 +210,11 @@ Cycles NetworkLayerState::multiply_excess(const planner::Plan&, Pass) const { re
 void NetworkLayerState::load() {
   for (const UpdatedPart& part : parts) {
     if (part.values.size() == 0) continue;
-    machine_.engine().load(
+    program_.engine().load(
         part.weights, rows_at(parameters.values.data() + part.values.begin * element(),
                               part.values.size() * element() / part.row_bytes, part.row_bytes));
     for (std::size_t s = 0; s < part.states.size(); ++s)
-      machine_.engine().load(part.states[s],
+      program_.engine().load(part.states[s],
                              one_row(parameters.states[s].data() + part.values.begin,
                                      part.values.size() * std::int64_t(sizeof(float))));
   }
@@ -192,7 +229,7 @@ void NetworkLayerState::load_bias() {
     for (std::int64_t r = 0; r < run.rows(); ++r)
       if (first + r < problem.size.x)
         rows[std::size_t(r)] = parameters.bias[std::size_t(first + r)];
-    machine_.engine().load(bias[i], rows_at(rows.data(), run.rows(), sizeof(float)));
+    program_.engine().load(bias[i], rows_at(rows.data(), run.rows(), sizeof(float)));
   }
 }
 
@@ -201,11 +238,11 @@ void NetworkLayerState::collect() {
   for (const UpdatedPart& part : parts) {
     if (part.values.size() == 0) continue;
     std::memcpy(after.values.data() + part.values.begin * element(),
-                machine_.engine().view(part.weights).data,
+                program_.engine().view(part.weights).data,
                 std::size_t(part.values.size() * element()));
     for (std::size_t s = 0; s < part.states.size(); ++s)
       std::memcpy(after.states[s].data() + part.values.begin,
-                  machine_.engine().view(part.states[s]).data,
+                  program_.engine().view(part.states[s]).data,
                   std::size_t(part.values.size()) * sizeof(float));
   }
 }

@@ -6,27 +6,26 @@ namespace tessera::runtime::internal {
 
 using device::SlotKind;
 
-NetworkLayout::NetworkLayout(const WeightLayout& l, const NetworkMachine& machine)
-    : layout(l), map(l.spec(Pass::Fwd).parts(), TileOrder::Yzx), machine_(machine) {}
+NetworkLayout::NetworkLayout(const WeightLayout& l, TileProgram& program)
+    : layout(l), map(l.spec(Pass::Fwd).parts(), TileOrder::Yzx), program_(program) {}
 
 void NetworkLayout::declare_resident(const std::string& of) {
-  TileProgram& program = machine_.program;
   const partitioner::TileGrid& grid = layout.grid;
-  words_buffer_ = program.add_buffer("bucket words" + of, /*resident=*/true);
+  words_buffer_ = program_.add_buffer("bucket words" + of, /*resident=*/true);
   if (grid.separate_grad_a)
-    grad_a_words_buffer_ = program.add_buffer("words of GradA" + of, /*resident=*/true);
-  values_buffer = program.add_buffer("bucket values" + of, /*resident=*/true);
+    grad_a_words_buffer_ = program_.add_buffer("words of GradA" + of, /*resident=*/true);
+  values_buffer = program_.add_buffer("bucket values" + of, /*resident=*/true);
   const std::int64_t word_bytes = layout.grid.word_bits / 8;
   placed_values_.resize(std::size_t(values_bytes()));
   for (const TileId tile : map.all()) {
-    words_.push_back(program.add_slot(words_buffer_, tile, 1, grid.meta_words * word_bytes));
+    words_.push_back(program_.add_slot(words_buffer_, tile, 1, grid.meta_words * word_bytes));
     const device::ByteRows place = one_row(
         placed_values_.data() + bucket_of(tile) * bucket_value_bytes(), bucket_value_bytes());
     values.push_back(
-        program.add_slot(values_buffer, tile, 1, bucket_value_bytes(), SlotKind::Owned, 1, place));
+        program_.add_slot(values_buffer, tile, 1, bucket_value_bytes(), SlotKind::Owned, 1, place));
     if (grid.separate_grad_a)
       grad_a_words_.push_back(
-          program.add_slot(grad_a_words_buffer_, tile, 1, grid.grad_a_words * word_bytes));
+          program_.add_slot(grad_a_words_buffer_, tile, 1, grid.grad_a_words * word_bytes));
   }
 }
 
@@ -47,7 +46,7 @@ void NetworkLayout::load_words() const {
   const partitioner::Buckets& buckets = layout.weights.buckets(0);
   const partitioner::TileGrid& grid = layout.grid;
   const std::int64_t word_bytes = layout.grid.word_bits / 8;
-  device::Engine& engine = machine_.engine();
+  device::Engine& engine = program_.engine();
   for (const TileId tile : map.all()) {
     const std::int64_t bucket = bucket_of(tile);
     const auto t = std::size_t(tile.value);
@@ -60,7 +59,7 @@ void NetworkLayout::load_words() const {
 
 void NetworkLayout::load_values(const std::byte* from) const {
   for (const TileId tile : map.all())
-    machine_.engine().load(
+    program_.engine().load(
         values[std::size_t(tile.value)],
         one_row(from + bucket_of(tile) * bucket_value_bytes(), bucket_value_bytes()));
 }
@@ -68,7 +67,7 @@ void NetworkLayout::load_values(const std::byte* from) const {
 void NetworkLayout::collect_values(std::byte* to) const {
   for (const TileId tile : map.all())
     std::memcpy(to + bucket_of(tile) * bucket_value_bytes(),
-                machine_.engine().view(values[std::size_t(tile.value)]).data,
+                program_.engine().view(values[std::size_t(tile.value)]).data,
                 std::size_t(bucket_value_bytes()));
 }
 

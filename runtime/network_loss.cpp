@@ -12,44 +12,42 @@ constexpr std::int64_t kLabelBytes = sizeof(std::int32_t);
 
 }  // namespace
 
-NetworkLoss::NetworkLoss(codelets::Loss loss, const NetworkLayerState& last,
-                         const NetworkMachine& machine)
+NetworkLoss::NetworkLoss(codelets::Loss loss, const NetworkLayerState& last, TileProgram& program)
     : kind_(loss),
       last_(last),
-      machine_(machine),
+      program_(program),
       home_(tensor_home(planner::column_home(last.problem.size.x, last.problem.size.z,
-                                             machine.engine().machine().tiles))),
-      bring_(machine.program, last.problem.data_type) {
+                                             program.engine().machine().tiles))),
+      bring_(program, last.problem.data_type) {
   for (const HomeShare& share : home_.shares) tiles_.push_back(share.tile);
 }
 
 void NetworkLoss::declare_load() {
   const bool has_labels = kind_ == codelets::Loss::SoftmaxCrossEntropy;
-  wanted_buffer_ = machine_.program.add_buffer(has_labels ? "labels" : "targets");
+  wanted_buffer_ = program_.add_buffer(has_labels ? "labels" : "targets");
   for (const HomeShare& share : home_.shares)
-    wanted_.push_back(machine_.program.add_slot(
+    wanted_.push_back(program_.add_slot(
         wanted_buffer_, share.tile, has_labels ? share.width : share.elements.size(),
         has_labels ? kLabelBytes : last_.element(), SlotKind::Owned));
-  machine_.program.step(NodeKind::Load, {}, {{}, {wanted_buffer_}}, [this] { load(); });
+  program_.step(NodeKind::Load, {}, {{}, {wanted_buffer_}}, [this] { load(); });
 }
 
 void NetworkLoss::declare() {
-  TileProgram& program = machine_.program;
-  add_slots(program, home_, "outputs and their gradients", last_.element());
-  loss_buffer_ = program.add_buffer("loss");
+  add_slots(program_, home_, "outputs and their gradients", last_.element());
+  loss_buffer_ = program_.add_buffer("loss");
   for (const TileId tile : tiles_)
-    losses_.push_back(program.add_slot(loss_buffer_, tile, 1, sizeof(float), SlotKind::Owned));
-  hand_over(program, last_.out, home_, bring_);
-  program.compute(Phase::Loss, {{home_.buffer, wanted_buffer_}, {home_.buffer, loss_buffer_}},
-                  tiles_, [this](const device::Tile& tile) { return compute(tile); });
-  program.step(NodeKind::Collect, {}, {{loss_buffer_}, {}}, [this] { collect(); });
+    losses_.push_back(program_.add_slot(loss_buffer_, tile, 1, sizeof(float), SlotKind::Owned));
+  hand_over(program_, last_.out, home_, bring_);
+  program_.compute(Phase::Loss, {{home_.buffer, wanted_buffer_}, {home_.buffer, loss_buffer_}},
+                   tiles_, [this](const device::Tile& tile) { return compute(tile); });
+  program_.step(NodeKind::Collect, {}, {{loss_buffer_}, {}}, [this] { collect(); });
 }
 
 void NetworkLoss::load() {
   for (std::size_t i = 0; i < home_.shares.size(); ++i) {
     const HomeShare& share = home_.shares[i];
     if (kind_ == codelets::Loss::SoftmaxCrossEntropy) {
-      machine_.engine().load(
+      program_.engine().load(
           wanted_[i], rows_at(batch_->labels.data() + share.first_col, share.width, kLabelBytes));
       continue;
     }
@@ -58,7 +56,7 @@ void NetworkLoss::load() {
       for (std::int64_t row = 0; row < rows(); ++row)
         for (std::int64_t col = 0; col < share.width; ++col)
           targets.push_back(T(batch_->targets(row, share.first_col + col)));
-      machine_.engine().load(wanted_[i], rows_at(targets.data(), share.elements.size(), sizeof(T)));
+      program_.engine().load(wanted_[i], rows_at(targets.data(), share.elements.size(), sizeof(T)));
     });
   }
 }
@@ -77,13 +75,13 @@ Cycles NetworkLoss::compute(const device::Tile& tile) const {
                 : codelets::mean_squared_error(part, reinterpret_cast<const T*>(wanted), values);
   });
   return codelets::loss_cycles(part, kind_, last_.problem.data_type,
-                               machine_.engine().machine().workers);
+                               program_.engine().machine().workers);
 }
 
 void NetworkLoss::collect() {
   double sum = 0;
   for (const device::SlotId slot : losses_)
-    sum += double(*reinterpret_cast<const float*>(machine_.engine().view(slot).data));
+    sum += double(*reinterpret_cast<const float*>(program_.engine().view(slot).data));
   loss_ = float(sum);
 }
 

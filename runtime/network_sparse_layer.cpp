@@ -12,13 +12,14 @@
 namespace tessera::runtime::internal {
 
 NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
-                                       const planner::Plan& plan, const NetworkMachine& machine,
-                                       std::int64_t states)
-    : NetworkLayerState(l, p, machine, states),
-      weights_(p, plan, machine.engine().machine(), machine.executor),
-      forward_(weights_.forward, machine),
-      fwd_(weights_.spec(Pass::Fwd), machine.program, &fwd_homes_) {
-  if (weights_.transposed) transposed_.emplace(*weights_.transposed, machine);
+                                       const planner::Plan& plan,
+                                       const codelets::Optimiser* optimiser, TileProgram& program,
+                                       Executor& executor)
+    : NetworkLayerState(l, p, optimiser, program),
+      weights_(p, plan, program.engine().machine(), executor),
+      forward_(weights_.forward, program),
+      fwd_(weights_.spec(Pass::Fwd), program, &fwd_homes_) {
+  if (weights_.transposed) transposed_.emplace(*weights_.transposed, program);
   make_passes();
   const planner::Homes of_grad_a = of(Pass::GradA).homes();
   const TensorHome in_gradient =
@@ -28,33 +29,30 @@ NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
 }
 
 void NetworkSparseLayer::make_passes() {
-  TileProgram& program = machine_.program;
-  if (recomputes()) again_.emplace(weights_.spec(Pass::Fwd), program, &again_homes_);
-  if (problem.grad_a) grad_a_.emplace(weights_.spec(Pass::GradA), program, &grad_a_homes_);
+  if (recomputes()) again_.emplace(weights_.spec(Pass::Fwd), program_, &again_homes_);
+  if (problem.grad_a) grad_a_.emplace(weights_.spec(Pass::GradA), program_, &grad_a_homes_);
   if (problem.grad_w)
     grad_w_ = GradWPass::make(weights_.spec(Pass::GradW), updated().layout.grad_w_exchange(),
-                              program, &grad_w_homes_);
+                              program_, &grad_w_homes_);
   if (transposed_)
-    rehome_.emplace(RehomeSpec{updated().layout.grid, other().layout.grid}, program,
+    rehome_.emplace(RehomeSpec{updated().layout.grid, other().layout.grid}, program_,
                     &rehome_homes_);
 }
 
 void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
-  fwd_homes_.in = again_homes_.in = &input;
-  SpmmPass& kept = fwd_in_backward();
+  const SpmmPass& kept = again_ ? *again_ : fwd_;
   const bool is_here =
       grad_w_ && &input == &in_backward && !updates_transposed() && kept.sharers() == 1;
   fwd_homes_.cleared = again_homes_.cleared = is_here ? Cleared::All : Cleared::Rows;
-  (updates_transposed() ? grad_w_homes_.q : grad_w_homes_.s) =
-      is_here ? &kept.slices : &in_backward;
+  NetworkLayerState::set_input(input, is_here ? kept.slices : in_backward);
 }
 
 void NetworkSparseLayer::set_dq(const TensorHome& dq) {
-  grad_a_homes_.in = &dq;
+  NetworkLayerState::set_dq(dq);
   const bool is_same_layout = has_two_layouts() == updates_transposed();
   const bool is_here =
       grad_a_ && is_same_layout && grad_a_->sharers() == 1 && !grad_w_->cells_move();
-  (updates_transposed() ? grad_w_homes_.s : grad_w_homes_.q) = is_here ? &grad_a_->slices : &dq;
+  if (is_here) grad_w_homes_.q = &grad_a_->slices;
 }
 
 void NetworkSparseLayer::declare_weights() {
@@ -64,6 +62,7 @@ void NetworkSparseLayer::declare_weights() {
   forward_.give(again_homes_, Pass::Fwd);
   if (grad_a_) of(Pass::GradA).give(grad_a_homes_, grad_a_->pass());
   updated().give(grad_w_homes_, Pass::GradW);
+  if (updates_transposed()) std::swap(grad_w_homes_.q, grad_w_homes_.s);
   if (transposed_)
     rehome_homes_ = {updated().values_buffer, other().values_buffer, updated().values,
                      other().values};
@@ -89,25 +88,26 @@ void NetworkSparseLayer::declare_load() {
   if (rehome_) rehome_->declare_load();
 }
 
-void NetworkSparseLayer::complete_load() {
-  const auto add = [this](const TravelLoop& loop) {
-    if (loop.possible()) machine_.program.also_writes(load_node_, loop.words());
+template <class Visit>
+void NetworkSparseLayer::for_each_loop(const Visit& visit) {
+  const auto visit_possible = [&](TravelLoop& loop, Pass pass) {
+    if (loop.possible()) visit(loop, pass);
   };
-  add(fwd_.loop);
-  if (again_) add(again_->loop);
-  if (grad_a_) add(grad_a_->loop);
-  if (grad_w_) add(grad_w_->loop);
+  visit_possible(fwd_.loop, Pass::Fwd);
+  if (again_) visit_possible(again_->loop, Pass::Fwd);
+  if (grad_a_) visit_possible(grad_a_->loop, Pass::GradA);
+  if (grad_w_) visit_possible(grad_w_->loop, Pass::GradW);
 }
 
-const Reduction& NetworkSparseLayer::declare_product(Turn turn) {
-  SpmmPass& pass = turn == Turn::First ? fwd_ : *again_;
-  pass.declare();
-  return pass.reduction;
+void NetworkSparseLayer::complete_load() {
+  for_each_loop(
+      [this](const TravelLoop& loop, Pass) { program_.also_writes(load_node_, loop.words()); });
 }
 
-const Reduction& NetworkSparseLayer::declare_input_gradient() {
-  grad_a_->declare();
-  return grad_a_->reduction;
+const Reduction& NetworkSparseLayer::declare_product(Pass pass, Turn turn) {
+  SpmmPass& declared = pass == Pass::GradA ? *grad_a_ : turn == Turn::First ? fwd_ : *again_;
+  declared.declare();
+  return declared.reduction;
 }
 
 BufferId NetworkSparseLayer::declare_gradients_at_home() {
@@ -116,15 +116,14 @@ BufferId NetworkSparseLayer::declare_gradients_at_home() {
     for (UpdatedPart& part : parts) part.gradients = grad_w_->slots_of(part.tile).result;
     return computed;
   }
-  const BufferId at_home = machine_.program.add_buffer("gradients at home");
+  const BufferId at_home = program_.add_buffer("gradients at home");
   std::vector<device::Gather> gathers;
   for (UpdatedPart& part : parts) {
-    part.gradients =
-        machine_.program.add_slot(at_home, part.tile, 1, updated().bucket_value_bytes());
+    part.gradients = program_.add_slot(at_home, part.tile, 1, updated().bucket_value_bytes());
     const TileId here = grad_w_->map.tile(updated().map.cell(part.tile));
     gathers.push_back({{{grad_w_->slots_of(here).result, {0, 1}}}, {part.gradients}});
   }
-  machine_.program.exchange(Phase::Update, {{computed}, {at_home}}, std::move(gathers));
+  program_.exchange(Phase::Update, {{computed}, {at_home}}, std::move(gathers));
   return at_home;
 }
 
@@ -215,7 +214,7 @@ Cycles multiply_cycles(const planner::PassCost& cost) {
 // The term of a plan has the clearing of the sums and, in GradW, one round if buckets travel and
 // all rounds over the parts of the batch if operands do.
 Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass) const {
-  const device::Machine& machine = machine_.engine().machine();
+  const device::Machine& machine = program_.engine().machine();
   const planner::Plan& of_pass = plan.layout_of(pass);
   const WeightLayout& layout = weights_.layout_of(pass);
   const Pass in_layout = weights_.pass_in_layout(pass);
@@ -240,14 +239,9 @@ Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass)
 }
 
 void NetworkSparseLayer::load() {
-  const auto load_loop = [&](TravelLoop& loop, Pass pass) {
-    if (loop.possible())
-      loop.load(machine_.engine(), weights_.layout_of(pass).weights.image().travel_words);
-  };
-  load_loop(fwd_.loop, Pass::Fwd);
-  if (again_) load_loop(again_->loop, Pass::Fwd);
-  if (grad_a_) load_loop(grad_a_->loop, Pass::GradA);
-  if (grad_w_) load_loop(grad_w_->loop, Pass::GradW);
+  for_each_loop([this](TravelLoop& loop, Pass pass) {
+    loop.load(program_.engine(), weights_.layout_of(pass).weights.image().travel_words);
+  });
   if (grad_w_) grad_w_->begin();
   forward_.load_words();
   if (transposed_) transposed_->load_words();

@@ -19,11 +19,10 @@ using internal::NetworkLayerState;
 Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans,
                       const device::Machine& machine, device::ExchangeMode mode, Executor& executor)
     : spec(s), program(s.loss ? "training step" : "network", machine, mode, executor) {
-  const internal::NetworkMachine shared{program, executor};
-  make_layers(plans, shared);
+  make_layers(plans, executor);
   if (trains()) {
-    biases.emplace(layers, spec.optimiser, shared);
-    loss.emplace(*spec.loss, *layers.back(), shared);
+    biases.emplace(layers, spec.optimiser, program);
+    loss.emplace(*spec.loss, *layers.back(), program);
   }
   connect(plans);
   declare_loads();
@@ -46,19 +45,17 @@ void Network::State::seal() {
   }
 }
 
-void Network::State::make_layers(std::span<const planner::Plan> plans,
-                                 const internal::NetworkMachine& shared) {
-  const std::int64_t states = trains() ? codelets::states_of(spec.optimiser) : 0;
+void Network::State::make_layers(std::span<const planner::Plan> plans, Executor& executor) {
+  const codelets::Optimiser* const optimiser = trains() ? &spec.optimiser : nullptr;
   for (std::size_t l = 0; l < plans.size(); ++l) {
     const NetworkLayer& layer = spec.layers[l];
     const Problem problem = planner::problem_of(spec, std::int64_t(l));
     if (layer.dense)
-      layers.push_back(
-          std::make_unique<internal::NetworkDenseLayer>(layer, problem, plans[l], shared, states));
+      layers.push_back(std::make_unique<internal::NetworkDenseLayer>(layer, problem, plans[l],
+                                                                     optimiser, program));
     else
-      layers.push_back(
-          std::make_unique<internal::NetworkSparseLayer>(layer, problem, plans[l], shared, states));
-    if (trains()) updates.emplace_back(*layers.back(), spec.optimiser, shared);
+      layers.push_back(std::make_unique<internal::NetworkSparseLayer>(
+          layer, problem, plans[l], optimiser, program, executor));
   }
 }
 
@@ -92,7 +89,7 @@ void Network::State::connect_gradient(std::size_t l) {
   NetworkLayerState& layer = *layers[l];
   const bool needs_sums = layer.layer.activation.kind != codelets::Activation::None;
   if (l + 1 == layers.size()) {
-    layer.set_gradient(layer.has_derivative() ? layer.out_grad : loss->home(),
+    layer.set_gradient(layer.has_activation_step() ? layer.out_grad : loss->home(),
                        needs_sums ? &layer.sums : nullptr);
     return;
   }
@@ -155,7 +152,7 @@ void Network::State::declare_loss() {
   NetworkLayerState& last = *layers.back();
   begin(NetworkWork::Loss, layers.size() - 1);
   loss->declare();
-  if (!last.has_derivative()) return;
+  if (!last.has_activation_step()) return;
   begin(NetworkWork::HandOver, layers.size() - 1);
   internal::add_slots(program, last.out_grad, "gradient of the result", last.element());
   internal::hand_over(program, loss->home(), last.out_grad,
@@ -165,7 +162,7 @@ void Network::State::declare_loss() {
 void Network::State::declare_backward() {
   declare_loss();
   for (std::size_t l = layers.size(); l-- > 0;) {
-    if (layers[l]->has_derivative()) {
+    if (layers[l]->has_activation_step()) {
       begin(NetworkWork::Derivative, l);
       layers[l]->declare_derivative();
     }
@@ -179,7 +176,7 @@ void Network::State::declare_backward() {
     begin(NetworkWork::GradW, l);
     layers[l]->declare_grad_w();
     begin(NetworkWork::Update, l);
-    updates[l].declare();
+    layers[l]->declare_update();
     if (!layers[l]->has_two_layouts()) continue;
     begin(NetworkWork::Rehome, l);
     layers[l]->declare_rehome();
@@ -294,8 +291,6 @@ bool Network::State::run(const NetworkBatch& batch, const PassOptions& options, 
   const auto call = caller_.enter("run");
   batch_ = &batch;
   if (loss) loss->set_batch(batch);
-  for (std::size_t l = 0; l < updates.size(); ++l)
-    updates[l].set_step(layers[l]->parameters.steps + 1);
   const bool finished = program.run(options, cost.ledger);
   cost.node_of = program.ran();
   cost.part_of.clear();

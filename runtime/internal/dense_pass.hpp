@@ -13,7 +13,7 @@
 #include "tessera/planner/dense_operand.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/homes.hpp"
-#include "tessera/runtime/internal/hand_over.hpp"
+#include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 
@@ -46,13 +46,6 @@ struct DenseSlice {
   bool charged_as_transposed = false;
 
   bool empty() const { return lines.size() == 0 || across.size() == 0; }
-};
-
-// The homes from which a dense pass of a network fetches its operands. Such a pass neither loads
-// nor collects. The homes must have their slots before the pass is declared.
-struct DenseHomes {
-  const TensorHome *left = nullptr, *right = nullptr;
-  BroughtBeside beside;
 };
 
 // The arrays of a dense pass, groups one below the other, in the layer's type:
@@ -108,7 +101,7 @@ struct DensePass {
   // The program must outlive the pass, as `homes` must if it is not null.
   // Throws Error{InvalidArgument} if the plan does not have the pass.
   DensePass(const planner::DensePlan& layer, Pass pass, const std::optional<Selection>& search,
-            TileProgram& program, const DenseHomes* homes = nullptr);
+            TileProgram& program, const PassHomes* homes = nullptr);
   DensePass(const planner::DensePlan& layer, Pass pass, TileProgram& of_pass)
       : DensePass(layer, pass, std::nullopt, of_pass) {}
 
@@ -169,7 +162,7 @@ struct DensePass {
   codelets::DenseKernel kernel;
   TileProgram& program;
   device::Engine& engine;
-  const DenseHomes* shared;  // null: the pass has homes of its own
+  const PassHomes* shared;  // null: the pass has homes of its own
   // In a network: the slices of the operands, and the fetches of the first exchange.
   TensorHome left_slices, right_slices;
   std::optional<Fetches> fetched;

@@ -40,6 +40,8 @@ inline device::ByteRows one_row(const void* data, std::int64_t bytes) {
   return rows_at(data, 1, bytes);
 }
 
+inline float* floats(const device::ByteRows& rows) { return reinterpret_cast<float*>(rows.data); }
+
 // Adds a pair of slots on a tile, for a bucket or for several.
 BucketSlots add_bucket_slots(TileProgram& program, TileId tile, const BucketShape& shape,
                              const BucketUse& use, std::int64_t buckets = 1);

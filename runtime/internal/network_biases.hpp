@@ -16,7 +16,7 @@ class NetworkBiases {
  public:
   // The layers and the optimiser, whose learning rate may change, must outlive this object.
   NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
-                const codelets::Optimiser& optimiser, const NetworkMachine& machine);
+                const codelets::Optimiser& optimiser, TileProgram& program);
 
   bool empty() const { return layers_.empty(); }
 
@@ -58,7 +58,7 @@ class NetworkBiases {
   Cycles update_rows(const Layer& layer, Owner& owner, const device::Tile& tile) const;
 
   const codelets::Optimiser& optimiser_;
-  NetworkMachine machine_;
+  TileProgram& program_;
   std::vector<Layer> layers_;  // that have a bias
   std::vector<TileId> owner_tiles_;
 };

@@ -15,13 +15,9 @@ class NetworkDenseLayer final : public NetworkLayerState {
  public:
   // Throws Error{InvalidArgument} if the plan is not one of the problem, or runs in rounds.
   NetworkDenseLayer(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
-                    const NetworkMachine& machine, std::int64_t states);
-
-  void set_input(const TensorHome& input, const TensorHome& in_backward) override;
-  void set_dq(const TensorHome& dq) override;
+                    const codelets::Optimiser* optimiser, TileProgram& program);
 
   void declare_grad_w() override { grad_w_->declare(); }
-  BufferId declare_gradients_at_home() override;
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
   bool has_weights() const override { return !parameters.values.empty(); }
@@ -31,16 +27,14 @@ class NetworkDenseLayer final : public NetworkLayerState {
   std::vector<BufferId> value_buffers() const override { return {weights_.buffer}; }
 
  private:
-  const Reduction& declare_product(Turn turn) override;
-  const Reduction& declare_input_gradient() override;
-  BroughtBeside& beside_grad_a() override { return grad_a_homes_.beside; }
+  const Reduction& declare_product(Pass pass, Turn turn) override;
+  BufferId declare_gradients_at_home() override;
   void declare_weights() override;
   void add_loaded(Uses& uses) const override;
   // Calls visit(row, column, position) for all weights, in the order of Parameters::values.
   template <class Visit>
   void for_each_weight(Visit&& visit) const;
 
-  DenseHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
   std::optional<DensePass> fwd_, again_, grad_a_, grad_w_;  // again_: of a layer that recomputes
   TensorHome weights_;
 };

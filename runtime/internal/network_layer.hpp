@@ -6,8 +6,7 @@
 
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/saved_weights.hpp"
-#include "tessera/runtime/internal/hand_over.hpp"
-#include "tessera/runtime/internal/network_machine.hpp"
+#include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/tensor_home.hpp"
 #include "tessera/runtime/network.hpp"
@@ -50,8 +49,10 @@ struct UpdatedPart {
 // the next layer. Its result, and not that of the first one, is what backward passes read.
 class NetworkLayerState {
  public:
+  // In a training step the optimiser, whose learning rate may change, must outlive the layer; in
+  // other networks it is null. The program must outlive it too.
   NetworkLayerState(const NetworkLayer& layer, const Problem& problem,
-                    const NetworkMachine& machine, std::int64_t states);
+                    const codelets::Optimiser* optimiser, TileProgram& program);
   NetworkLayerState(const NetworkLayerState&) = delete;
   NetworkLayerState& operator=(const NetworkLayerState&) = delete;
   virtual ~NetworkLayerState() = default;
@@ -65,25 +66,25 @@ class NetworkLayerState {
   // step the homes of the gradient of the result before and after its derivative has been taken
   // there, and of what the derivative needs from the forward pass (null: nothing); and the home
   // from which the passes fetch dQ. The homes must outlive the layer.
-  virtual void set_input(const TensorHome& input, const TensorHome& in_backward) = 0;
+  virtual void set_input(const TensorHome& input, const TensorHome& in_backward);
   void set_gradient(const TensorHome& gradient, const TensorHome* kept);
-  virtual void set_dq(const TensorHome& dq) = 0;
+  virtual void set_dq(const TensorHome& dq);
 
   // GradA's first exchange also brings a tensor of the layer before to `kept_before`.
-  void bring_with_grad_a(const TensorHome& from) { beside_grad_a() = {&from, &kept_before}; }
+  void bring_with_grad_a(const TensorHome& from) { grad_a_homes_.beside = {&from, &kept_before}; }
 
   // These declare buffers, slots and steps.
   void declare_resident();
   virtual void declare_load();
   // Adds the travel words, which passes declare, to the buffers that the load writes.
   virtual void complete_load() {}
-  void declare_fwd(Turn turn) { take_slots(sums_of(turn), declare_product(turn)); }
+  void declare_fwd(Turn turn) { take_slots(sums_of(turn), declare_product(Pass::Fwd, turn)); }
   void declare_activation(Turn turn);
   void declare_derivative();
   void declare_grad_a();
   virtual void declare_grad_w() = 0;
-  // Brings the gradients to the tiles of the values, if they are not there. Returns their buffer.
-  virtual BufferId declare_gradients_at_home() = 0;
+  // The step of the optimiser for the weights: each tile changes the values that it has.
+  void declare_update();
   virtual void declare_rehome() {}
   void declare_collect();
 
@@ -115,9 +116,8 @@ class NetworkLayerState {
   virtual void load();
   virtual void collect();
 
-  // True: the gradient of the result needs a step of its own on the tiles of the result.
-  bool has_derivative() const { return layer.has_activation_step(); }
-  bool has_activation_step() const { return has_derivative(); }
+  // True: the result and its gradient need a step of their own on the tiles of the result.
+  bool has_activation_step() const { return layer.has_activation_step(); }
   std::int64_t element() const { return bytes_of(problem.data_type); }
   virtual bool has_two_layouts() const { return false; }
   bool recomputes() const { return layer.recompute; }
@@ -151,10 +151,10 @@ class NetworkLayerState {
   virtual void declare_weights() = 0;
   virtual void add_loaded(Uses& uses) const = 0;
 
-  // Declare the pass that runs in this turn, or GradA, and return what adds up its result.
-  virtual const Reduction& declare_product(Turn turn) = 0;
-  virtual const Reduction& declare_input_gradient() = 0;
-  virtual BroughtBeside& beside_grad_a() = 0;
+  // Declares Fwd, which runs in this turn, or GradA. Returns what adds up its result.
+  virtual const Reduction& declare_product(Pass pass, Turn turn) = 0;
+  // Brings the gradients to the tiles of the values, if they are not there. Returns their buffer.
+  virtual BufferId declare_gradients_at_home() = 0;
 
   // Sets the homes of the results, which must not have slots yet. `in_gradient` is that of dS.
   void set_result_homes(const TensorHome& result, const TensorHome* in_gradient);
@@ -164,7 +164,8 @@ class NetworkLayerState {
   // Sets the states of the optimiser to 0, for this number of values.
   void reset_states(std::int64_t values);
 
-  NetworkMachine machine_;
+  PassHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
+  TileProgram& program_;
   std::size_t state_count_;
   int load_node_ = 0;
   const TensorHome *gradient_ = nullptr, *kept_ = nullptr;
@@ -175,8 +176,11 @@ class NetworkLayerState {
   void add_row_slots(BufferId buffer, const TensorHome& home, std::vector<device::SlotId>& slots);
   Cycles activate(Turn turn, const device::Tile& tile);
   Cycles differentiate(const device::Tile& tile) const;
+  Cycles update(const device::Tile& tile) const;
 
+  const codelets::Optimiser* optimiser_;
   SharesByTile out_shares_, gradient_shares_;
+  std::vector<TileId> updated_tiles_;  // that have values
 };
 
 }  // namespace tessera::runtime::internal

@@ -6,7 +6,6 @@
 
 #include "tessera/base/tile_map.hpp"
 #include "tessera/planner/homes.hpp"
-#include "tessera/runtime/internal/network_machine.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/weight_layout.hpp"
 
@@ -17,7 +16,7 @@ namespace tessera::runtime::internal {
 class NetworkLayout {
  public:
   // The layout must outlive this object.
-  NetworkLayout(const WeightLayout& layout, const NetworkMachine& machine);
+  NetworkLayout(const WeightLayout& layout, TileProgram& program);
 
   std::int64_t bucket_value_bytes() const { return layout.value_bytes().value; }
   std::int64_t values_per_bucket() const {
@@ -46,7 +45,7 @@ class NetworkLayout {
   std::vector<device::SlotId> values;  // by tile
 
  private:
-  NetworkMachine machine_;
+  TileProgram& program_;
   BufferId words_buffer_, grad_a_words_buffer_;
   std::vector<device::SlotId> words_, grad_a_words_;  // by tile
   // The values of all tiles in Share mode, [buckets][values_per_bucket]. Those of a cell are

@@ -12,7 +12,7 @@ namespace tessera::runtime::internal {
 class NetworkLoss {
  public:
   // The layer is the last one and must outlive this object.
-  NetworkLoss(codelets::Loss loss, const NetworkLayerState& last, const NetworkMachine& machine);
+  NetworkLoss(codelets::Loss loss, const NetworkLayerState& last, TileProgram& program);
 
   void declare_load();
   void declare();
@@ -32,7 +32,7 @@ class NetworkLoss {
 
   codelets::Loss kind_;
   const NetworkLayerState& last_;
-  NetworkMachine machine_;
+  TileProgram& program_;
   TensorHome home_;
   Fetches bring_;
   std::vector<TileId> tiles_;

@@ -9,7 +9,6 @@
 #include "tessera/runtime/internal/grad_w_pass.hpp"
 #include "tessera/runtime/internal/network_layer.hpp"
 #include "tessera/runtime/internal/network_layout.hpp"
-#include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/rehome.hpp"
 #include "tessera/runtime/internal/spmm_pass.hpp"
 
@@ -21,7 +20,8 @@ namespace tessera::runtime::internal {
 class NetworkSparseLayer final : public NetworkLayerState {
  public:
   NetworkSparseLayer(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
-                     const NetworkMachine& machine, std::int64_t states);
+                     const codelets::Optimiser* optimiser, TileProgram& program,
+                     Executor& executor);
 
   // GradW takes S or dQ from the slices that Fwd or GradA has fetched in the same layout, if each
   // of them is needed by one tile only, which is the one that needs it in GradW too.
@@ -31,7 +31,6 @@ class NetworkSparseLayer final : public NetworkLayerState {
   void declare_load() override;
   void complete_load() override;
   void declare_grad_w() override { grad_w_->declare(); }
-  BufferId declare_gradients_at_home() override;
   void declare_rehome() override { rehome_->declare(); }
 
   std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& given) override;
@@ -48,12 +47,14 @@ class NetworkSparseLayer final : public NetworkLayerState {
   std::vector<BufferId> value_buffers() const override;
 
  private:
-  const Reduction& declare_product(Turn turn) override;
-  const Reduction& declare_input_gradient() override;
-  BroughtBeside& beside_grad_a() override { return grad_a_homes_.beside; }
+  const Reduction& declare_product(Pass pass, Turn turn) override;
+  BufferId declare_gradients_at_home() override;
   void declare_weights() override;
   void add_loaded(Uses& uses) const override;
   void make_passes();
+  // Calls visit(loop, pass) for each pass that may propagate.
+  template <class Visit>
+  void for_each_loop(const Visit& visit);
   void set_parameters();
 
   // The layout that runs a pass; that of GradW is the one that the optimiser updates. The other one
@@ -64,13 +65,10 @@ class NetworkSparseLayer final : public NetworkLayerState {
   bool updates_transposed() const { return weights_.runs_transposed(Pass::GradW); }
   const NetworkLayout& updated() const { return of(Pass::GradW); }
   const NetworkLayout& other() const { return updates_transposed() ? forward_ : *transposed_; }
-  // The forward pass whose slices GradW may read.
-  SpmmPass& fwd_in_backward() { return again_ ? *again_ : fwd_; }
 
   EncodedWeights weights_;
   NetworkLayout forward_;
   std::optional<NetworkLayout> transposed_;  // of transpose(R)
-  PassHomes fwd_homes_, again_homes_, grad_a_homes_, grad_w_homes_;
   SpmmPass fwd_;
   std::optional<SpmmPass> again_;  // of a layer that recomputes
   std::optional<SpmmPass> grad_a_;

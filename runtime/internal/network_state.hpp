@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +12,6 @@
 #include "tessera/runtime/internal/network_dense_layer.hpp"
 #include "tessera/runtime/internal/network_loss.hpp"
 #include "tessera/runtime/internal/network_sparse_layer.hpp"
-#include "tessera/runtime/internal/network_update.hpp"
 
 namespace tessera::runtime {
 
@@ -45,7 +43,6 @@ struct Network::State {
   NetworkSpec spec;
   internal::TileProgram program;
   std::vector<std::unique_ptr<internal::NetworkLayerState>> layers;
-  std::deque<internal::NetworkUpdate> updates;    // of a training step, by layer
   std::optional<internal::NetworkBiases> biases;  // of a training step
   std::optional<internal::NetworkLoss> loss;
   std::vector<NetworkPart> parts;
@@ -59,7 +56,7 @@ struct Network::State {
   };
   void hand_over(std::size_t layer, const internal::TensorHome& from, internal::TensorHome& to,
                  std::optional<internal::Fetches>& bring);
-  void make_layers(std::span<const planner::Plan> plans, const internal::NetworkMachine& shared);
+  void make_layers(std::span<const planner::Plan> plans, Executor& executor);
   void seal();
   void begin(NetworkWork work, std::size_t layer);
   void connect(std::span<const planner::Plan> plans);
