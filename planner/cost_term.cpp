@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ostream>
 
 #include "tessera/base/error.hpp"
 
@@ -54,8 +53,6 @@ const TermFacts& facts_of(Term term) {
 std::span<const Term> all_terms() { return kTerms; }
 
 std::string_view to_string(Term term) { return facts_of(term).name; }
-
-std::ostream& operator<<(std::ostream& out, Term term) { return out << to_string(term); }
 
 Phase phase_of(Term term, Pass pass, bool buckets_travel) {
   if (term == Term::ExchangeAlongZ && buckets_travel) return Phase::Propagate;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <iosfwd>
 #include <span>
 #include <string_view>
 
@@ -35,7 +34,6 @@ std::span<const Term> all_terms();
 
 // "exchange operands", as reports and plan files show it; valid as long as the program.
 std::string_view to_string(Term term);
-std::ostream& operator<<(std::ostream& out, Term term);
 
 // The phase of a run in which the cost of a term shows. `buckets_travel` matters to GradW alone.
 Phase phase_of(Term term, Pass pass, bool buckets_travel);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <ostream>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
@@ -181,10 +180,6 @@ std::string to_string(const DensePlan& plan) {
       plan.cost.temp.value, plan.cost.resident.value);
   for (const DensePassPlan& pass : plan.passes) text += pass_text(pass);
   return text;
-}
-
-std::ostream& operator<<(std::ostream& out, const DensePlan& plan) {
-  return out << to_string(plan);
 }
 
 }  // namespace tessera::planner

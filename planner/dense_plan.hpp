@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -119,6 +118,5 @@ std::string to_string(const ProductShape& shape);
 
 // Returns the plan as text: each pass with its partition and its terms, one line each.
 std::string to_string(const DensePlan& plan);
-std::ostream& operator<<(std::ostream& out, const DensePlan& plan);
 
 }  // namespace tessera::planner

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -133,6 +132,5 @@ std::string to_text(const Explanation& explanation);
 
 // Returns the same as JSON: an object with the fields of Explanation in camelCase.
 std::string to_json(const Explanation& explanation);
-std::ostream& operator<<(std::ostream& out, const Explanation& explanation);
 
 }  // namespace tessera::planner

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <ostream>
-
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
 #include "tessera/planner/explain.hpp"
@@ -186,7 +184,5 @@ std::string to_json(const Explanation& e) {
   for (const Explanation& other : e.backward) json["backward"] = json::parse_own(to_json(other));
   return json.dump(2);
 }
-
-std::ostream& operator<<(std::ostream& out, const Explanation& e) { return out << to_text(e); }
 
 }  // namespace tessera::planner

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,7 +32,6 @@ enum class LimitKind {
   TemporaryMemory,  // temporary data exceed availableMemoryProportion of a tile
   TileMemory        // temporary and resident data together exceed a tile
 };
-std::string to_string(LimitKind kind);
 
 // The memory that one tile needs in the most demanding step. All tiles have buckets of the same
 // size, so this is the need of every tile with a full share.
@@ -148,9 +146,6 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine,
 
 // Returns the tightest need, the limit of every method and every relaxation, one line each.
 std::string to_text(const NoFit& no_fit);
-
-// Writes to_text().
-std::ostream& operator<<(std::ostream& out, const NoFit& no_fit);
 
 // The plan of a request or of its cheapest relaxation.
 struct BestEffort {

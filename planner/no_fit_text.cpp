@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <ostream>
-
 #include "tessera/base/error.hpp"
 #include "tessera/planner/no_fit.hpp"
 
@@ -113,7 +111,5 @@ std::string to_text(const NoFit& n) {
     text += fmt::format("  {}: no value was found that fits\n", to_string(kind));
   return text;
 }
-
-std::ostream& operator<<(std::ostream& out, const NoFit& n) { return out << to_text(n); }
 
 }  // namespace tessera::planner

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <ostream>
-
 #include "tessera/base/error.hpp"
 
 namespace tessera::planner {
@@ -62,7 +60,5 @@ std::string to_string(const Plan& plan) {
   }
   return text;
 }
-
-std::ostream& operator<<(std::ostream& out, const Plan& plan) { return out << to_string(plan); }
 
 }  // namespace tessera::planner

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,6 +68,5 @@ struct Plan {
 // Returns the plan as text: the methods, partition and buckets, then every pass and its terms in
 // cycles and bytes, one line each.
 std::string to_string(const Plan& plan);
-std::ostream& operator<<(std::ostream& out, const Plan& plan);
 
 }  // namespace tessera::planner

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <ostream>
 #include <set>
 #include <utility>
 
@@ -409,10 +408,6 @@ std::string to_string(const StaticPlan& plan) {
     text += internal::terms_text(pass);
   }
   return text;
-}
-
-std::ostream& operator<<(std::ostream& out, const StaticPlan& plan) {
-  return out << to_string(plan);
 }
 
 }  // namespace tessera::planner

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <span>
 #include <string>
@@ -253,6 +252,5 @@ std::string to_json(const StaticPlan& plan);
 
 // Returns the plan as text: its cut and its terms, one line each.
 std::string to_string(const StaticPlan& plan);
-std::ostream& operator<<(std::ostream& out, const StaticPlan& plan);
 
 }  // namespace tessera::planner

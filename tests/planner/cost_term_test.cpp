@@ -57,7 +57,7 @@ TEST(Term, SharesItsNameWithItsPhaseUnlessThePhaseHasSeveral) {
         const Phase phase = phase_of(term, pass, buckets);
         const auto group = of_several.find(phase);
         if (group != of_several.end()) {
-          EXPECT_TRUE(group->second.contains(term)) << term << " " << phase;
+          EXPECT_TRUE(group->second.contains(term)) << to_string(term) << " " << phase;
         } else if (!have_no_step.contains(term)) {
           EXPECT_EQ(to_string(term), to_string(phase));
         }

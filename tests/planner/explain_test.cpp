@@ -436,10 +436,9 @@ TEST(Explain, IsAValueAndPrintsItsFiguresAsTextAndAsJson) {
   const Plan best = plan(r.problem, r.machine, r.options).plan;
   const Explanation e = explain_plan(r, best);
   EXPECT_EQ(e, explain_plan(r, best));
-  std::ostringstream out;
-  out << e;
+  const std::string text = to_text(e);
   const Alternative& second = e.runners_up.front();
-  EXPECT_THAT(out.str(),
+  EXPECT_THAT(text,
               AllOf(HasSubstr(to_string(best.partition)), HasSubstr("exchange operands"),
                     HasSubstr("+" + std::to_string(second.loses.value) + " cycles"),
                     HasSubstr(to_string(second.plan.partition)), HasSubstr("twice the tiles")));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -369,11 +368,9 @@ TEST(NoFit, PrintsItsFiguresAsText) {
   r.machine.tiles = 16;
   const NoFit n = explain_no_fit(r.problem, r.machine, sparse_options());
   const Relaxation& cheapest = n.relaxations.at(n.cheapest.value());
-  std::ostringstream out;
-  out << n;
-  EXPECT_THAT(out.str(), AllOf(HasSubstr(to_string(n.tightest)),
-                               HasSubstr(to_string(cheapest) + "  <- cheapest"),
-                               HasSubstr(std::to_string(n.tightest.tile.total().value))));
+  EXPECT_THAT(to_text(n), AllOf(HasSubstr(to_string(n.tightest)),
+                                HasSubstr(to_string(cheapest) + "  <- cheapest"),
+                                HasSubstr(std::to_string(n.tightest.tile.total().value))));
 }
 
 // Sanitizers see what would leave 64 bits.

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <sstream>
 #include <string>
 
 #include "tessera/base/error.hpp"
@@ -303,11 +302,10 @@ TEST(Plan, ChoosesTheBlockTheKernelsKnow) {
 TEST(Plan, PrintsItsMethodsCutBucketsAndTerms) {
   const Plan p = plan(layer({1, 1024, 1024, 64}, {16, 16}, 0.02), gc200()).plan;
   ASSERT_FALSE(p.dense);
-  std::ostringstream out;
-  out << p;
-  EXPECT_THAT(out.str(), AllOf(HasSubstr("Fwd"), HasSubstr(to_string(p.partition)),
-                               HasSubstr("exchange operands"), HasSubstr("barriers and launches"),
-                               HasSubstr(std::to_string(p.cost.cycles.value) + " cycles")));
+  EXPECT_THAT(to_string(p),
+              AllOf(HasSubstr("Fwd"), HasSubstr(to_string(p.partition)),
+                    HasSubstr("exchange operands"), HasSubstr("barriers and launches"),
+                    HasSubstr(std::to_string(p.cost.cycles.value) + " cycles")));
 }
 
 TEST(Planner, GivesALayerWithoutNonZerosOneTileIfThatHoldsIt) {

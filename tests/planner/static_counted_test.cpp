@@ -217,7 +217,7 @@ TEST(StaticCounted, GradAIsFwdOfTheTransposedPatternWithItsBlocksTransposed) {
           term.name == Term::TransposeValues || term.name == Term::BarriersAndLaunches;
       if (term.name == Term::TransposeValues) transpose = term.cycles.value;
       if (is_own) continue;
-      EXPECT_EQ(term.cycles.value, cycles_of(fwd, term.name)) << term.name;
+      EXPECT_EQ(term.cycles.value, cycles_of(fwd, term.name)) << to_string(term.name);
     }
     EXPECT_GT(transpose, 0);
     EXPECT_EQ(grad_a.cycles(), fwd.cycles + Cycles(transpose) + machine.launch);

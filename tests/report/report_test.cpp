@@ -147,7 +147,8 @@ TEST(Report, EveryCycleOfThePlanStandsInSomeRow) {
     const Phase phase = planner::phase_of(term.name, Pass::Fwd, false);
     const bool of_no_phase_above = phase == Phase::Reduce || phase == Phase::Control;
     if (term.cycles == Cycles() || of_no_phase_above) continue;
-    EXPECT_THAT(text, HasSubstr(" " + std::to_string(term.cycles.value) + " ")) << term.name;
+    EXPECT_THAT(text, HasSubstr(" " + std::to_string(term.cycles.value) + " "))
+        << to_string(term.name);
   }
 }
 

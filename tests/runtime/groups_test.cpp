@@ -195,7 +195,7 @@ void expect_same_terms(const planner::PassCost& one, const planner::PassCost& ma
     if (a.name == planner::Term::Multiply)
       EXPECT_NEAR(double(a.cycles.value), double(b.cycles.value), 0.03 * double(a.cycles.value));
     else
-      EXPECT_EQ(a, b) << a.name;
+      EXPECT_EQ(a, b) << to_string(a.name);
   }
 }
 

@@ -40,7 +40,7 @@ TEST(Memory, EveryPlanThatIsFoundFitsTheTilesItWasFoundFor) {
     SCOPED_TRACE(testing::Message()
                  << "case " << i << ": " << to_string(problem) << " on " << machine.tiles
                  << " tiles of " << machine.tile_memory.value << "\n"
-                 << planned.plan);
+                 << to_string(planned.plan));
     const planner::PlanCost& cost = planned.plan.cost;
     const Bytes planned_bytes = cost.temp + cost.resident;
     ASSERT_NO_THROW({

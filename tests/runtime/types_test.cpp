@@ -196,7 +196,7 @@ TEST_P(EveryPairOfTypes, IsRightInAllPassesOfEveryKindOfPlan) {
     const auto c = draw_case(GetParam(), seed);
     if (!c) continue;
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << to_string(c->problem) << "\n"
-                                    << c->plan);
+                                    << to_string(c->plan));
     const auto mode = seed % 2 == 0 ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
     const auto verdict = run_case(*c, mode);
     if (!verdict) continue;
