@@ -78,8 +78,9 @@ MatMulPlan matmul_plan(const MatMulProblem& problem, Plan layer, const device::M
   return plan;
 }
 
-MatMulPlanResult plan_matmul(const MatMulProblem& problem, const device::Machine& machine,
-                             const Options& options, const PatternStats* stats, PlanCache* cache) {
+MatMulPlan plan_matmul_or_throw(const MatMulProblem& problem, const device::Machine& machine,
+                                const Options& options, const PatternStats* stats,
+                                PlanCache* cache) {
   check_matmul(problem);
   const Problem layer = layer_of(problem);
   std::optional<PatternStats> turned;
@@ -88,16 +89,8 @@ MatMulPlanResult plan_matmul(const MatMulProblem& problem, const device::Machine
   PlanResult result = cache != nullptr ? cache->plan(layer, machine, options, of_layer)
                                        : plan(layer, machine, options, of_layer);
   if (result.status != PlanStatus::Found && !result.has_plan)
-    return {{}, fmt::format("{}: {}", to_string(problem), result.reason)};
-  return {matmul_plan(problem, std::move(result.plan), machine), {}};
-}
-
-MatMulPlan plan_matmul_or_throw(const MatMulProblem& problem, const device::Machine& machine,
-                                const Options& options, const PatternStats* stats,
-                                PlanCache* cache) {
-  MatMulPlanResult result = plan_matmul(problem, machine, options, stats, cache);
-  if (!result.plan) throw Error(ErrorCode::NoSolution, result.reason);
-  return std::move(*result.plan);
+    throw Error(ErrorCode::NoSolution, fmt::format("{}: {}", to_string(problem), result.reason));
+  return matmul_plan(problem, std::move(result.plan), machine);
 }
 
 void add_transpose(const TransposePlan& move, Pass pass, PlanCost& cost) {

@@ -55,21 +55,10 @@ struct MatMulPlan {
   Cycles cycles() const;
 };
 
-// The plan of a product, or the reason why there is none.
-struct MatMulPlanResult {
-  std::optional<MatMulPlan> plan;
-  std::string reason;  // empty if there is a plan
-};
-
 // Plans a product: its layer as plan() does, or as `cache` answers if it is not null. `stats` may
 // describe the pattern of the sparse operand as it is stored; of several groups, that of a matrix
-// with all of them on its diagonal. Throws the errors of check_matmul and plan().
-MatMulPlanResult plan_matmul(const MatMulProblem& problem, const device::Machine& machine,
-                             const Options& options = {}, const PatternStats* stats = nullptr,
-                             PlanCache* cache = nullptr);
-
-// As plan_matmul(), but returns only the plan, and throws Error{NoSolution} with the reason if
-// there is none.
+// with all of them on its diagonal. Throws the errors of check_matmul and plan(), and
+// Error{NoSolution} with the reason if there is no plan.
 MatMulPlan plan_matmul_or_throw(const MatMulProblem& problem, const device::Machine& machine,
                                 const Options& options = {}, const PatternStats* stats = nullptr,
                                 PlanCache* cache = nullptr);

@@ -381,8 +381,9 @@ TEST(MatMul, AFaultInTheTranspositionIsFoundAndRepaired) {
 
 TEST(MatMul, RefusesWhatIsNotAProduct) {
   const device::Machine machine = small_machine();
-  EXPECT_THROW(planner::plan_matmul({.m = 0, .k = 4, .n = 4}, machine), Error);
-  EXPECT_THROW(planner::plan_matmul({.m = 4, .k = 4, .n = 4, .density = 1.5}, machine), Error);
+  EXPECT_THROW(planner::plan_matmul_or_throw({.m = 0, .k = 4, .n = 4}, machine), Error);
+  EXPECT_THROW(planner::plan_matmul_or_throw({.m = 4, .k = 4, .n = 4, .density = 1.5}, machine),
+               Error);
   const auto c = drawn({.m = 16, .k = 24, .n = 8, .density = 0.4, .data_type = DataType::Float}, 4);
   const auto executor = make_executor(1);
   runtime::MatMul product(planner::plan_matmul_or_throw(c.problem, machine), machine,

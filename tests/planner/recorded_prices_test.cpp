@@ -299,19 +299,21 @@ TEST(RecordedPrices, OfProductsAreAsRecorded) {
                           .transpose_rhs = random.below(2) == 0,
                           .also_transposed = random.below(2) == 0};
     const device::Machine machine = draw_machine(random, p.groups);
-    const MatMulPlanResult result = plan_matmul(p, machine);
-    if (!result.plan) {
-      prices.expect(number, Cycles(-1), result.reason);
+    std::optional<MatMulPlan> product;
+    try {
+      product = plan_matmul_or_throw(p, machine);
+    } catch (const Error& error) {
+      prices.expect(number, Cycles(-1), error.what());
       continue;
     }
-    std::string text = plan_to_json({layer_of(p), machine, {}, result.plan->layer});
-    for (const auto& move : {result.plan->move, result.plan->move_of_transposed})
+    std::string text = plan_to_json({layer_of(p), machine, {}, product->layer});
+    for (const auto& move : {product->move, product->move_of_transposed})
       if (move)
         for (const std::int64_t figure :
              {move->row_parts, move->col_parts, move->senders, move->arrange.value,
               move->exchange.value, move->transpose.value, move->waiting.value, move->temp.value})
           text += ' ' + std::to_string(figure);
-    prices.expect(number, result.plan->cycles(), text);
+    prices.expect(number, product->cycles(), text);
   }
 }
 
