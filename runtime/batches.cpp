@@ -3,41 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
-#include <utility>
 
 #include "tessera/base/error.hpp"
 
 namespace tessera::runtime {
-namespace {
-
-void check_columns(std::int64_t first, std::int64_t second) {
-  if (first != second)
-    throw_invalid(fmt::format(
-        "the operands have {} and {} columns; all operands of a batch must have the same number",
-        first, second));
-}
-
-void append(device::Ledger& all, device::Ledger run) {
-  std::move(run.steps.begin(), run.steps.end(), std::back_inserter(all.steps));
-}
-
-// Calls run(in, out) for each part of the batch and returns the ledger of all runs.
-template <class T, class Run>
-device::Ledger in_parts(TileLayer& layer, MatrixView<const T> in, MatrixView<T> out, Run&& run) {
-  check_columns(in.cols, out.cols);
-  const std::int64_t width = layer.facts().problem.size.z;
-  device::Ledger all;
-  for (const Range part : batch_parts(in.cols, width)) {
-    Matrix<T> result(out.rows, width);
-    append(all, run(batch_columns(in, part, width), result));
-    put_columns(result, part, out);
-  }
-  return all;
-}
-
-}  // namespace
 
 std::vector<Range> batch_parts(std::int64_t batch, std::int64_t of_one_run) {
   std::vector<Range> parts;
@@ -48,43 +17,24 @@ std::vector<Range> batch_parts(std::int64_t batch, std::int64_t of_one_run) {
 
 template <class T>
 device::Ledger forward_batch(TileLayer& layer, MatrixView<const T> s, MatrixView<T> q) {
-  return in_parts(layer, s, q, [&](const Matrix<T>& in, Matrix<T>& out) {
-    return layer.forward<T>(in.view(), out.view());
-  });
-}
-
-template <class T>
-device::Ledger grad_a_batch(TileLayer& layer, MatrixView<const T> q_grad, MatrixView<T> s_grad) {
-  return in_parts(layer, q_grad, s_grad, [&](const Matrix<T>& in, Matrix<T>& out) {
-    return layer.grad_a<T>(in.view(), out.view());
-  });
-}
-
-template <class T>
-device::Ledger grad_w_batch(TileLayer& layer, MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients) {
-  check_columns(q_grad.cols, s.cols);
+  if (s.cols != q.cols)
+    throw_invalid(fmt::format(
+        "the operands have {} and {} columns; all operands of a batch must have the same number",
+        s.cols, q.cols));
   const std::int64_t width = layer.facts().problem.size.z;
   device::Ledger all;
-  std::vector<float> of_part(gradients.size());
   for (const Range part : batch_parts(s.cols, width)) {
-    const bool is_first = part.begin == 0;
-    append(all, layer.grad_w<T>(MatrixView<const T>(batch_columns(q_grad, part, width).view()),
-                                batch_columns(s, part, width).view(),
-                                is_first ? gradients : std::span(of_part)));
-    if (!is_first) std::ranges::transform(gradients, of_part, gradients.begin(), std::plus<>());
+    const Matrix<T> in = batch_columns(s, part, width);
+    Matrix<T> out(q.rows, width);
+    const device::Ledger run = layer.forward<T>(in.view(), out.view());
+    all.steps.insert(all.steps.end(), run.steps.begin(), run.steps.end());
+    put_columns(out, part, q);
   }
   return all;
 }
 
-#define TESSERA_BATCHES(T)                                                                   \
-  template device::Ledger forward_batch(TileLayer&, MatrixView<const T>, MatrixView<T>);     \
-  template device::Ledger grad_a_batch(TileLayer&, MatrixView<const T>, MatrixView<T>);      \
-  template device::Ledger grad_w_batch(TileLayer&, MatrixView<const T>, MatrixView<const T>, \
-                                       std::span<float>);
-TESSERA_BATCHES(float)
-TESSERA_BATCHES(Half)
-TESSERA_BATCHES(BFloat16)
-#undef TESSERA_BATCHES
+template device::Ledger forward_batch(TileLayer&, MatrixView<const float>, MatrixView<float>);
+template device::Ledger forward_batch(TileLayer&, MatrixView<const Half>, MatrixView<Half>);
+template device::Ledger forward_batch(TileLayer&, MatrixView<const BFloat16>, MatrixView<BFloat16>);
 
 }  // namespace tessera::runtime

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "tessera/base/matrix.hpp"
@@ -36,19 +35,11 @@ void put_columns(const Matrix<T>& run, Range part, MatrixView<T> whole) {
 // A layer on a modelled machine: FullyConnected or StaticLayer.
 using TileLayer = layer::LayerOf<device::Ledger>;
 
-// Runs forward, or below grad_a, on operands with any number of columns. Both are strided views of
-// the caller's memory and must have the same number of columns, else Error{InvalidArgument}; other
-// errors are those of the layer. Returns the ledger of all runs, one after the other; it is empty
-// for a batch of 0. Operands and results are copied once.
+// Runs forward on operands with any number of columns. Both are strided views of the caller's
+// memory and must have the same number of columns, else Error{InvalidArgument}; other errors are
+// those of the layer. Returns the ledger of all runs, one after the other; it is empty for a batch
+// of 0. Operands and results are copied once.
 template <class T>
 device::Ledger forward_batch(TileLayer& layer, MatrixView<const T> s, MatrixView<T> q);
-template <class T>
-device::Ledger grad_a_batch(TileLayer& layer, MatrixView<const T> q_grad, MatrixView<T> s_grad);
-
-// Does the same for grad_w. The gradients of the runs are added up in float, in the order of the
-// batch. For a batch of 0 nothing is written.
-template <class T>
-device::Ledger grad_w_batch(TileLayer& layer, MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients);
 
 }  // namespace tessera::runtime

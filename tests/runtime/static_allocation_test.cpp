@@ -75,17 +75,12 @@ TEST(StaticBatches, HaveTheResultsOfOneRun) {
   const StaticResults<Half> expected = run_all<Half>(c, whole, Values::Signs);
   StaticResults<Half> r = expected;
   const device::Ledger ledger = forward_batch<Half>(in_parts, r.s.view(), r.q.view());
-  grad_a_batch<Half>(in_parts, r.q_grad.view(), r.s_grad.view());
-  std::vector<float> gradients(std::size_t(in_parts.values()));
-  grad_w_batch<Half>(in_parts, r.q_grad.view(), r.s.view(), gradients);
   const auto near = [](const Matrix<Half>& a, const Matrix<Half>& b) {
     return std::ranges::equal(a.elements(), b.elements(), [](Half p, Half q) {
       return std::abs(float(p) - float(q)) <= 0.05f * (1 + std::abs(float(q)));
     });
   };
   EXPECT_TRUE(near(r.q, expected.q));
-  EXPECT_TRUE(near(r.s_grad, expected.s_grad));
-  EXPECT_EQ(gradients, expected.gradients[0].values);
   EXPECT_GT(std::ssize(ledger.steps), std::ssize(expected.ledgers[0].steps));
 }
 
