@@ -7,31 +7,18 @@
 
 namespace tessera::planner {
 
-// A dimension of a dense product.
-enum class ProductDim { Rows, Inner, Columns };
-
-// Returns the size, or the number of parts, of one dimension.
-inline std::int64_t extent(const ProductShape& shape, ProductDim dim) {
-  switch (dim) {
-    case ProductDim::Rows:
-      return shape.rows;
-    case ProductDim::Inner:
-      return shape.inner;
-    case ProductDim::Columns:
-      return shape.columns;
-  }
-  return 0;
-}
+// A dimension of a dense product: of its sizes and of its numbers of parts.
+using ProductDim = std::int64_t ProductShape::*;
 
 // An operand of a dense product as the caller's array holds it and as tiles read it. The estimate
 // and the pass that runs both cut operands by it.
 struct DenseOperand {
   // The dimensions of the caller's array: its lines, and the elements of a line.
-  ProductDim lines = ProductDim::Rows, across = ProductDim::Inner;
+  ProductDim lines = &ProductShape::rows, across = &ProductShape::inner;
 
   // The dimension that the operand does not have. Tiles that differ only in their part of this
   // dimension need the same slice.
-  ProductDim absent = ProductDim::Columns;
+  ProductDim absent = &ProductShape::columns;
 
   // True: the caller's array is the transposed operand, so a tile transposes its slice.
   bool transposed = false;
@@ -47,9 +34,9 @@ struct DenseOperand {
 inline DenseOperand dense_operand(const PassProduct& product, Side weights, Side side) {
   const bool is_left = side == Side::Left;
   const bool transposed = is_left ? product.left_transposed : product.right_transposed;
-  DenseOperand operand{.lines = is_left ? ProductDim::Rows : ProductDim::Inner,
-                       .across = is_left ? ProductDim::Inner : ProductDim::Columns,
-                       .absent = is_left ? ProductDim::Columns : ProductDim::Rows,
+  DenseOperand operand{.lines = is_left ? &ProductShape::rows : &ProductShape::inner,
+                       .across = is_left ? &ProductShape::inner : &ProductShape::columns,
+                       .absent = is_left ? &ProductShape::columns : &ProductShape::rows,
                        .transposed = transposed,
                        .reordered = transposed || weights != side};
   if (transposed) std::swap(operand.lines, operand.across);

@@ -93,53 +93,53 @@ Dims padded_size(const Problem& problem, const Plan& plan) {
 Homes::Homes(const Problem& problem, const Plan& plan)
     : Homes(problem.size, plan.partition, padded_size(problem, plan), plan.block) {}
 
-template <class PieceOf>
-Home Homes::home(bool by_rows_of_r, TileOrder order, PieceOf&& piece_of) const {
-  Home home(by_rows_of_r ? size_.x : size_.y, size_.z);
-  const std::int64_t width = padded_.z / parts_.z;
-  const TileMap map({1, parts_.x, parts_.y, parts_.z}, order);
+namespace {
+
+// A dimension of a tensor, whose padded size is cut into parts of whole grains for the tiles.
+struct CutDim {
+  std::int64_t size, padded, grain, parts;
+  std::int64_t Cell::* axis;
+
+  Range part(const Cell& c) const { return share_of(padded, grain, parts, c.*axis); }
+};
+
+// Returns the home of a tensor [lines][across]. Tiles that differ only in their part of `absent`
+// need the same slice.
+Home cut_home(const TileMap& map, const CutDim& lines, const CutDim& across, const CutDim& absent,
+              PieceKind kind) {
+  Home home(lines.size, across.size);
   for (const TileId tile : map.all()) {
     const Cell c = map.cell(tile);
-    const Range slice = by_rows_of_r ? share_of(padded_.x, block_.rows, parts_.x, c.x)
-                                     : share_of(padded_.y, block_.cols, parts_.y, c.y);
-    home.add(piece_of(slice, c.z * width, width, by_rows_of_r ? c.y : c.x));
+    const Range rows = lines.part(c);
+    const std::int64_t columns = across.part(c).size();
+    const auto own = [&](std::int64_t all) {
+      return share_of(all, 1, absent.parts, c.*absent.axis);
+    };
+    HomePiece piece{rows.begin,
+                    across.part(c).begin,
+                    std::max<std::int64_t>(columns, 1),
+                    {0, rows.size() * columns}};
+    if (kind == PieceKind::Elements) piece.elements = own(rows.size() * columns);
+    if (kind == PieceKind::Rows) {
+      piece.first_row += own(rows.size()).begin;
+      piece.elements.end = own(rows.size()).size() * columns;
+    }
+    home.add(piece);
   }
   return home;
 }
 
-Home Homes::operand(bool by_rows_of_r) const {
-  const std::int64_t sharers = by_rows_of_r ? parts_.y : parts_.x;
-  return home(
-      by_rows_of_r, TileOrder::Yzx,
-      [sharers](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t part) {
-        const Range own = share_of(slice.size(), 1, sharers, part);
-        return HomePiece{slice.begin + own.begin, first_col, width, {0, own.size() * width}};
-      });
-}
+}  // namespace
 
-Home Homes::result(bool by_rows_of_r) const {
-  const std::int64_t sharers = by_rows_of_r ? parts_.y : parts_.x;
-  return home(
-      by_rows_of_r, TileOrder::Yzx,
-      [sharers](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t part) {
-        return HomePiece{slice.begin, first_col, width,
-                         share_of(slice.size() * width, 1, sharers, part)};
-      });
-}
-
-Home Homes::slices(bool by_rows_of_r, TileOrder order) const {
-  return home(by_rows_of_r, order,
-              [](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t) {
-                return HomePiece{slice.begin, first_col, width, {0, slice.size() * width}};
-              });
+Home Homes::home(bool by_rows_of_r, PieceKind kind, TileOrder order) const {
+  const CutDim x{size_.x, padded_.x, block_.rows, parts_.x, &Cell::x};
+  const CutDim y{size_.y, padded_.y, block_.cols, parts_.y, &Cell::y};
+  const CutDim z{size_.z, padded_.z, padded_.z / parts_.z, parts_.z, &Cell::z};
+  return cut_home({{1, parts_.x, parts_.y, parts_.z}, order}, by_rows_of_r ? x : y, z,
+                  by_rows_of_r ? y : x, kind);
 }
 
 namespace {
-
-// The rectangle of rows and columns, of which one tile has the elements `own`.
-HomePiece piece_of(const Range& rows, const Range& columns, const Range& own) {
-  return {rows.begin, columns.begin, std::max<std::int64_t>(columns.size(), 1), own};
-}
 
 // The lines and columns of an operand as networks keep it.
 DenseOperand operand_of(const DensePassPlan& plan, Side side) {
@@ -156,40 +156,28 @@ TileMap dense_map(const DensePassPlan& plan, std::int64_t groups) {
           plan.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz};
 }
 
-Range DenseHomes::range(ProductDim dim, const Cell& c) const {
-  const ProductShape at{c.x, c.y, c.z};
-  return share_of(extent(plan_.product.size, dim), extent(plan_.grain, dim),
-                  extent(plan_.parts, dim), extent(at, dim));
+namespace {
+
+CutDim cut_of(const DensePassPlan& plan, ProductDim dim) {
+  const std::int64_t size = plan.product.size.*dim;
+  const auto axis = dim == &ProductShape::rows    ? &Cell::x
+                    : dim == &ProductShape::inner ? &Cell::y
+                                                  : &Cell::z;
+  return {size, size, plan.grain.*dim, plan.parts.*dim, axis};
 }
 
-Home DenseHomes::operand(Side side, bool is_shared) const {
+}  // namespace
+
+Home DenseHomes::operand(Side side, PieceKind kind) const {
   const DenseOperand operand = operand_of(plan_, side);
-  const ProductShape& size = plan_.product.size;
-  Home home(extent(size, operand.lines), extent(size, operand.across));
-  const TileMap map = dense_map(plan_);
-  for (const TileId tile : map.all()) {
-    const Cell c = map.cell(tile);
-    const Range lines = range(operand.lines, c), across = range(operand.across, c);
-    const Range own = is_shared ? share_of(lines.size(), 1, extent(plan_.parts, operand.absent),
-                                           side == Side::Left ? c.z : c.x)
-                                : Range{0, lines.size()};
-    home.add(piece_of({lines.begin + own.begin, lines.begin + own.end}, across,
-                      {0, own.size() * across.size()}));
-  }
-  return home;
+  return cut_home(dense_map(plan_), cut_of(plan_, operand.lines), cut_of(plan_, operand.across),
+                  cut_of(plan_, operand.absent), kind);
 }
 
 Home DenseHomes::result() const {
-  const ProductShape& size = plan_.product.size;
-  Home home(size.rows, size.columns);
-  const TileMap map = dense_map(plan_);
-  for (const TileId tile : map.all()) {
-    const Cell c = map.cell(tile);
-    const Range rows = range(ProductDim::Rows, c), columns = range(ProductDim::Columns, c);
-    home.add(
-        piece_of(rows, columns, share_of(rows.size() * columns.size(), 1, plan_.parts.inner, c.y)));
-  }
-  return home;
+  return cut_home(dense_map(plan_), cut_of(plan_, &ProductShape::rows),
+                  cut_of(plan_, &ProductShape::columns), cut_of(plan_, &ProductShape::inner),
+                  PieceKind::Elements);
 }
 
 Home home_of_s(const Problem& problem, const Plan& plan, Placement operands, std::int64_t tiles) {

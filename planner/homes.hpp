@@ -64,6 +64,10 @@ struct Home {
 // parts of them.
 Dims padded_size(const Problem& problem, const Plan& plan);
 
+// The part that a tile has of a slice which several tiles need or add up: all of it, or an equal
+// share of its rows or of its elements.
+enum class PieceKind { Slice, Rows, Elements };
+
 // The homes of the tensors of a layout of a layer: its operands S and dQ before a pass, and its
 // results Q and dS after it; and the slices of the operands that the tiles need. `problem` is that
 // of the layout.
@@ -75,21 +79,20 @@ class Homes {
   Homes(Dims size, Dims parts, Dims padded, BlockShape block)
       : size_(size), parts_(parts), padded_(padded), block_(block) {}
 
-  Home operand_s() const { return operand(/*by_rows_of_r=*/false); }
-  Home operand_dq() const { return operand(/*by_rows_of_r=*/true); }
-  Home result_q() const { return result(/*by_rows_of_r=*/true); }
-  Home result_ds() const { return result(/*by_rows_of_r=*/false); }
-
+  Home operand_s() const { return home(/*by_rows_of_r=*/false, PieceKind::Rows); }
+  Home operand_dq() const { return home(/*by_rows_of_r=*/true, PieceKind::Rows); }
+  Home result_q() const { return home(/*by_rows_of_r=*/true, PieceKind::Elements); }
+  Home result_ds() const { return home(/*by_rows_of_r=*/false, PieceKind::Elements); }
   // `order` is that of the cells on the tiles.
-  Home slices_s(TileOrder order = TileOrder::Yzx) const { return slices(false, order); }
-  Home slices_dq(TileOrder order = TileOrder::Yzx) const { return slices(true, order); }
+  Home slices_s(TileOrder order = TileOrder::Yzx) const {
+    return home(/*by_rows_of_r=*/false, PieceKind::Slice, order);
+  }
+  Home slices_dq(TileOrder order = TileOrder::Yzx) const {
+    return home(/*by_rows_of_r=*/true, PieceKind::Slice, order);
+  }
 
  private:
-  Home operand(bool by_rows_of_r) const;
-  Home result(bool by_rows_of_r) const;
-  Home slices(bool by_rows_of_r, TileOrder order) const;
-  template <class PieceOf>
-  Home home(bool by_rows_of_r, TileOrder order, PieceOf&& piece_of) const;
+  Home home(bool by_rows_of_r, PieceKind kind, TileOrder order = TileOrder::Yzx) const;
 
   Dims size_, parts_, padded_;
   BlockShape block_;
@@ -106,14 +109,13 @@ class DenseHomes {
   explicit DenseHomes(const DensePassPlan& plan) : plan_(plan) {}
 
   // The left operand of GradW is dQ as networks keep it, whose rows are those of R.
-  Home slices(Side side) const { return operand(side, /*is_shared=*/false); }
+  Home slices(Side side) const { return operand(side, PieceKind::Slice); }
   // The equal shares of the slices, on the tiles that need them.
-  Home shares(Side side) const { return operand(side, /*is_shared=*/true); }
+  Home shares(Side side) const { return operand(side, PieceKind::Rows); }
   Home result() const;
 
  private:
-  Home operand(Side side, bool is_shared) const;
-  Range range(ProductDim dim, const Cell& c) const;
+  Home operand(Side side, PieceKind kind) const;
 
   const DensePassPlan& plan_;
 };

@@ -113,15 +113,8 @@ Range DensePass::columns_of(const Round& round, Cell c) const {
 }
 
 Range DensePass::range_of(ProductDim dim, const Round& round, Cell c) const {
-  switch (dim) {
-    case ProductDim::Rows:
-      return rows_of(round, c);
-    case ProductDim::Inner:
-      return inner_of(c);
-    case ProductDim::Columns:
-      return columns_of(round, c);
-  }
-  return {};
+  if (dim == &planner::ProductShape::rows) return rows_of(round, c);
+  return dim == &planner::ProductShape::inner ? inner_of(c) : columns_of(round, c);
 }
 
 DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
@@ -133,8 +126,8 @@ DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
   }
   return {.lines = range_of(operand.lines, round, c),
           .across = range_of(operand.across, round, c),
-          .all_lines = extent(plan.product.size, operand.lines),
-          .takers = extent(plan.parts, operand.absent),
+          .all_lines = plan.product.size.*operand.lines,
+          .takers = plan.parts.*operand.absent,
           .taker = side == Side::Left ? c.z : c.x,
           .transposed = operand.transposed,
           .reordered = operand.reordered,

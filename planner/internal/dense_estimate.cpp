@@ -47,14 +47,14 @@ OperandSlice slice_of(const DenseCase& c, const DenseCut& cut, const ProductShap
                       Side side) {
   const DenseOperand operand = dense_operand(c.product, cut.weights, side);
   const auto elements = [&operand](const ProductShape& shape) {
-    return extent(shape, operand.lines) * extent(shape, operand.across);
+    return shape.*operand.lines * shape.*operand.across;
   };
   return {.bytes = elements(tile) * c.data_bytes(),
           .all = c.groups * elements(c.product.size) * c.data_bytes(),
-          .takers = extent(cut.parts, operand.absent),
+          .takers = cut.parts.*operand.absent,
           .neighbours = cut.neighbours == side,
-          .lines = extent(tile, operand.lines),
-          .across = extent(tile, operand.across),
+          .lines = tile.*operand.lines,
+          .across = tile.*operand.across,
           .transposed = operand.transposed,
           .reordered = operand.reordered};
 }

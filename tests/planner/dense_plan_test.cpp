@@ -32,17 +32,18 @@ TEST(DenseProduct, HasTheSizesOfEveryPass) {
 }
 
 TEST(DenseOperand, HasTheDimensionsOfTheCallersArrayAndTheOneThatItLacks) {
-  using enum ProductDim;
+  constexpr ProductDim kRows = &ProductShape::rows, kInner = &ProductShape::inner,
+                       kColumns = &ProductShape::columns;
   PassProduct product{.left_transposed = true};
   EXPECT_EQ(dense_operand(product, Side::Left, Side::Left),
-            (DenseOperand{Inner, Rows, Columns, /*transposed=*/true, /*reordered=*/true}));
+            (DenseOperand{kInner, kRows, kColumns, /*transposed=*/true, /*reordered=*/true}));
   EXPECT_EQ(dense_operand(product, Side::Left, Side::Right),
-            (DenseOperand{Inner, Columns, Rows, /*transposed=*/false, /*reordered=*/true}));
+            (DenseOperand{kInner, kColumns, kRows, /*transposed=*/false, /*reordered=*/true}));
   product = {.right_transposed = true};
   EXPECT_EQ(dense_operand(product, Side::Left, Side::Left),
-            (DenseOperand{Rows, Inner, Columns, /*transposed=*/false, /*reordered=*/false}));
+            (DenseOperand{kRows, kInner, kColumns, /*transposed=*/false, /*reordered=*/false}));
   EXPECT_EQ(dense_operand(product, Side::Right, Side::Right),
-            (DenseOperand{Columns, Inner, Rows, /*transposed=*/true, /*reordered=*/true}));
+            (DenseOperand{kColumns, kInner, kRows, /*transposed=*/true, /*reordered=*/true}));
 }
 
 TEST(DensePlan, PlansEveryPassOfTheProblemAndSumsTheirCycles) {
