@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "tessera/base/int_math.hpp"
 
@@ -21,37 +20,19 @@ std::int64_t usual_lines(const std::vector<std::int64_t>& counts, std::int64_t b
                                 }));
 }
 
-// Returns the block rows in the order in which tiles take them.
-std::vector<std::int64_t> order_of_rows(const StaticCounts& counts) {
-  std::vector<std::int64_t> order(counts.rows.size());
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::ranges::stable_partition(order, [&](std::int64_t row) {
-    return is_usual(counts.rows[std::size_t(row)], counts.blocks, std::ssize(counts.rows));
-  });
-  return order;
-}
-
-// Deals the blocks of one band, in the order of their rows, to the band's tiles.
-struct BandDealer {
-  std::int64_t end = 0;                      // first block column after the band
-  std::int64_t tile = 0, run = 1, left = 1;  // of the tile's run
-};
-
-std::vector<BandDealer> dealers(const StaticBands& bands, const std::vector<std::int64_t>& tiles) {
-  std::vector<BandDealer> result;
-  std::int64_t first = 0;
-  for (std::size_t b = 0; b < tiles.size(); ++b) {
-    const std::int64_t run = ceil_div(bands.blocks[b], tiles[b]);
-    result.push_back({bands.begin[b + 1], first, run, run});
-    first += tiles[b];
-  }
-  return result;
-}
-
 }  // namespace
 
 double StaticCounts::density() const {
   return std::min(double(blocks) / (double(usual_rows) * double(usual_columns)), 1.0);
+}
+
+std::vector<std::int64_t> StaticCounts::order_of_rows() const {
+  std::vector<std::int64_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::ranges::stable_partition(order, [&](std::int64_t row) {
+    return is_usual(rows[std::size_t(row)], blocks, std::ssize(rows));
+  });
+  return order;
 }
 
 StaticCounts count_blocks(const BlockPattern& pattern) {
@@ -132,42 +113,6 @@ std::vector<std::int64_t> tiles_of_bands(const StaticBands& bands, std::int64_t 
 
 std::int64_t tile_grain(const device::Machine& machine) {
   return machine.tiles < machine.tiles_per_exchange_bus ? 1 : machine.tiles_per_exchange_bus;
-}
-
-StaticLayout layout_of(const BlockPattern& pattern, const StaticCounts& counts,
-                       const StaticBands& bands, const std::vector<std::int64_t>& tiles) {
-  StaticLayout layout;
-  layout.tile_of.resize(pattern.col.size());
-  layout.tiles.resize(std::accumulate(tiles.begin(), tiles.end(), std::size_t{0}));
-  std::vector<BandDealer> dealer = dealers(bands, tiles);
-  // A tile gets its blocks row by row, and a column only goes to tiles of its band, one after the
-  // other, so the last row and the last tile tell whether a row or a column is new to a tile.
-  std::vector<std::int64_t> last_row(layout.tiles.size(), -1);
-  std::vector<std::int32_t> last_tile(std::size_t(pattern.block_cols), -1);
-  for (const std::int64_t row : order_of_rows(counts)) {
-    auto i = std::size_t(pattern.row_begin[std::size_t(row)]);
-    const auto end = std::size_t(pattern.row_begin[std::size_t(row) + 1]);
-    for (auto d = dealer.begin(); i < end;) {
-      while (pattern.col[i] >= d->end) ++d;
-      if (d->left == 0) {
-        ++d->tile;
-        d->left = d->run;
-      }
-      const auto index = std::int32_t(d->tile);
-      const std::size_t first = i, most = std::min(end, i + std::size_t(d->left));
-      std::int64_t columns = 0;
-      for (; i < most && pattern.col[i] < d->end; ++i) {
-        layout.tile_of[i] = index;
-        columns += std::exchange(last_tile[std::size_t(pattern.col[i])], index) != index;
-      }
-      d->left -= std::int64_t(i - first);
-      StaticTile& tile = layout.tiles[std::size_t(index)];
-      tile.blocks += std::int64_t(i - first);
-      tile.columns += columns;
-      tile.rows += std::exchange(last_row[std::size_t(index)], row) != row;
-    }
-  }
-  return layout;
 }
 
 }  // namespace tessera::planner::internal

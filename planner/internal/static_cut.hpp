@@ -18,6 +18,8 @@ struct StaticCounts {
 
   // Returns the share of blocks among the places in usual rows and columns, at most 1.
   double density() const;
+  // Returns the block rows, those that are not usual behind the others.
+  std::vector<std::int64_t> order_of_rows() const;
 };
 
 StaticCounts count_blocks(const BlockPattern& pattern);
@@ -51,11 +53,5 @@ std::vector<std::int64_t> tiles_of_bands(const StaticBands& bands, std::int64_t 
 // Returns the smallest number of tiles that the planner gives away together: those of an exchange
 // bus, or 1 on a machine that has fewer.
 std::int64_t tile_grain(const device::Machine& machine);
-
-// Returns the distribution of the blocks over tiles: within a band they are ordered by row, and
-// each tile takes an equal run of them. `tiles` are those of each band. Rows that are not usual
-// come last. The counts are those of the pattern.
-StaticLayout layout_of(const BlockPattern& pattern, const StaticCounts& counts,
-                       const StaticBands& bands, const std::vector<std::int64_t>& tiles);
 
 }  // namespace tessera::planner::internal

@@ -123,10 +123,12 @@ std::int64_t even_tiles(const BandedRows& rows, std::int64_t longest) {
 // Gives the blocks of one band after the other to tiles.
 class RunDealer {
  public:
-  RunDealer(const BlockPattern& pattern, const BandedRows& rows, std::vector<std::int32_t>* tile_of)
+  RunDealer(const BlockPattern& pattern, const BandedRows& rows, std::vector<std::int32_t>* tile_of,
+            const std::vector<std::int64_t>& order)
       : pattern_(pattern),
         rows_(rows),
         tile_of_(tile_of),
+        order_(order),
         next_(pattern.row_begin.begin(), pattern.row_begin.end() - 1),
         last_tile_(std::size_t(pattern.block_cols), -1) {
     load.depth.assign(std::size_t(pattern.block_rows), 0);
@@ -134,13 +136,13 @@ class RunDealer {
   }
 
   void deal(std::size_t band, const std::vector<std::int64_t>& runs) {
-    std::int64_t row = 0, left_of_row = rows_.at(band, 0);
+    std::int64_t at = 0, left_of_row = rows_.at(band, row(0));
     for (const std::int64_t run : runs) {
       load.tiles.push_back({.blocks = run});
       for (std::int64_t left = run; left > 0;) {
-        while (left_of_row == 0) left_of_row = rows_.at(band, ++row);
+        while (left_of_row == 0) left_of_row = rows_.at(band, row(++at));
         const std::int64_t taken = std::min(left, left_of_row);
-        take(row, taken);
+        take(row(at), taken);
         left -= taken;
         left_of_row -= taken;
       }
@@ -151,6 +153,8 @@ class RunDealer {
   StaticLoad load;
 
  private:
+  std::int64_t row(std::int64_t at) const { return order_.empty() ? at : order_[std::size_t(at)]; }
+
   // Gives the next blocks of a row to the last tile.
   void take(std::int64_t row, std::int64_t blocks) {
     const auto index = std::int32_t(load.tiles.size() - 1);
@@ -171,6 +175,7 @@ class RunDealer {
   const BlockPattern& pattern_;
   const BandedRows& rows_;
   std::vector<std::int32_t>* tile_of_;
+  const std::vector<std::int64_t>& order_;
   std::vector<std::int64_t> next_;       // [block rows] first block that no tile has
   std::vector<std::int32_t> last_tile_;  // [block columns] the last tile that has the column
 };
@@ -281,10 +286,26 @@ StaticRuns whole_row_runs(const BandedRows& rows, std::int64_t tiles, const RowR
 }
 
 StaticLoad deal_runs(const BlockPattern& pattern, const BandedRows& rows, const StaticRuns& runs,
-                     std::vector<std::int32_t>* tile_of) {
-  RunDealer dealer(pattern, rows, tile_of);
+                     std::vector<std::int32_t>* tile_of, const std::vector<std::int64_t>& order) {
+  RunDealer dealer(pattern, rows, tile_of, order);
   for (std::size_t band = 0; band < runs.size(); ++band) dealer.deal(band, runs[band]);
   return std::move(dealer.load);
+}
+
+StaticLayout layout_of(const BlockPattern& pattern, const StaticCounts& counts,
+                       const StaticBands& bands, const std::vector<std::int64_t>& tiles) {
+  StaticRuns runs;
+  for (std::size_t b = 0; b < tiles.size(); ++b) {
+    const std::int64_t blocks = bands.blocks[b], run = ceil_div(blocks, tiles[b]);
+    runs.emplace_back();
+    for (std::int64_t tile = 0; tile < tiles[b]; ++tile)
+      runs.back().push_back(std::clamp<std::int64_t>(blocks - tile * run, 0, run));
+  }
+  StaticLayout layout;
+  layout.tiles =
+      deal_runs(pattern, banded_rows(pattern, bands), runs, &layout.tile_of, counts.order_of_rows())
+          .tiles;
+  return layout;
 }
 
 }  // namespace tessera::planner::internal

@@ -98,8 +98,15 @@ struct RowRuns {
 StaticRuns whole_row_runs(const BandedRows& rows, std::int64_t tiles, const RowRuns& rules);
 
 // Returns the counts of the layout of these runs, as load_of() finds them. If `tile_of` is not
-// null, it gets the tile of every block.
+// null, it gets the tile of every block. Rows are dealt in this order, or as they ascend.
 StaticLoad deal_runs(const BlockPattern& pattern, const BandedRows& rows, const StaticRuns& runs,
-                     std::vector<std::int32_t>* tile_of = nullptr);
+                     std::vector<std::int32_t>* tile_of = nullptr,
+                     const std::vector<std::int64_t>& order = {});
+
+// Returns PopLibs' distribution of the blocks over tiles: within a band they are ordered by row,
+// rows that are not usual last, and each tile takes an equal run of them. `tiles` are those of each
+// band. The counts are those of the pattern.
+StaticLayout layout_of(const BlockPattern& pattern, const StaticCounts& counts,
+                       const StaticBands& bands, const std::vector<std::int64_t>& tiles);
 
 }  // namespace tessera::planner::internal

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/static_load.hpp"
 
 namespace tessera::planner::internal {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/planner/internal/static_load.hpp"
 #include "tessera/planner/internal/static_search.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
 #include "tessera/tests/support/message_of.hpp"
