@@ -2,14 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/overlap.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/planner/dense_plan.hpp"
+#include "tessera/runtime/internal/dense_pass.hpp"
 #include "tessera/runtime/internal/fully_connected_state.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
-#include "tessera/verify/repair.hpp"
+#include "tessera/runtime/internal/own_pass.hpp"
 
 namespace tessera::runtime {
 
@@ -23,32 +24,28 @@ void FullyConnected::State::check_gradient_operands(const char* name, MatrixShap
       q_grad.rows, q_grad.cols, s.rows, s.cols, size.g * size.x, size.z, size.g * size.y, size.z));
 }
 
-template <class T>
-bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                  MatrixView<T> gradient, const PassOptions& options,
-                                  device::Ledger& ledger) {
-  const auto call = state().caller.enter("dense_grad_w");
-  state().check_type<T>("dense_grad_w");
-  state().check_gradient_operands("dense_grad_w", {q_grad.rows, q_grad.cols}, {s.rows, s.cols});
-  const Dims& size = state().problem.size;
-  if (gradient.rows != size.g * size.x || gradient.cols != size.y)
-    throw_invalid(fmt::format("dense_grad_w: the gradient is {} x {}; this layer needs {} x {}",
-                              gradient.rows, gradient.cols, size.g * size.x, size.y));
-  check_no_overlap("dense_grad_w", footprint("gradient", gradient),
-                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  return verify::run_and_repair(options, [&](const PassOptions& once) {
-    return state().planned_dense_gradient().run<T>(q_grad, s, gradient, once, ledger);
-  });
-}
-
+// Doubling the splits takes few plans; the last program is at most half of what would fit.
 std::int64_t FullyConnected::dense_grad_w_splits() {
   const auto call = state().caller.enter("dense_grad_w_splits");
-  return state().planned_dense_gradient().splits();
-}
-
-internal::DenseGradient& FullyConnected::State::planned_dense_gradient() {
-  if (!dense_gradient) dense_gradient.emplace(problem, beside_buckets(), mode, executor);
-  return *dense_gradient;
+  const device::Machine machine = state().beside_buckets();
+  Problem part = state().problem;
+  part.block = {1, 1};
+  part.partials_type = DataType::Float;
+  part.grad_a = false;
+  part.grad_w = true;
+  for (std::int64_t splits = 1;; splits *= 2) {
+    part.size.x = ceil_div(state().problem.size.x, splits);
+    const planner::DensePlanResult made =
+        planner::plan_dense(part, machine, {.partials_type = DataType::Float});
+    if (made.plan &&
+        internal::OwnPass<internal::DensePass>::memory_of(machine, *made.plan, Pass::GradW)
+                .high_water() <= machine.tile_memory)
+      return ceil_div(state().problem.size.x, part.size.x);
+    if (part.size.x == 1)
+      throw Error(ErrorCode::NoSolution,
+                  "dense_grad_w_splits: not even one row of a group fits beside the buckets: " +
+                      (made.reason.empty() ? "its results take too much memory" : made.reason));
+  }
 }
 
 DenseGradW& FullyConnected::State::search_for_places(std::int64_t k) {
@@ -96,8 +93,6 @@ LargestGradients FullyConnected::largest_gradients(std::int64_t k, MatrixView<co
 }
 
 #define TESSERA_DENSE_GRADIENTS(T)                                                                 \
-  template bool FullyConnected::dense_grad_w(MatrixView<const T>, MatrixView<const T>,             \
-                                             MatrixView<T>, const PassOptions&, device::Ledger&);  \
   template LargestGradients FullyConnected::largest_gradients(                                     \
       std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t); \
   template bool FullyConnected::largest_gradients(                                                 \

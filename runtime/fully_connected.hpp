@@ -86,29 +86,10 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   // EncodeOptions::even_load. A layout of GradA evens its load by its own cost. O(1).
   const partitioner::LoadCost& load_cost() const;
 
-  // Writes the dense weight gradients dQ * transpose(S) of all groups, [g * x][y], with float sums
-  // rounded to the type, from q_grad [g * x][z] and s [g * y][z]: GradW without a pattern, as
-  // PopSparse plans it (fullyConnectedDenseGradWSerialSplits). It runs in serial splits of x, as
-  // few as fit the memory beside the buckets, one after the other for all groups. Plans and builds
-  // the program in the first call. Returns the cost of all runs; the layer need not have a GradW or
+  // Returns the number of serial splits of x in which a dense GradW of the layer runs beside its
+  // buckets, as PopSparse plans it (fullyConnectedDenseGradWSerialSplits): as few as fit, for all
+  // groups together, with float sums. Plans in each call; the layer need not have a GradW or
   // weights. Throws Error{NoSolution} if not even one row at a time fits.
-  template <class T>
-  device::Ledger dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                              MatrixView<T> gradient) {
-    return cost_of_whole(
-        [&](device::Ledger& ledger) { return dense_grad_w<T>(q_grad, s, gradient, {}, ledger); });
-  }
-
-  // Does the same with options, whose steps count through all runs. Returns false if options.stop
-  // ended it. With a self-check the memory of the tiles is watched and every sum is compared as in
-  // the other passes.
-  template <class T>
-  [[nodiscard]] bool dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                  MatrixView<T> gradient, const PassOptions& options,
-                                  device::Ledger& ledger);
-
-  // Returns the number of serial splits of x in which dense_grad_w runs. Plans and builds its
-  // program if no call has done so yet, and throws what dense_grad_w throws if nothing fits.
   std::int64_t dense_grad_w_splits();
 
   // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those

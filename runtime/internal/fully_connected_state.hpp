@@ -13,7 +13,6 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/runtime/dense_grad_w.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/internal/dense_gradient.hpp"
 #include "tessera/runtime/internal/layer_on_tiles.hpp"
 
 namespace tessera::runtime {
@@ -55,7 +54,6 @@ struct FullyConnected::State : internal::LayerOnTiles {
   // The last search for large gradients, and the number of places that it was planned for.
   std::optional<DenseGradW> search = {};
   std::int64_t searched = 0;
-  std::optional<internal::DenseGradient> dense_gradient = {};
 
   // Returns the machine without the memory of the buckets.
   device::Machine beside_buckets() const {
@@ -66,9 +64,6 @@ struct FullyConnected::State : internal::LayerOnTiles {
 
   // Throws Error{InvalidArgument} for operands of a gradient of another shape.
   void check_gradient_operands(const char* name, MatrixShape q_grad, MatrixShape s) const;
-
-  // Returns the dense weight gradient, which the first call plans.
-  internal::DenseGradient& planned_dense_gradient();
 
   // Returns the search for k places of one group.
   DenseGradW& search_for_places(std::int64_t k);
