@@ -54,22 +54,14 @@ void NetworkLayerState::declare_resident() {
                                                 SlotKind::Owned));
   }
   if (!layer.bias) return;
-  bias_buffer = program_.add_buffer("bias of the result", /*resident=*/true);
-  add_row_slots(bias_buffer, out, bias);
-}
-
-// Adds a slot of floats for the rows of each share.
-void NetworkLayerState::add_row_slots(BufferId buffer, const TensorHome& home,
-                                      std::vector<device::SlotId>& slots) {
-  for (const HomeShare& share : home.shares)
-    slots.push_back(program_.add_slot(buffer, share.tile, home.run_of(share).rows(), sizeof(float),
-                                      SlotKind::Owned));
+  bias = rows_home(out);
+  add_slots(program_, bias, "bias of the result", kFloatBytes, /*resident=*/true);
 }
 
 void NetworkLayerState::declare_load() {
   Uses loaded;
   add_loaded(loaded);
-  if (layer.bias) loaded.writes.push_back(bias_buffer);
+  if (layer.bias) loaded.writes.push_back(bias.buffer);
   loaded.writes.insert(loaded.writes.end(), state_buffers.begin(), state_buffers.end());
   load_node_ = program_.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
@@ -81,7 +73,7 @@ void NetworkLayerState::declare_activation(Turn turn) {
   if (!has_activation_step()) return;
   if (layer.activation.keeps_sums()) add_slots(program_, result, "activation", element());
   Uses uses{{summed.buffer}, {summed.buffer, result.buffer}};
-  if (layer.bias) uses.reads.push_back(bias_buffer);
+  if (layer.bias) uses.reads.push_back(bias.buffer);
   program_.compute(Phase::Activate, std::move(uses), out_shares_.tiles(),
                    [this, turn](const device::Tile& tile) { return activate(turn, tile); });
 }
@@ -89,8 +81,7 @@ void NetworkLayerState::declare_activation(Turn turn) {
 Cycles NetworkLayerState::activate(Turn turn, const device::Tile& tile) {
   const std::size_t index = out_shares_.index(tile.id());
   const codelets::ElementRun run = out.run_of(out.shares[index]);
-  const float* added =
-      layer.bias ? reinterpret_cast<const float*>(tile.view(bias[index]).data) : nullptr;
+  const float* added = layer.bias ? floats(tile.view(bias.shares[index].slot)) : nullptr;
   std::byte* from = tile.view(sums_of(turn).shares[index].slot).data;
   std::byte* to = tile.view(out_of(turn).shares[index].slot).data;
   with_type(problem.data_type, [&]<class T>(T) {
@@ -105,9 +96,9 @@ void NetworkLayerState::declare_derivative() {
   Uses uses{{gradient_->buffer}, {gradient_->buffer}};
   if (kept_ != nullptr) uses.reads.push_back(kept_->buffer);
   if (layer.bias) {
-    row_sums_buffer = program_.add_buffer("bias gradient of the rows");
-    add_row_slots(row_sums_buffer, *gradient_, row_sums);
-    uses.writes.push_back(row_sums_buffer);
+    row_sums = rows_home(*gradient_);
+    add_slots(program_, row_sums, "bias gradient of the rows", kFloatBytes);
+    uses.writes.push_back(row_sums.buffer);
   }
   program_.compute(Phase::Activate, std::move(uses), gradient_shares_.tiles(),
                    [this](const device::Tile& tile) { return differentiate(tile); });
@@ -118,7 +109,7 @@ Cycles NetworkLayerState::differentiate(const device::Tile& tile) const {
   const codelets::ElementRun run = gradient_->run_of(gradient_->shares[index]);
   const std::byte* kept = kept_ != nullptr ? tile.view(kept_->shares[index].slot).data : nullptr;
   std::byte* gradient = tile.view(gradient_->shares[index].slot).data;
-  float* row_sum = layer.bias ? reinterpret_cast<float*>(tile.view(row_sums[index]).data) : nullptr;
+  float* row_sum = layer.bias ? floats(tile.view(row_sums.shares[index].slot)) : nullptr;
   with_type(problem.data_type, [&]<class T>(T) {
     auto* values_of_gradient = reinterpret_cast<T*>(gradient);
     codelets::multiply_by_derivative(run.size(), layer.activation, reinterpret_cast<const T*>(kept),
@@ -222,14 +213,11 @@ void NetworkLayerState::load() {
 }
 
 void NetworkLayerState::load_bias() {
-  for (std::size_t i = 0; i < out.shares.size(); ++i) {
-    const codelets::ElementRun run = out.run_of(out.shares[i]);
-    std::vector<float> rows(std::size_t(run.rows()));
-    const std::int64_t first = out.shares[i].row_of(run.begin);
-    for (std::int64_t r = 0; r < run.rows(); ++r)
-      if (first + r < problem.size.x)
-        rows[std::size_t(r)] = parameters.bias[std::size_t(first + r)];
-    program_.engine().load(bias[i], rows_at(rows.data(), run.rows(), sizeof(float)));
+  for (const HomeShare& share : bias.shares) {
+    std::vector<float> rows(std::size_t(share.elements.size()));
+    const Range own = bias.rows_of(share);
+    std::copy(parameters.bias.begin() + own.begin, parameters.bias.begin() + own.end, rows.begin());
+    program_.engine().load(share.slot, rows_at(rows.data(), std::ssize(rows), kFloatBytes));
   }
 }
 

@@ -55,6 +55,14 @@ TensorHome tensor_home(const planner::Home& home, Shares shares) {
   return made;
 }
 
+TensorHome rows_home(const TensorHome& home) {
+  TensorHome made{home.rows, 1, {}, {}};
+  for (const HomeShare& share : home.shares)
+    made.shares.push_back(
+        {{share.row_of(share.elements.begin), 0, 1, {0, share.rows()}}, share.tile, {}});
+  return made;
+}
+
 namespace {
 
 // Adds a move, or lengthens the last one if both runs go on where it ends.

@@ -27,40 +27,28 @@ class NetworkBiases {
   void declare_collect();
 
  private:
-  // A tile that owns rows of a bias. It receives the sums of its row i as elements
-  // first_sums[i] .. first_sums[i + 1] of one slot.
-  struct Owner {
-    TileId tile;
-    Range rows;
-    std::vector<std::int64_t> first_sums;  // [rows + 1]
-    device::SlotId bias, sums;
-    std::vector<device::SlotId> states;
-    std::vector<float> gradient;  // scratch of update_rows
-  };
+  // The sums of the gradient of row i are elements first_sums[i] .. first_sums[i + 1] of a tensor,
+  // which the owners of the rows have.
   struct Layer {
     NetworkLayerState* state = nullptr;
     std::size_t number = 0;  // in the network
-    BufferId bias, sums;
-    std::vector<BufferId> states;
-    std::vector<Owner> owners;  // on the first tiles of the machine
-
-    std::int64_t rows() const { return state->problem.size.x; }
-    std::int64_t rows_of_owner() const { return owners.front().rows.size(); }
+    TensorHome bias, sums;   // each share on its owner, which are the first tiles of the machine
+    std::vector<TensorHome> states;
+    std::vector<std::int64_t> first_sums;      // [rows + 1]
+    std::vector<std::vector<float>> gradient;  // by owner: scratch of update_rows
   };
 
   Layer* find(std::size_t layer);
   void load(const Layer& layer);
   void collect(const Layer& layer);
-  void find_owners(Layer& layer);
-  void add_moves_of_sums(const Layer& layer, std::vector<device::Move>& moves) const;
-  void add_moves_of_bias(const Layer& layer, std::vector<device::Move>& moves) const;
+  void declare_sums(Layer& layer, std::vector<device::Move>& moves);
   Cycles update(const device::Tile& tile);
-  Cycles update_rows(const Layer& layer, Owner& owner, const device::Tile& tile) const;
+  Cycles update_rows(Layer& layer, std::size_t owner, const device::Tile& tile) const;
 
   const codelets::Optimiser& optimiser_;
   TileProgram& program_;
-  std::vector<Layer> layers_;  // that have a bias
-  std::vector<TileId> owner_tiles_;
+  std::vector<Layer> layers_;        // that have a bias
+  std::vector<TileId> owner_tiles_;  // of any layer
 };
 
 }  // namespace tessera::runtime::internal

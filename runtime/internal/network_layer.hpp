@@ -138,10 +138,9 @@ class NetworkLayerState {
 
   // Slots and buffers of the parameters.
   std::vector<UpdatedPart> parts;  // by tile; a part without values has no slots
-  BufferId bias_buffer, row_sums_buffer;
   std::vector<BufferId> state_buffers;
   // The bias of the rows of each share of the result, and the sums of the rows of each share of dQ.
-  std::vector<device::SlotId> bias, row_sums;
+  TensorHome bias, row_sums;
   // Those of the values of R: first the buffer that the optimiser updates, then that of their copy.
   virtual std::vector<BufferId> value_buffers() const = 0;
 
@@ -173,7 +172,6 @@ class NetworkLayerState {
  private:
   TensorHome& out_of(Turn turn) { return turn == Turn::First ? out : out_again; }
   void load_bias();
-  void add_row_slots(BufferId buffer, const TensorHome& home, std::vector<device::SlotId>& slots);
   Cycles activate(Turn turn, const device::Tile& tile);
   Cycles differentiate(const device::Tile& tile) const;
   Cycles update(const device::Tile& tile) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,6 +34,11 @@ struct TensorHome {
     return {share.elements.begin, share.elements.end, share.width,
             planner::padding_of(share, rows, cols).columns};
   }
+  // Returns the rows of a share without padding.
+  Range rows_of(const HomeShare& share) const {
+    const std::int64_t first = std::min(rows, share.row_of(share.elements.begin));
+    return {first, std::min(rows, first + share.rows())};
+  }
 };
 
 // The shares of a home by tile.
@@ -52,6 +58,9 @@ class SharesByTile {
 // Returns a home without slots, with a share for each tile or for those that hold something.
 enum class Shares { OfAllTiles, NotEmpty };
 TensorHome tensor_home(const planner::Home& home, Shares shares = Shares::NotEmpty);
+
+// Returns a home without slots of a tensor [rows][1], whose shares are the rows of these shares.
+TensorHome rows_home(const TensorHome& home);
 
 // Returns such a home of slices that a pass reads on all tiles, in this buffer; slot_of(tile) is
 // the slot of a tile.
