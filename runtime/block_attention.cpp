@@ -9,6 +9,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/sparse/block_stats.hpp"
+#include "tessera/sparse/row_values.hpp"
 
 namespace tessera::runtime {
 namespace {
@@ -25,19 +26,14 @@ void check_padding(const Problem& problem, std::span<const sparse::CheckedCsr<fl
   const std::int64_t queries = problem.size.x, keys = problem.size.y;
   for (std::size_t g = 0; g < masks.size(); ++g) {
     const sparse::Csr<float>& mask = *masks[g];
-    const BlockShape block = mask.block;
-    std::size_t i = 0;
-    for (std::int64_t r = 0; r < mask.block_rows(); ++r)
-      for (auto b = mask.row_begin[std::size_t(r)]; b < mask.row_begin[std::size_t(r) + 1]; ++b)
-        for (std::int64_t e = 0; e < block.area(); ++e, ++i) {
-          const std::int64_t query = r * block.rows + e / block.cols,
-                             key = mask.col[std::size_t(b)] * block.cols + e % block.cols;
-          if (mask.values[i] == 0 || query >= queries || key < keys) continue;
+    for (std::int64_t query = 0; query < std::min(queries, mask.rows); ++query)
+      sparse::for_each_in_row(mask, query, [&](std::size_t value, std::int64_t key) {
+        if (mask.values[value] != 0 && key >= keys)
           throw_invalid(
               fmt::format("attention: the mask of group {} keeps key {} for query {}; the problem "
                           "has keys 0..{}",
                           g, key, query, keys - 1));
-        }
+      });
   }
 }
 

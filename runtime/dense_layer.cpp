@@ -5,19 +5,19 @@
 
 #include "tessera/base/pass.hpp"
 #include "tessera/codelets/transpose.hpp"
+#include "tessera/sparse/row_values.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
 
-// Calls visit(row, column, position) for every stored value; `position` is that in m.values.
+// Calls visit(row, column, position) for every stored value inside of a layer of this size;
+// `position` is that in m.values.
 template <class Visit>
-void for_each_place(const sparse::Csr<float>& m, Visit&& visit) {
-  const BlockShape block = m.block;
-  for (std::int64_t row = 0; row < m.block_rows(); ++row)
-    for (auto b = m.row_begin[std::size_t(row)]; b < m.row_begin[std::size_t(row) + 1]; ++b)
-      for (std::int64_t i = 0; i < block.area(); ++i)
-        visit(row * block.rows + i / block.cols,
-              m.col[std::size_t(b)] * block.cols + i % block.cols, b * block.area() + i);
+void for_each_place(const sparse::Csr<float>& m, const Dims& size, Visit&& visit) {
+  for (std::int64_t row = 0; row < std::min(m.rows, size.x); ++row)
+    sparse::for_each_in_row(m, row, [&](std::size_t position, std::int64_t column) {
+      if (column < size.y) visit(row, column, position);
+    });
 }
 
 }  // namespace
@@ -68,9 +68,8 @@ void DenseLayer::refill(std::int64_t group) {
   with_type(problem.data_type, [&]<class T>(T zero) {
     T* const r = reinterpret_cast<T*>(r_.data()) + group * size.x * size.y;
     std::fill_n(r, size.x * size.y, zero);
-    for_each_place(matrix, [&](std::int64_t row, std::int64_t column, std::int64_t i) {
-      if (row < size.x && column < size.y)
-        r[row * size.y + column] = T(matrix.values[std::size_t(i)]);
+    for_each_place(matrix, size, [&](std::int64_t row, std::int64_t column, std::size_t i) {
+      r[row * size.y + column] = T(matrix.values[i]);
     });
   });
 }
@@ -114,9 +113,9 @@ bool DenseLayer::gradient(device::ByteRows q_grad, device::ByteRows s, std::span
     for (std::int64_t g = 0; g < size.g; ++g) {
       const T* const r_grad = reinterpret_cast<const T*>(r_grad_.data()) + g * size.x * size.y;
       const sparse::Csr<float>& pattern = *given_[std::size_t(g)];
-      for_each_place(pattern, [&](std::int64_t row, std::int64_t column, std::int64_t i) {
-        const bool inside = row < size.x && column < size.y;
-        to[i] = inside ? float(r_grad[row * size.y + column]) : 0.0f;
+      std::fill_n(to, pattern.values.size(), 0.0f);
+      for_each_place(pattern, size, [&](std::int64_t row, std::int64_t column, std::size_t i) {
+        to[i] = float(r_grad[row * size.y + column]);
       });
       to += pattern.values.size();
     }

@@ -19,6 +19,7 @@
 #include "tessera/runtime/internal/own_pass.hpp"
 #include "tessera/runtime/internal/padded.hpp"
 #include "tessera/runtime/internal/weight_layout.hpp"
+#include "tessera/sparse/row_values.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
@@ -180,18 +181,6 @@ std::vector<EmbeddingRun> Embedding::State::runs_of(std::span<const std::int64_t
   return runs;
 }
 
-// Calls visit(column, value) for the stored elements of a row, where `value` is a position in
-// weights.values.
-template <class Visit>
-void for_each_stored(const sparse::Csr<float>& weights, std::int64_t row, const Visit& visit) {
-  const BlockShape block = weights.block;
-  const auto block_row = static_cast<std::size_t>(row / block.rows);
-  for (std::int64_t b = weights.row_begin[block_row]; b < weights.row_begin[block_row + 1]; ++b)
-    for (std::int64_t c = 0; c < block.cols; ++c)
-      visit(weights.col[std::size_t(b)] * block.cols + c,
-            std::size_t(b * block.area() + row % block.rows * block.cols + c));
-}
-
 template <class T>
 bool has_same_bits(T a, T b) {
   return std::memcmp(&a, &b, sizeof(T)) == 0;
@@ -210,7 +199,7 @@ void Embedding::State::check_rows(std::span<const std::int64_t> ids, MatrixView<
   std::vector<T> wanted(static_cast<std::size_t>(problem.size.y));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::fill(wanted.begin(), wanted.end(), T());
-    for_each_stored(weights, ids[i], [&](std::int64_t column, std::size_t value) {
+    sparse::for_each_in_row(weights, ids[i], [&](std::size_t value, std::int64_t column) {
       if (column < std::ssize(wanted)) wanted[std::size_t(column)] = T(weights.values[value]);
     });
     for (std::int64_t y = 0; y < std::ssize(wanted); ++y, ++options.self_check->compared) {
@@ -287,7 +276,7 @@ void add_on_host(const EmbeddingRun& run, std::span<const std::int64_t> ids,
   }
   std::vector<float> added(values.size());
   for (const auto& [id, sum] : sums)
-    for_each_stored(weights, id, [&](std::int64_t column, std::size_t value) {
+    sparse::for_each_in_row(weights, id, [&](std::size_t value, std::int64_t column) {
       if (column < std::ssize(sum)) added[value] = float(T(sum[std::size_t(column)]));
     });
   for (std::size_t i = 0; i < values.size(); ++i)

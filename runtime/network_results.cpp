@@ -4,6 +4,7 @@
 
 #include "tessera/codelets/activation.hpp"
 #include "tessera/runtime/loss_check.hpp"
+#include "tessera/sparse/row_values.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -13,19 +14,12 @@ template <class T>
 Matrix<T> product(const NetworkLayer& layer, const sparse::Csr<float>& weights,
                   const Matrix<T>& inputs) {
   Matrix<float> sums(layer.outputs, inputs.cols());
-  const BlockShape block = weights.block;
-  for (std::int64_t row = 0; row < layer.outputs; ++row) {
-    const auto at = std::size_t(row / block.rows);
-    for (std::int64_t i = weights.row_begin[at]; i < weights.row_begin[at + 1]; ++i)
-      for (std::int64_t b = 0; b < block.cols; ++b) {
-        const std::int64_t col = weights.col[std::size_t(i)] * block.cols + b;
-        if (col >= layer.inputs) break;
-        const float value =
-            weights.values[std::size_t(i * block.area() + row % block.rows * block.cols + b)];
-        for (std::int64_t z = 0; z < sums.cols(); ++z)
-          sums(row, z) += value * float(inputs(col, z));
-      }
-  }
+  for (std::int64_t row = 0; row < layer.outputs; ++row)
+    sparse::for_each_in_row(weights, row, [&](std::size_t value, std::int64_t col) {
+      if (col >= layer.inputs) return;
+      for (std::int64_t z = 0; z < sums.cols(); ++z)
+        sums(row, z) += weights.values[value] * float(inputs(col, z));
+    });
   Matrix<T> result(sums.rows(), sums.cols());
   for (std::int64_t row = 0; row < sums.rows(); ++row)
     for (std::int64_t z = 0; z < sums.cols(); ++z) result(row, z) = T(sums(row, z));

@@ -6,6 +6,7 @@
 
 #include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/sparse/row_values.hpp"
 #include "tessera/verify/internal/doubts.hpp"
 #include "tessera/verify/internal/matrix_sums.hpp"
 #include "tessera/verify/internal/weighted_sums.hpp"
@@ -169,7 +170,7 @@ class GradientCheck {
   void recompute(std::int64_t block_row) {
     const std::int64_t begin = block_row * pattern_.block.rows;
     for (std::int64_t row = begin; row < begin + pattern_.block.rows; ++row)
-      internal::for_each_in_row(pattern_, row, [&](std::size_t value, std::int64_t col) {
+      sparse::for_each_in_row(pattern_, row, [&](std::size_t value, std::int64_t col) {
         if (is_inside(row, col))
           doubts_.recompute(gradient_[value], internal::compute_gradient<T>(q_grad_, row, s_, col),
                             row, col);

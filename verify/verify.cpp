@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/base/float_mode.hpp"
+#include "tessera/sparse/row_values.hpp"
 #include "tessera/verify/internal/exact_result.hpp"
 
 namespace tessera::verify {
@@ -64,7 +65,7 @@ Verdict verify_gradient(const sparse::Csr<float>& weights, const sparse::Csr<flo
     return verdict;
   }
   for (std::int64_t row = 0; row < gradient.rows; ++row)
-    internal::for_each_in_row(gradient, row, [&](std::size_t value, std::int64_t col) {
+    sparse::for_each_in_row(gradient, row, [&](std::size_t value, std::int64_t col) {
       compare(gradient.values[value], internal::compute_gradient<T>(q_grad, row, s, col), rounding,
               row, col, verdict);
     });

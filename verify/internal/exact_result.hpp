@@ -8,7 +8,7 @@
 
 #include "tessera/base/half.hpp"
 #include "tessera/base/matrix.hpp"
-#include "tessera/sparse/formats.hpp"
+#include "tessera/sparse/row_values.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::verify::internal {
@@ -73,24 +73,13 @@ struct ExactResult {
   }
 };
 
-// Calls visit(index of the value, column) for the stored elements of a row.
-template <class Visit>
-void for_each_in_row(const sparse::Csr<float>& matrix, std::int64_t row, Visit&& visit) {
-  const BlockShape block = matrix.block;
-  const auto block_row = std::size_t(row / block.rows);
-  for (std::int64_t b = matrix.row_begin[block_row]; b < matrix.row_begin[block_row + 1]; ++b)
-    for (std::int64_t j = 0; j < block.cols; ++j)
-      visit(std::size_t(b * block.area() + row % block.rows * block.cols + j),
-            matrix.col[std::size_t(b)] * block.cols + j);
-}
-
 // Computes the results of one row of matrix * in; `exact` is overwritten with [z] results. Columns
 // of the matrix beyond the rows of `in` are skipped.
 template <class T>
 void compute_row(const sparse::Csr<float>& matrix, std::int64_t row, MatrixView<const T> in,
                  std::vector<ExactResult>& exact) {
   exact.assign(std::size_t(in.cols), {});
-  for_each_in_row(matrix, row, [&](std::size_t value, std::int64_t col) {
+  sparse::for_each_in_row(matrix, row, [&](std::size_t value, std::int64_t col) {
     if (col >= in.rows) return;
     const double r = double(float(T(matrix.values[value])));
     for (std::int64_t z = 0; z < in.cols; ++z)

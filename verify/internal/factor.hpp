@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "tessera/sparse/formats.hpp"
+#include "tessera/sparse/row_values.hpp"
 #include "tessera/verify/product_sums.hpp"
 
 namespace tessera::verify::internal {
@@ -11,16 +11,11 @@ namespace tessera::verify::internal {
 // value) for the stored elements of that row.
 template <class Visit>
 void for_each_row(const sparse::Csr<float>& matrix, Visit&& visit) {
-  const BlockShape block = matrix.block;
   for (std::int64_t row = 0; row < matrix.rows; ++row)
     visit(row, [&, row](auto&& visit_one) {
-      const std::int64_t block_row = row / block.rows;
-      const std::int64_t first = row % block.rows * block.cols;  // within a block
-      for (std::int64_t b = matrix.row_begin[std::size_t(block_row)];
-           b < matrix.row_begin[std::size_t(block_row) + 1]; ++b)
-        for (std::int64_t j = 0; j < block.cols; ++j)
-          visit_one(matrix.col[std::size_t(b)] * block.cols + j,
-                    matrix.values[std::size_t(b * block.area() + first + j)]);
+      sparse::for_each_in_row(matrix, row, [&](std::size_t value, std::int64_t col) {
+        visit_one(col, matrix.values[value]);
+      });
     });
 }
 
