@@ -206,8 +206,7 @@ int run_mpi_rank(const std::function<int(Communicator&)>& body, const std::funct
     MPI_Finalize();
     return code;
   } catch (...) {
-    const int code = failed();
-    ranks.abort(code != 0 ? code : 1, {});
+    ranks.abort(failed(), {});
   }
   return 1;
 }

@@ -96,6 +96,11 @@ TEST(Digest, DiffersForWhatDiffersInOneNumber) {
             Digest().add(std::span<const std::int64_t>(std::vector<std::int64_t>{1, 2})).value());
 }
 
+// Computed apart, by the formula: the bytes behind the last whole word count as one with zeros.
+TEST(Digest, HasTheFigureOfItsFormula) {
+  EXPECT_EQ(given_text("text", "tessellated").digest, 0x7975d1b96e4d5a08);
+}
+
 TEST(RanksThatDiffer, AreRefusedByALayerOverRows) {
   const auto run = [](auto&& problem, auto&& weights, auto&& cpu) {
     return refusals([&](Communicator& ranks, Executor& executor) {

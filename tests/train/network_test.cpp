@@ -1,5 +1,6 @@
 #include "tessera/train/network.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "tessera/tests/runtime/network_twin.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/train/network_file.hpp"
+#include "tessera/train/rewire/grow.hpp"
 
 namespace tessera::train {
 namespace {
@@ -210,6 +212,28 @@ TEST(OnLayersOfThisComputer, RefusesWhatDoesNotBelongToIt) {
   });
   EXPECT_THROW(spec_of({.sizes = {28, 12}, .spec = spec}), Error);
   EXPECT_THROW(spec_of({.constant_fan_in = true, .spec = NetworkSpec{}}), Error);
+}
+
+// Buckets for a hundredth of the weights of the second layer; and buckets for all that a layer has,
+// which then gets all places.
+TEST(OnLayersOfAMachine, NamesTheLayerWhoseWeightsDoNotFit) {
+  const auto executor = make_executor(1);
+  const NetworkOptions options{.sizes = {64, 48, 40, 4}, .density = 0.3, .batch = 8};
+  const MakeLayer make = maker(Target::Machine, *executor);
+  int made = 0;
+  const MakeLayer with_small_second = [&](const Problem& problem) {
+    Problem planned = problem;
+    if (++made == 2) planned.density = 0.003;
+    return make(planned);
+  };
+  EXPECT_THAT(test::message_of([&] { Network<>(options, with_small_second, *executor); },
+                               ErrorCode::NoSolution),
+              testing::HasSubstr("the weights of layer 2 do not fit"));
+  Network<> network(options, make, *executor);
+  const sparse::Csr<float>& weights = network.weights(1);
+  const sparse::PatternChange fill{{}, random_places(weights, free_places(weights), /*seed=*/1)};
+  EXPECT_THAT(test::message_of([&] { network.prepare(1, fill); }, ErrorCode::NoSolution),
+              testing::HasSubstr("the changed weights of layer 2 do not fit their buckets: "));
 }
 
 // A step that is refused leaves the parameters of the one before.

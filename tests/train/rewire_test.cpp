@@ -291,6 +291,14 @@ TEST(RandomPlaces, AreFreeDifferentAndUniform) {
   EXPECT_EQ(std::ssize(random_places(taken, free_places(taken), 1)), free_places(taken));
 }
 
+TEST(RandomPlaces, AreNotDrawnFromMoreThanANumberOf32BitsCounts) {
+  constexpr std::int64_t kSide = 1 << 16;
+  const Csr<float> empty{kSide, kSide, {1, 1}, std::vector<std::int64_t>(kSide + 1), {}, {}};
+  EXPECT_TRUE(random_places(empty, 0, 1).empty());
+  EXPECT_THAT(test::message_of([&] { random_places(empty, 1, 1); }, ErrorCode::LimitExceeded),
+              testing::HasSubstr("weights: 4294967296 places are free; at most 2147483647"));
+}
+
 TEST(SmallestBlocks, AreThoseOfASort) {
   for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 4}})
     for (const float scale : {0x1p-60f, 1.0f, 1e6f}) {
