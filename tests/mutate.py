@@ -6,7 +6,8 @@ Usage: mutate.py FOLDER COUNT [--seed SEED] [--build DIR] [--tree DIR] [--bar PE
 The sources are copied to DIR/tree, so the checkout itself is never changed. A change that does not compile is drawn
 again. A change is caught if a test of the folder fails, crashes or takes much longer than without it. Tests run from the
 shortest to the longest, so that most changes are caught soon. The same seed draws the same changes from the same
-sources.
+sources. Statements that are only hints (reserve, prefetch, static_assert) are not changed, and assertions are not
+dropped: no test could see either.
 """
 
 import argparse
@@ -48,8 +49,9 @@ REPLACEMENTS = [
     ("constant", r"(?<![\w.'])(?<!\de[+-])\d+(?![\w.'])", ["plus one", "minus one"]),
 ]
 STATEMENT = re.compile(r"^\s+[\w:.>\[\]()*-]+( [+*/%|&-]?= .*|\(.*\));$")
-# Memory that is reserved changes no result: growth gives it later.
-NOT_CODE = re.compile(r"^\s*(//|#|using |static_assert|namespace |template|return;|break;|[\w:.>\[\]()-]+\.reserve\()")
+NOT_CODE = re.compile(r"^\s*(//|#|using |namespace |template|return;|break;)")
+# Memory that is reserved or fetched ahead changes no result: growth and reading give it later.
+HINT = re.compile(r"\breserve\(|prefetch\w*\(|\bstatic_assert\(")
 RAW_TEXT = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 
 
@@ -62,9 +64,9 @@ def code_of(line):
 
 def changes_of(line, previous):
     """Return all changes of a line as pairs of a kind and the new line; `previous` is the line before it."""
-    if NOT_CODE.match(line):
-        return []
     code = code_of(line)
+    if NOT_CODE.match(line) or HINT.search(code):
+        return []
     found = []
     for kind, pattern, replacements in REPLACEMENTS:
         for match in re.finditer(pattern, code):
@@ -74,7 +76,8 @@ def changes_of(line, previous):
                 elif text == "minus one":
                     text = str(max(int(match.group()) - 1, -1))
                 found.append((kind, line[: match.start()] + text + line[match.end() :]))
-    if STATEMENT.match(code.rstrip()) and code_of(previous).rstrip().endswith((";", "{", "}", ":")):
+    is_assertion = "TESSERA_ASSERT(" in code
+    if not is_assertion and STATEMENT.match(code.rstrip()) and code_of(previous).rstrip().endswith((";", "{", "}", ":")):
         found.append(("dropped statement", re.sub(r"\S.*", ";", line, count=1)))
     return [(kind, text) for kind, text in found if text != line]
 
@@ -89,10 +92,21 @@ def lines_of_text(lines):
     return found
 
 
+def lines_of_hints(lines):
+    """Return the numbers, from 0, of the lines of statements that are only hints; the first names it."""
+    found, inside = set(), False
+    for at, code in enumerate(map(code_of, lines)):
+        inside = inside or bool(HINT.search(code))
+        if inside:
+            found.add(at)
+        inside = inside and not code.rstrip().endswith((";", "{", "}"))
+    return found
+
+
 def places_of(lines):
     """Return the numbers, from 0, of the lines that have a change."""
-    text = lines_of_text(lines)
-    return [at for at, line in enumerate(lines) if at not in text and changes_of(line, lines[at - 1] if at else "")]
+    left_out = lines_of_text(lines) | lines_of_hints(lines)
+    return [at for at, line in enumerate(lines) if at not in left_out and changes_of(line, lines[at - 1] if at else "")]
 
 
 def draw(random_numbers, files):

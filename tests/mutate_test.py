@@ -30,9 +30,16 @@ class Changes(unittest.TestCase):
         self.assertEqual([0, 4, 5], mutate.places_of(lines))
 
     def test_leave_hints_alone(self):
-        """Nobody sees how much memory was reserved before it was needed."""
+        """Nobody sees how much memory was reserved or fetched before it was needed."""
         self.assertEqual([], self.texts("  places.row_begin.reserve(rows + 1);"))
-        self.assertEqual([], self.texts("  found[i].reserve(rows);"))
+        self.assertEqual([], self.texts("  if (count > few) many_->reserve(count);"))
+        self.assertEqual([], self.texts("  __builtin_prefetch(values + 8);"))
+        lines = ["  a = 1;", "  found[i].reserve(", "      rows + 1);", "  reserved = 2;"]
+        self.assertEqual([0, 3], mutate.places_of(lines))
+
+    def test_change_assertions_but_keep_them(self):
+        """A wrong one fails; one that is gone is seen by nobody while the code is right."""
+        self.assertEqual(["  TESSERA_ASSERT(a != b);"], self.texts("  TESSERA_ASSERT(a == b);"))
 
     def test_change_constants_by_one(self):
         """Both neighbours of a whole number are tried; parts of names and fractions are not."""
