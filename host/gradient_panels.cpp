@@ -74,6 +74,7 @@ PanelSize gradient_panel_size(BlockShape block) {
 
 struct GradientPanel::State {
   std::span<const GradientOperands> batches;
+  bool own_kernel;
   AlignedVector<float> panel = {};
   AlignedVector<float> q_copy = {};
   std::vector<AlignedVector<float>> s_copies = {};      // of each batch
@@ -96,10 +97,10 @@ void GradientPanel::State::read_columns(Range cols) {
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (batches[b].s.cols == 0) continue;  // it may have no memory to point into
     const MatrixView<const float> s = batches[b].s.sub(cols, {0, batches[b].s.cols});
-    if (internal::dense_library() != nullptr)
-      s_rows[b] = in_rows(s, s_copies[b]);
-    else
+    if (own_kernel)
       transpose_s(b, s);
+    else
+      s_rows[b] = in_rows(s, s_copies[b]);
   }
 }
 
@@ -160,16 +161,16 @@ void GradientPanel::State::add(std::size_t batch, Range rows) {
   if (z == 0 && batch == 0) std::fill(panel.begin(), panel.end(), 0.0f);
   if (z == 0) return;
   const MatrixView<const float> q = batches[batch].q_grad.sub(rows, {0, z});
-  if (internal::dense_library() != nullptr)
-    add_by_library(batch, in_rows(q, q_copy));
-  else
+  if (own_kernel)
     add_by_own_kernel(batch, q);
+  else
+    add_by_library(batch, in_rows(q, q_copy));
 }
 
-GradientPanel::GradientPanel(PanelSize size, std::span<const GradientOperands> batches) {
+GradientPanel::GradientPanel(PanelSize size, std::span<const GradientOperands> batches,
+                             bool own_kernel) {
   check_batches(batches);
-  state_ = std::make_unique<State>();
-  state_->batches = batches;
+  state_ = std::make_unique<State>(batches, own_kernel || internal::dense_library() == nullptr);
   state_->panel.resize(std::size_t(round_up(size.rows, kSide) * size.cols));
   state_->s_copies.resize(batches.size());
   state_->s_transposed.resize(batches.size());

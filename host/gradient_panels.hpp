@@ -35,8 +35,9 @@ class GradientPanel {
  public:
   // Allocates one panel of this size. The batches' list and operands must outlive the object; the
   // gradients of several batches are summed, in their order. Throws Error{InvalidArgument} unless
-  // all have the same rows and each has one z.
-  GradientPanel(PanelSize size, std::span<const GradientOperands> batches);
+  // all have the same rows and each has one z. own_kernel: our kernel is used even if a library was
+  // built in, to compare them.
+  GradientPanel(PanelSize size, std::span<const GradientOperands> batches, bool own_kernel = false);
   ~GradientPanel();
   GradientPanel(GradientPanel&&) noexcept;
   GradientPanel& operator=(GradientPanel&&) noexcept;

@@ -95,6 +95,28 @@ TEST(GradientPanels, CoverTheDenseGradientOnceInAnySize) {
     }
 }
 
+// A build with a library has our kernel too. Panels of the same columns follow one another.
+TEST(GradientPanels, CoverTheDenseGradientByEitherKernel) {
+  for (const PanelCase& c : all_cases())
+    for (const bool batch_first : {false, true})
+      for (const bool own_kernel : {false, true}) {
+        SCOPED_TRACE(testing::Message() << c.rows << " x " << c.cols << " in panels of "
+                                        << c.size.rows << " x " << c.size.cols << " own kernel "
+                                        << own_kernel << " batch first " << batch_first);
+        const Batches batches(c.rows, c.cols, c.widths, batch_first);
+        GradientPanel panel(c.size, batches.views, own_kernel);
+        for (std::int64_t col = 0; col < c.cols; col += c.size.cols)
+          for (std::int64_t row = 0; row < c.rows; row += c.size.rows) {
+            const Range rows{row, std::min(row + c.size.rows, c.rows)},
+                cols{col, std::min(col + c.size.cols, c.cols)};
+            const MatrixView<const float> values = panel.compute(rows, cols);
+            for (std::int64_t r = 0; r < rows.size(); ++r)
+              for (std::int64_t k = 0; k < cols.size(); ++k)
+                ASSERT_NEAR(values(r, k), batches.exact(row + r, col + k), 1e-4) << r << ", " << k;
+          }
+      }
+}
+
 TEST(GradientPanels, HaveTheSameBitsForAnyNumberOfThreads) {
   const Batches batches(300, 200, {40, 24});
   const Matrix<float> alone = gradient_of(batches, 300, 200, {32, 48}, 1);
