@@ -202,5 +202,38 @@ TEST(TrainReport, HasEveryFigureInTextTableAndJson) {
             "grad_a": 5, "optimiser": 6, "rewire": 7, "evaluation": 8})"));
 }
 
+// The headers name these, and callers who set one field rely on the others.
+TEST(TrainDefaults, AreThoseOfTheHeaders) {
+  EXPECT_EQ(EpochFigures(), (EpochFigures{0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(RewireFigures(), (RewireFigures{0, 0, 0, 0, 0, {}}));
+  EXPECT_EQ(TrainReport().steps, 0);
+  EXPECT_EQ(RewireSchedule(), (RewireSchedule{0.3, 1, 0, 100, FractionDecay::Cosine}));
+  EXPECT_EQ(DensitySchedule(), (DensitySchedule{1, 0.1, 0, 0, DensityCurve::Cubic}));
+  EXPECT_EQ(LearningRate(), (LearningRate{0.1, ConstantRate{}, 0}));
+  EXPECT_EQ(StepRate(), (StepRate{1000, 0.1}));
+  EXPECT_EQ(Sampled(), (Sampled{2, BlockScore::Sum, Exclude::Kept}));
+  EXPECT_EQ(TopK(), (TopK{Search::Exact, 4}));
+  EXPECT_EQ(Normalisation(), (Normalisation{0.2860, 0.3530}));
+  const NetworkOptions network;
+  EXPECT_EQ(network.density, 0.1);
+  EXPECT_EQ(network.batch, 128);
+  EXPECT_EQ(network.seed, 1U);
+  EXPECT_EQ(network.min_per_neuron, 0);
+  EXPECT_FALSE(network.constant_fan_in || network.density_changes);
+  const TrainOptions training;
+  EXPECT_EQ(training.optimiser, (Optimiser{.rule = TorchSgd{0.01, 0.9}, .weight_decay = 2e-4}));
+  EXPECT_EQ(training.seed, 1U);
+  const TrainState state;
+  EXPECT_EQ(state.loss_sum, 0);
+  EXPECT_EQ(state.right, 0);
+  const PatternChanges changes;
+  EXPECT_EQ(changes.rewires, 0);
+  EXPECT_EQ(changes.seconds, 0);
+  const PatternUpdate update;
+  EXPECT_EQ(update.rewires, 0);
+  EXPECT_EQ(update.seconds(), 0);
+  EXPECT_EQ(update.searches, 0);
+}
+
 }  // namespace
 }  // namespace tessera::train
