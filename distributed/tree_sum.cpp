@@ -50,9 +50,7 @@ std::vector<Subtree> subtrees_of(Range leaves) {
 void add_up(std::span<const Subtree> parts, std::span<float> sum) {
   std::size_t sums_left = parts.size() - 1;
   const auto add_right = [&](Subtree& left, Subtree& right) {
-    const std::span<float> to = --sums_left == 0 ? sum : left.values;
-    add_to(to, left.values, right.values);
-    left.values = to;
+    add_to(--sums_left == 0 ? sum : left.values, left.values, right.values);
   };
   std::vector<Subtree> whole;
   for (const Subtree& next : parts) push(whole, next, add_right);
