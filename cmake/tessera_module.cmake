@@ -48,11 +48,13 @@ if(TESSERA_SANITIZE)
   target_compile_options(tessera_flags INTERFACE
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -Og -g1 -fno-omit-frame-pointer)
   target_link_options(tessera_flags INTERFACE -fsanitize=${TESSERA_SANITIZE})
-  # The operator new of some tests must come before that of the runtime library, so this one is shared.
+  # The operator new of some tests must come before that of the runtime library, so the library is a shared one.
   if(TESSERA_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir OUTPUT_VARIABLE TESSERA_CLANG_FOLDER
-      OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-    target_link_options(tessera_flags INTERFACE -shared-libsan -Wl,-rpath,${TESSERA_CLANG_FOLDER}/lib/linux)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.tsan-${CMAKE_SYSTEM_PROCESSOR}.so
+      OUTPUT_VARIABLE TESSERA_TSAN_LIBRARY OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    get_filename_component(TESSERA_TSAN_FOLDER ${TESSERA_TSAN_LIBRARY} REALPATH)
+    get_filename_component(TESSERA_TSAN_FOLDER ${TESSERA_TSAN_FOLDER} DIRECTORY)
+    target_link_options(tessera_flags INTERFACE -shared-libsan -Wl,-rpath,${TESSERA_TSAN_FOLDER})
   endif()
   target_compile_definitions(tessera_flags INTERFACE TESSERA_SANITIZED)
 endif()

@@ -206,7 +206,8 @@ int run_mpi_rank(const std::function<int(Communicator&)>& body, const std::funct
     MPI_Finalize();
     return code;
   } catch (...) {
-    ranks.abort(failed(), {});
+    const int code = failed();
+    ranks.abort(code != 0 ? code : 1, {});
   }
   return 1;
 }

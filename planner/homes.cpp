@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/layouts.hpp"
 
@@ -134,6 +135,7 @@ Home cut_home(const TileMap& map, const CutDim& lines, const CutDim& across, con
 Home Homes::home(bool by_rows_of_r, PieceKind kind, TileOrder order) const {
   const CutDim x{size_.x, padded_.x, block_.rows, parts_.x, &Cell::x};
   const CutDim y{size_.y, padded_.y, block_.cols, parts_.y, &Cell::y};
+  TESSERA_ASSERT(padded_.z > 0 && padded_.z % parts_.z == 0);
   const CutDim z{size_.z, padded_.z, padded_.z / parts_.z, parts_.z, &Cell::z};
   return cut_home({{1, parts_.x, parts_.y, parts_.z}, order}, by_rows_of_r ? x : y, z,
                   by_rows_of_r ? y : x, kind);

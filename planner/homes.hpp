@@ -75,7 +75,8 @@ class Homes {
  public:
   Homes(const Problem& problem, const Plan& plan);
 
-  // Does the same for a layer of this size that is cut into so many parts of the padded size.
+  // Does the same for a layer of this size that is cut into so many parts of the padded size, whose
+  // z must be a multiple of its parts.
   Homes(Dims size, Dims parts, Dims padded, BlockShape block)
       : size_(size), parts_(parts), padded_(padded), block_(block) {}
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 
@@ -26,8 +28,8 @@ device::Ledger forward_batch(TileLayer& layer, MatrixView<const T> s, MatrixView
   for (const Range part : batch_parts(s.cols, width)) {
     const Matrix<T> in = batch_columns(s, part, width);
     Matrix<T> out(q.rows, width);
-    const device::Ledger run = layer.forward<T>(in.view(), out.view());
-    all.steps.insert(all.steps.end(), run.steps.begin(), run.steps.end());
+    device::Ledger run = layer.forward<T>(in.view(), out.view());
+    std::move(run.steps.begin(), run.steps.end(), std::back_inserter(all.steps));
     put_columns(out, part, q);
   }
   return all;

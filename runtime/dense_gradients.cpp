@@ -24,7 +24,7 @@ void FullyConnected::State::check_gradient_operands(const char* name, MatrixShap
       q_grad.rows, q_grad.cols, s.rows, s.cols, size.g * size.x, size.z, size.g * size.y, size.z));
 }
 
-// Doubling the splits takes few plans; the last program is at most half of what would fit.
+// Doubling the splits takes few plans; a part is then at least about half of the largest that fits.
 std::int64_t FullyConnected::dense_grad_w_splits() {
   const auto call = state().caller.enter("dense_grad_w_splits");
   const device::Machine machine = state().beside_buckets();

@@ -87,9 +87,9 @@ class FullyConnected : public layer::LayerOf<device::Ledger> {
   const partitioner::LoadCost& load_cost() const;
 
   // Returns the number of serial splits of x in which a dense GradW of the layer runs beside its
-  // buckets, as PopSparse plans it (fullyConnectedDenseGradWSerialSplits): as few as fit, for all
-  // groups together, with float sums. Plans in each call; the layer need not have a GradW or
-  // weights. Throws Error{NoSolution} if not even one row at a time fits.
+  // buckets, as PopSparse plans it (fullyConnectedDenseGradWSerialSplits): the first that fits
+  // of 1, 2, 4 and so on, for all groups together, with float sums. Plans in each call; the layer
+  // need not have a GradW or weights. Throws Error{NoSolution} if not even one row at a time fits.
   std::int64_t dense_grad_w_splits();
 
   // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those

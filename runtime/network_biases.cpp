@@ -10,6 +10,7 @@
 #include "tessera/runtime/internal/home_buckets.hpp"
 
 namespace tessera::runtime::internal {
+
 NetworkBiases::NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
                              const codelets::Optimiser& optimiser, TileProgram& program)
     : optimiser_(optimiser), program_(program) {

@@ -50,8 +50,7 @@ void NetworkLayerState::declare_resident() {
     for (UpdatedPart& part : parts)
       if (part.values.size() > 0)
         part.states.push_back(program_.add_slot(state_buffers.back(), part.tile, 1,
-                                                part.values.size() * std::int64_t(sizeof(float)),
-                                                SlotKind::Owned));
+                                                part.values.size() * kFloatBytes, SlotKind::Owned));
   }
   if (!layer.bias) return;
   bias = rows_home(out);
@@ -191,8 +190,7 @@ partitioner::SavedWeights NetworkLayerState::saved_weights() const { refuse_buck
 void NetworkLayerState::restore_weights(const partitioner::SavedWeights&) { refuse_buckets(); }
 
 Bytes NetworkLayerState::state_bytes() const {
-  return Bytes(value_bytes().value / element() * std::ssize(state_buffers) *
-               std::int64_t(sizeof(float)));
+  return Bytes(value_bytes().value / element() * std::ssize(state_buffers) * kFloatBytes);
 }
 
 // A dense layer multiplies what was planned.
@@ -207,7 +205,7 @@ void NetworkLayerState::load() {
     for (std::size_t s = 0; s < part.states.size(); ++s)
       program_.engine().load(part.states[s],
                              one_row(parameters.states[s].data() + part.values.begin,
-                                     part.values.size() * std::int64_t(sizeof(float))));
+                                     part.values.size() * kFloatBytes));
   }
   if (layer.bias) load_bias();
 }

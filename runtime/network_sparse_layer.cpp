@@ -62,6 +62,7 @@ void NetworkSparseLayer::declare_weights() {
   forward_.give(again_homes_, Pass::Fwd);
   if (grad_a_) of(Pass::GradA).give(grad_a_homes_, grad_a_->pass());
   updated().give(grad_w_homes_, Pass::GradW);
+  // In the layout of transpose(R), S takes the place of dQ. The homes of both are set by now.
   if (updates_transposed()) std::swap(grad_w_homes_.q, grad_w_homes_.s);
   if (transposed_)
     rehome_homes_ = {updated().values_buffer, other().values_buffer, updated().values,

@@ -51,7 +51,7 @@ REPLACEMENTS = [
 STATEMENT = re.compile(r"^\s+[\w:.>\[\]()*-]+( [+*/%|&-]?= .*|\(.*\));$")
 NOT_CODE = re.compile(r"^\s*(//|#|using |namespace |template|return;|break;)")
 # Memory that is reserved or fetched ahead changes no result: growth and reading give it later.
-HINT = re.compile(r"\breserve\(|prefetch\w*\(|\bstatic_assert\(")
+HINT = re.compile(r"\breserve\(|[pP]refetch\w*\(|\bfetch_row\(|\bstatic_assert\(")
 RAW_TEXT = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 
 

@@ -34,6 +34,7 @@ class Changes(unittest.TestCase):
         self.assertEqual([], self.texts("  places.row_begin.reserve(rows + 1);"))
         self.assertEqual([], self.texts("  if (count > few) many_->reserve(count);"))
         self.assertEqual([], self.texts("  __builtin_prefetch(values + 8);"))
+        self.assertEqual([], self.texts("  hwy::Prefetch(from + 8);"))
         lines = ["  a = 1;", "  found[i].reserve(", "      rows + 1);", "  reserved = 2;"]
         self.assertEqual([0, 3], mutate.places_of(lines))
 

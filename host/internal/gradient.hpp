@@ -18,10 +18,10 @@
 namespace tessera::host::internal {
 
 // Computes dR = dQ * transpose(S) where R has non-zeros, on this computer. Reads the positions of
-// the matrix as they are, so nothing is encoded and a change of the pattern needs no call. A unit
-// of work is some block rows; it adds its gradients up panel after panel of z. The steps of the
-// pass are the copies of the operands and the products. T is float, Half or BFloat16; sums are
-// float.
+// the matrix as they are, so nothing is encoded and a change of the pattern needs no call. A step
+// copies one panel of z and adds its products to the gradients of all places; a batch of 0 has
+// none. A unit of work is some block rows. Several panels that are added to the caller's gradients
+// take memory for as many numbers again. T is float, Half or BFloat16; sums are float.
 template <class T>
 class HostGradient {
  public:

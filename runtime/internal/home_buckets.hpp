@@ -40,7 +40,7 @@ inline device::ByteRows one_row(const void* data, std::int64_t bytes) {
   return rows_at(data, 1, bytes);
 }
 
-constexpr std::int64_t kFloatBytes = sizeof(float);
+inline constexpr std::int64_t kFloatBytes = sizeof(float);
 inline float* floats(const device::ByteRows& rows) { return reinterpret_cast<float*>(rows.data); }
 
 // Adds a pair of slots on a tile, for a bucket or for several.

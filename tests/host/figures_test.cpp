@@ -37,7 +37,6 @@ HostTimes expect_parts_of_the_call(const Run& run) {
   EXPECT_LE(times.seconds, outside);
   EXPECT_GT(times.kernel_seconds, 0);
   EXPECT_LE(times.kernel_seconds, kThreads * times.seconds * (1 + 1e-9));
-  EXPECT_GE(times.copy_seconds, 0);
   EXPECT_LE(times.copy_seconds, times.seconds);
   return times;
 }
@@ -69,6 +68,10 @@ void expect_times(BlockShape block, std::int64_t z, const HostOptions& options) 
                         sizeof(T) == 2 && dense_kernel_name() != "blocks of 16";
   if (converts) {
     EXPECT_GT(forward.copy_seconds, 0);
+    EXPECT_GT(gradient.copy_seconds, 0);
+  }
+  // Rows of 200 numbers do not begin at cache lines.
+  if (options.dense == DenseChoice::Never && z == 200) {
     EXPECT_GT(gradient.copy_seconds, 0);
   }
   const bool is_copied = options.dense == DenseChoice::Never && layer.cells(Pass::Fwd).pack;

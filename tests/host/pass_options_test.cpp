@@ -9,10 +9,12 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
@@ -225,6 +227,47 @@ TEST(HostPassOptionsChecks, ARepairAddsTheGradientsOfOnePass) {
   run.layer.grad_w<float>(run.q_grad.view(), run.s.view(), expected);
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += before[i];
   EXPECT_EQ(run.gradients, expected);
+}
+
+TEST(HostPassOptionsChecks, AStopBetweenPanelsLeavesGradientsThatAreAddedToAsTheyWere) {
+  OptionsRun<float> run({.z = 300});  // two panels of columns
+  const std::vector<float> before = run.gradients;
+  std::stop_source stop;
+  int steps = 0;
+  const layer::PassOptions adding{
+      .stop = stop.get_token(),
+      .progress =
+          [&](const verify::Progress&) { return void(++steps == 1 && stop.request_stop()); },
+      .accumulate = Accumulate::Yes};
+  HostTimes times;
+  EXPECT_FALSE(
+      run.layer.grad_w<float>(run.q_grad.view(), run.s.view(), run.gradients, adding, times));
+  EXPECT_EQ(steps, 1);
+  EXPECT_EQ(run.gradients, before);
+}
+
+// Panels of dQ are copied if several slices of S read their rows.
+TEST(HostPassOptionsChecks, GradientsOfSeveralPanelsAndSlicesAddUpAsThoseOfEachPanel) {
+  constexpr std::int64_t kInputs = 256, kZ = 300, kPanel = 160;
+  const auto executor = make_executor(2);
+  HostLayer layer(
+      {.size = {1, kX, kInputs, kZ}, .density = 0.3, .data_type = DataType::Float, .grad_w = true},
+      kTiny, *executor);
+  const HostCells cells = layer.cells(Pass::GradW);
+  ASSERT_EQ(cells.z, kPanel);
+  ASSERT_GE(ceil_div(kInputs, cells.y), 4);
+  layer.set_weights(sparse::checked(
+      std::vector<sparse::Csr<float>>{sparse::random_pattern(kX, kInputs, {1, 1}, 0.3, 3)}));
+  const Matrix<float> s = random_matrix<float>(kInputs, kZ, 5);
+  const Matrix<float> q_grad = random_matrix<float>(kX, kZ, 6);
+  std::vector<float> expected(std::size_t(layer.values())), got = expected;
+  HostTimes times;
+  for (const Range cols : {Range{0, kPanel}, Range{kPanel, kZ}})
+    ASSERT_TRUE(layer.grad_w<float>(
+        q_grad.view().sub({0, kX}, cols), s.view().sub({0, kInputs}, cols), expected,
+        {.accumulate = cols.begin == 0 ? Accumulate::No : Accumulate::Yes}, times));
+  layer.grad_w<float>(q_grad.view(), s.view(), got);
+  EXPECT_EQ(got, expected);
 }
 
 TEST(HostPassOptionsChecks, RefuseOtherSizesAndSharedMemory) {

@@ -8,6 +8,7 @@
 #define TESSERA_CODELETS_DOT_ROWS_INL
 #endif
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tessera/codelets/internal/fast/dot_sums.inl"

@@ -1,5 +1,5 @@
-// The loads, sums and stores of dot products, and tiles of them. This is not a header: dots.cpp includes it once for each
-// instruction set, as lanes.inl.
+// The loads, sums and stores of dot products, and tiles of them. This is not a header: dots.cpp
+// includes it once for each instruction set, as lanes.inl.
 #if defined(TESSERA_CODELETS_DOT_SUMS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_CODELETS_DOT_SUMS_INL
 #undef TESSERA_CODELETS_DOT_SUMS_INL
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/codelets/internal/arithmetic.hpp"
@@ -81,7 +82,8 @@ HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
 }
 #endif
 
-// Loads the last elements of rows, 1 to 15, with zeros after them, one vector at a time.
+// Loads the last elements of rows, 1 to 15, of floats up to 16, with zeros after them, one vector at
+// a time.
 template <class In>
 class LastLanes {
  public:
@@ -262,6 +264,34 @@ HWY_INLINE Vector load_once(Load&& load) {
   return lanes;
 }
 
+// Computes half p of the sixteen lanes of kRows x kColumns dot products. With p 0 the row `ahead` is
+// meanwhile fetched into L1.
+template <std::size_t kRows, std::size_t kColumns, class In>
+HWY_INLINE void dot_half(const In* const* a, const In* const* b, std::int64_t z, std::size_t p,
+                         const In* ahead, Vector* sums) {
+  const std::int64_t whole = z / kSumLanes * kSumLanes;
+  const auto add = [&](auto&& load) HWY_ATTR {
+    Vector a_lanes[kRows];
+    for_constants<kRows>([&](auto r) HWY_ATTR { a_lanes[r] = load(a[r]); });
+    for_constants<kColumns>([&](auto c) HWY_ATTR {
+      const Vector b_lanes = load_once([&]() HWY_ATTR { return load(b[c]); });
+      for_constants<kRows>([&](auto r) HWY_ATTR {
+        Vector& sum = sums[r * kColumns + c];
+        sum = add_product_lanes(sum, a_lanes[r], b_lanes);
+      });
+    });
+  };
+  HWY_UNROLL(1)
+  for (std::int64_t first = 0; first < whole; first += kSumLanes) {
+    if (p == 0) hwy::Prefetch(ahead + first);
+    add([&](const In* row) HWY_ATTR { return load_lanes<kLanes>(row + first + p * kLanes); });
+  }
+  if (whole + static_cast<std::int64_t>(p * kLanes) < z) {
+    const LastLanes<In> last(z - whole);
+    add([&](const In* row) HWY_ATTR { return last.load(row + whole, p); });
+  }
+}
+
 // Does what dot_tile() does where a vector is half of the sixteen lanes and registers are few: one
 // half after the other, so that the rows share each vector of b. AMD Zen 3, blocks of 16, density
 // 0.1, z 256: 0.91 of the time of one row after the other; z 100: 0.89; blocks of 4, z 100: 0.90.
@@ -269,31 +299,11 @@ template <std::size_t kRows, std::size_t kColumns, class In>
 HWY_INLINE void dot_tile_by_halves(const In* const* a, const In* const* b, std::int64_t z,
                                    Vector* to, const In* ahead) {
   constexpr std::size_t kDots = kRows * kColumns;
-  const std::int64_t whole = z / kSumLanes * kSumLanes;
   Vector halves[kParts][kDots];
   for (std::size_t p = 0; p < kParts; ++p) {
     Vector sums[kDots];
     for_constants<kDots>([&](auto i) HWY_ATTR { sums[i] = hn::Zero(Floats<kLanes>()); });
-    const auto add = [&](auto&& load) HWY_ATTR {
-      Vector a_lanes[kRows];
-      for_constants<kRows>([&](auto r) HWY_ATTR { a_lanes[r] = load(a[r]); });
-      for_constants<kColumns>([&](auto c) HWY_ATTR {
-        const Vector b_lanes = load_once([&]() HWY_ATTR { return load(b[c]); });
-        for_constants<kRows>([&](auto r) HWY_ATTR {
-          Vector& sum = sums[r * kColumns + c];
-          sum = add_product_lanes(sum, a_lanes[r], b_lanes);
-        });
-      });
-    };
-    HWY_UNROLL(1)
-    for (std::int64_t first = 0; first < whole; first += kSumLanes) {
-      if (p == 0) hwy::Prefetch(ahead + first);
-      add([&](const In* row) HWY_ATTR { return load_lanes<kLanes>(row + first + p * kLanes); });
-    }
-    if (whole + static_cast<std::int64_t>(p * kLanes) < z) {
-      const LastLanes<In> last(z - whole);
-      add([&](const In* row) HWY_ATTR { return last.load(row + whole, p); });
-    }
+    dot_half<kRows, kColumns>(a, b, z, p, ahead, sums);
     for_constants<kDots>([&](auto i) HWY_ATTR { halves[p][i] = sums[i]; });
   }
   for_constants<kDots>([&](auto i) HWY_ATTR { to[i] = hn::Add(halves[0][i], halves[1][i]); });

@@ -81,7 +81,8 @@ class Pending {
     write(add_lanes_of(sums_), kFull);
     count_ -= kFull;
     if (count_ == 0) return;
-    // As many as there may be: g++ makes a call of a loop over those that there are.
+    // As many as there may be: g++ makes a call of a loop over those that there are. Those beyond
+    // are written before they are read.
     HWY_UNROLL(8)
     for (std::int64_t i = 0; i + 1 < kTileColumns; ++i) {
       sums_[i] = sums_[kFull + i];
