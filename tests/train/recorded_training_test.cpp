@@ -69,7 +69,10 @@ TrainOptions draw_training(const NetworkOptions& network, Random& random) {
                                    Nesterov{0.02, 0.8}, TorchSgd{},  AdamW{0.004}};
   constexpr FractionDecay kDecays[] = {FractionDecay::Cosine, FractionDecay::Linear,
                                        FractionDecay::Constant};
-  TrainOptions options = usual_options(draw_method(random), 20, 0.02 + 0.1 * random.unit());
+  // Compilers order the arguments of a call as they like, so each draw is a statement.
+  const double rate = 0.02 + 0.1 * random.unit();
+  const Method method = draw_method(random);
+  TrainOptions options = usual_options(method, 20, rate);
   options.schedule.every = 1 + random.below(4);
   options.schedule.begin = 1 + random.below(6);
   options.schedule.fraction = 0.5 * random.unit();
@@ -132,11 +135,13 @@ std::string run(std::int64_t number, const NetworkOptions& shape, const TrainOpt
   if (number % 3 != 0) {
     Network<> network(shape, host_layers(executor), executor);
     Trainer trainer(network, data, options);
-    return text_of(network.spec()) + run(trainer);
+    std::string text = text_of(network.spec());
+    return text += run(trainer);
   }
   Network<> network(shape, machine.layers(executor), executor);
   Trainer trainer(network, data, options);
-  std::string text = text_of(network.spec()) + run(trainer);
+  std::string text = text_of(network.spec());
+  text += run(trainer);
   std::optional<MachineStep> step = machine_step(trainer, machine);
   if (!step) return text + " no step";
   if (step->update) step->update->host_seconds = 1;  // measured
