@@ -78,7 +78,7 @@ void add_gradient(Bodies& bodies, const OwnPass<float>& own, const sparse::Csr<f
   const MatrixView<const float> q = own.q(), s = own.s();
   auto& elements = bodies.keep<sparse::Csr<float>>(sparse::with_block(weights, {1, 1}));
   auto& gradients = bodies.keep<std::vector<float>>(elements.values.size());
-  bodies.add("Eigen", eigen_gradient(elements, q, s, gradients));
+  if (const auto run = eigen_gradient(elements, q, s, gradients)) bodies.add("Eigen", run);
 }
 
 Bodies bodies_of(const GridCase& c, const sparse::Csr<float>& weights) {

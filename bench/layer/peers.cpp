@@ -59,6 +59,13 @@ void require_right(const Peer& peer, const PeerProblem& problem, const Product& 
 
 }  // namespace
 
+#ifndef TESSERA_HAS_EIGEN
+std::function<void()> eigen_gradient(const sparse::Csr<float>&, MatrixView<const float>,
+                                     MatrixView<const float>, std::span<float>) {
+  return {};
+}
+#endif
+
 std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies,
                                      double least_seconds) {
   constexpr std::size_t kRounds = 9;

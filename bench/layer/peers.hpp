@@ -46,7 +46,7 @@ Product make_libxsmm_blocks(const PeerProblem& problem);
 Product make_libxsmm_panels(const PeerProblem& problem);
 
 // Returns the gradient of the weights as a plain loop over the stored elements computes it with
-// Eigen's dot product, in their order.
+// Eigen's dot product, in their order; none if Eigen was not found.
 std::function<void()> eigen_gradient(const sparse::Csr<float>& elements,
                                      MatrixView<const float> q_grad, MatrixView<const float> s,
                                      std::span<float> gradients);
