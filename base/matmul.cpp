@@ -65,23 +65,18 @@ Problem layer_of(const MatMulProblem& p) {
           .block = stores_transposed_weights(p) ? p.block.transposed() : p.block,
           .density = p.density,
           .data_type = p.data_type,
-          .partials_type = p.partials_type,
-          .grad_a = p.also_transposed};
+          .partials_type = p.partials_type};
 }
 
 MatrixShape sparse_shape(const MatMulProblem& p) {
   return is_left(p) ? stored({p.m, p.k}, p.transpose_lhs) : stored({p.k, p.n}, p.transpose_rhs);
 }
 
-MatrixShape dense_shape(const MatMulProblem& p, bool transposed) {
-  if (is_left(p)) return stored({transposed ? p.m : p.k, p.n}, p.transpose_rhs);
-  return stored({p.m, transposed ? p.n : p.k}, p.transpose_lhs);
+MatrixShape dense_shape(const MatMulProblem& p) {
+  return is_left(p) ? stored({p.k, p.n}, p.transpose_rhs) : stored({p.m, p.k}, p.transpose_lhs);
 }
 
-MatrixShape result_shape(const MatMulProblem& p, bool transposed) {
-  if (!transposed) return {p.m, p.n};
-  return is_left(p) ? MatrixShape{p.k, p.n} : MatrixShape{p.m, p.k};
-}
+MatrixShape result_shape(const MatMulProblem& p) { return {p.m, p.n}; }
 
 bool stores_transposed_weights(const MatMulProblem& p) {
   return is_left(p) ? p.transpose_lhs : !p.transpose_rhs;

@@ -43,10 +43,6 @@ struct MatMulProblem {
   DataType partials_type = DataType::Float;
   bool transpose_lhs = false, transpose_rhs = false;
 
-  // Also plan the product with the transpose of the sparse operand, from the same non-zeros:
-  // transpose(op(A)) * B' with B' [g][m][n], or A' * transpose(op(B)) with A' [g][m][n].
-  bool also_transposed = false;
-
   friend bool operator==(const MatMulProblem&, const MatMulProblem&) = default;
 };
 
@@ -57,14 +53,13 @@ void check_matmul(const MatMulProblem& problem);
 // Error{InvalidArgument} if the number is negative or larger than the sparse operand.
 MatMulProblem with_non_zeros(MatMulProblem problem, std::int64_t non_zeros);
 
-// Returns the layer whose Fwd is the product and whose GradA is the product of `also_transposed`.
+// Returns the layer whose Fwd is the product.
 Problem layer_of(const MatMulProblem& problem);
 
-// Return the shapes of a group's matrices as the caller stores them. `transposed` is true for the
-// product of `also_transposed`, whose sparse operand is the same.
+// Return the shapes of a group's matrices as the caller stores them.
 MatrixShape sparse_shape(const MatMulProblem& problem);
-MatrixShape dense_shape(const MatMulProblem& problem, bool transposed = false);
-MatrixShape result_shape(const MatMulProblem& problem, bool transposed = false);
+MatrixShape dense_shape(const MatMulProblem& problem);
+MatrixShape result_shape(const MatMulProblem& problem);
 
 // Returns true if R is the transpose of the sparse operand as it is stored.
 bool stores_transposed_weights(const MatMulProblem& problem);

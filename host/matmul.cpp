@@ -40,43 +40,22 @@ void MatMul::set_sparse(std::span<const sparse::Csr<float>> operands) {
 void MatMul::set_sparse(const sparse::Csr<float>& operand) { set_sparse(std::span(&operand, 1)); }
 
 template <class T>
-HostTimes MatMul::run(Pass pass, MatrixView<const T> dense, MatrixView<T> result) {
-  const bool transposed = pass == Pass::GradA;
-  if (transposed && !problem_.also_transposed)
-    throw Error(ErrorCode::InvalidArgument,
-                "multiply_transposed: the product was made without also_transposed");
-  check_matrix("the dense operand", dense.rows, dense.cols, dense_shape(problem_, transposed),
-               problem_);
-  check_matrix("the result", result.rows, result.cols, result_shape(problem_, transposed),
-               problem_);
+HostTimes MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result) {
+  check_matrix("the dense operand", dense.rows, dense.cols, dense_shape(problem_), problem_);
+  check_matrix("the result", result.rows, result.cols, result_shape(problem_), problem_);
   check_no_overlap("multiply", footprint("result", result),
                    std::array{footprint("dense operand", dense)});
   const auto begin = std::chrono::steady_clock::now();
   const ByLayer<const T> in(dense, is_dense_by_column(problem_), problem_.groups);
   ByLayer<T> out(result, is_result_by_column(problem_), problem_.groups);
-  HostTimes times = transposed ? layer_.grad_a<T>(in.view(), out.view())
-                               : layer_.forward<T>(in.view(), out.view());
+  HostTimes times = layer_.forward<T>(in.view(), out.view());
   out.write_back();
   times.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return times;
 }
 
-template <class T>
-HostTimes MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result) {
-  return run<T>(Pass::Fwd, dense, result);
-}
-
-template <class T>
-HostTimes MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result) {
-  return run<T>(Pass::GradA, dense, result);
-}
-
-#define TESSERA_HOST_MATMUL(T)                                             \
-  template HostTimes MatMul::multiply(MatrixView<const T>, MatrixView<T>); \
-  template HostTimes MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>);
-TESSERA_HOST_MATMUL(float)
-TESSERA_HOST_MATMUL(Half)
-TESSERA_HOST_MATMUL(BFloat16)
-#undef TESSERA_HOST_MATMUL
+template HostTimes MatMul::multiply(MatrixView<const float>, MatrixView<float>);
+template HostTimes MatMul::multiply(MatrixView<const Half>, MatrixView<Half>);
+template HostTimes MatMul::multiply(MatrixView<const BFloat16>, MatrixView<BFloat16>);
 
 }  // namespace tessera::host

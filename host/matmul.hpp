@@ -31,11 +31,6 @@ class MatMul {
   template <class T>
   HostTimes multiply(MatrixView<const T> dense, MatrixView<T> result);
 
-  // Writes the product with the transpose of the sparse operand. Needs a problem with
-  // also_transposed.
-  template <class T>
-  HostTimes multiply_transposed(MatrixView<const T> dense, MatrixView<T> result);
-
   const MatMulProblem& problem() const { return problem_; }
 
   // Returns the layer, for its cells and figures. Weights that are set there must be R.
@@ -43,9 +38,6 @@ class MatMul {
   const HostLayer& layer() const { return layer_; }
 
  private:
-  template <class T>
-  HostTimes run(Pass pass, MatrixView<const T> dense, MatrixView<T> result);
-
   MatMulProblem problem_;
   HostLayer layer_;
 };

@@ -43,12 +43,6 @@ void price_transpose(const device::Machine& machine, TransposePlan& plan) {
   plan.temp = Bytes(2 * part);
 }
 
-std::optional<TransposePlan> move_for(const MatMulProblem& p, bool transposed,
-                                      const device::Machine& machine) {
-  if (!moves_dense_operand(p)) return std::nullopt;
-  return plan_transpose(p.groups, dense_shape(p, transposed), p.data_type, machine);
-}
-
 }  // namespace
 
 TransposePlan plan_transpose(std::int64_t groups, MatrixShape shape, DataType data_type,
@@ -65,16 +59,10 @@ TransposePlan plan_transpose(std::int64_t groups, MatrixShape shape, DataType da
   return plan;
 }
 
-Cycles MatMulPlan::cycles() const {
-  Cycles sum = layer.cost.cycles;
-  if (move) sum += move->cycles();
-  if (move_of_transposed) sum += move_of_transposed->cycles();
-  return sum;
-}
-
 MatMulPlan matmul_plan(const MatMulProblem& problem, Plan layer, const device::Machine& machine) {
-  MatMulPlan plan{problem, std::move(layer), move_for(problem, false, machine), {}};
-  if (problem.also_transposed) plan.move_of_transposed = move_for(problem, true, machine);
+  MatMulPlan plan{problem, std::move(layer), {}};
+  if (moves_dense_operand(problem))
+    plan.move = plan_transpose(problem.groups, dense_shape(problem), problem.data_type, machine);
   return plan;
 }
 

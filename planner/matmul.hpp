@@ -42,17 +42,14 @@ struct TransposePlan {
 TransposePlan plan_transpose(std::int64_t groups, MatrixShape shape, DataType data_type,
                              const device::Machine& machine);
 
-// A plan of a product: the plan of its layer, and of the transposition of the dense operand of
-// either product if the machine must move it.
+// A plan of a product: the plan of its layer, and of the transposition of the dense operand if the
+// machine must move it.
 struct MatMulPlan {
   MatMulProblem problem;
   Plan layer;
-  std::optional<TransposePlan> move, move_of_transposed;
+  std::optional<TransposePlan> move;
 
   friend bool operator==(const MatMulPlan&, const MatMulPlan&) = default;
-
-  // Returns the cycles of all planned products.
-  Cycles cycles() const;
 };
 
 // Plans a product: its layer as plan() does, or as `cache` answers if it is not null. `stats` may
@@ -63,7 +60,7 @@ MatMulPlan plan_matmul_or_throw(const MatMulProblem& problem, const device::Mach
                                 const Options& options = {}, const PatternStats* stats = nullptr,
                                 PlanCache* cache = nullptr);
 
-// Returns the transpositions that a product needs with this plan of its layer.
+// Returns the plan of a product with this plan of its layer.
 MatMulPlan matmul_plan(const MatMulProblem& problem, Plan layer, const device::Machine& machine);
 
 // Adds the terms of a transposition to the cost of the pass that it precedes.

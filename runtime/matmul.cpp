@@ -43,54 +43,41 @@ struct MatMul::State {
       : plan(made), layer(layer_of(made.problem), made.layer, machine, mode, executor) {
     const Bytes buckets = internal::resident_bytes(plan.layer, plan.problem.data_type, machine);
     if (plan.move) move.emplace(machine, mode, executor, *plan.move, buckets);
-    if (plan.move_of_transposed)
-      move_of_transposed.emplace(machine, mode, executor, *plan.move_of_transposed, buckets);
   }
 
   template <class T>
-  bool run(Pass pass, MatrixView<const T> dense, MatrixView<T> result, const PassOptions& options,
+  bool run(MatrixView<const T> dense, MatrixView<T> result, const PassOptions& options,
            device::Ledger& ledger);
   template <class T>
-  bool run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
-                 const PassOptions& options, device::Ledger& ledger);
-  template <class T>
-  bool run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> out, const PassOptions& options,
+  bool run_moved(MatrixView<const T> dense, MatrixView<T> result, const PassOptions& options,
                  device::Ledger& ledger);
 
   planner::MatMulPlan plan;
   FullyConnected layer;
-  std::optional<Transposition> move, move_of_transposed;
+  std::optional<Transposition> move;
   std::vector<std::vector<std::int64_t>> places;  // of R's values in the operands, by group
   OneCaller caller;
 };
 
-template <class T>
-bool MatMul::State::run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                              const PassOptions& options, device::Ledger& ledger) {
-  return pass == Pass::Fwd ? layer.forward<T>(in, out, options, ledger)
-                           : layer.grad_a<T>(in, out, options, ledger);
-}
-
 // Moves the dense operand and runs the pass. The caller's options are those of both.
 template <class T>
-bool MatMul::State::run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
+bool MatMul::State::run_moved(MatrixView<const T> dense, MatrixView<T> result,
                               const PassOptions& options, device::Ledger& ledger) {
-  Transposition& transposition = pass == Pass::Fwd ? *move : *move_of_transposed;
   Matrix<T> turned;
   internal::RunSeries series(options, ledger);
   bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
-    return internal::transpose_operand<T>(transposition, dense, turned, own, of_run);
+    return internal::transpose_operand<T>(*move, dense, turned, own, of_run);
   });
   series.forget_stages();
   if (finished) {
     const ByLayer<const T> in(std::as_const(turned).view(), !is_dense_by_column(plan.problem),
                               plan.problem.groups);
     finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
-      return run_layer<T>(pass, in.view(), result, own, of_run);
+      return layer.forward<T>(in.view(), result, own, of_run);
     });
   }
-  if (finished && options.self_check != nullptr && transposition.damage().slots > 0) {
-    const verify::MemoryDamage damage = internal::memory_damage({transposition.damage()});
+  if (finished && options.self_check != nullptr && move->damage().slots > 0) {
+    const verify::MemoryDamage damage = internal::memory_damage({move->damage()});
     options.self_check->damaged += damage.slots;
     options.self_check->first_damage = damage.first;
   }
@@ -98,29 +85,24 @@ bool MatMul::State::run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T
 }
 
 template <class T>
-bool MatMul::State::run(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
-                        const PassOptions& options, device::Ledger& ledger) {
+bool MatMul::State::run(MatrixView<const T> dense, MatrixView<T> result, const PassOptions& options,
+                        device::Ledger& ledger) {
   const auto call = caller.enter("multiply");
   const MatMulProblem& problem = plan.problem;
-  const bool transposed = pass == Pass::GradA;
   if (data_type_of<T>() != problem.data_type)
     throw_invalid(fmt::format("multiply: operands are {} but the product is {}",
                               to_string(data_type_of<T>()), to_string(problem.data_type)));
-  if (transposed && !problem.also_transposed)
-    throw_invalid("multiply_transposed: the product was planned without also_transposed");
-  check_matmul_operand("the dense operand", dense.rows, dense.cols,
-                       dense_shape(problem, transposed), problem);
-  check_matmul_operand("the result", result.rows, result.cols, result_shape(problem, transposed),
-                       problem);
+  check_matmul_operand("the dense operand", dense.rows, dense.cols, dense_shape(problem), problem);
+  check_matmul_operand("the result", result.rows, result.cols, result_shape(problem), problem);
   check_no_overlap("multiply", footprint("result", result),
                    std::array{footprint("dense operand", dense)});
   ByLayer<T> out(result, is_result_by_column(problem), problem.groups);
   bool finished = false;
   if (moves_dense_operand(problem)) {
-    finished = run_moved<T>(pass, dense, out.view(), options, ledger);
+    finished = run_moved<T>(dense, out.view(), options, ledger);
   } else {
     const ByLayer<const T> in(dense, is_dense_by_column(problem), problem.groups);
-    finished = run_layer<T>(pass, in.view(), out.view(), options, ledger);
+    finished = layer.forward<T>(in.view(), out.view(), options, ledger);
   }
   if (finished) out.write_back();
   return finished;
@@ -166,15 +148,7 @@ template <class T>
 bool MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result, const PassOptions& options,
                       device::Ledger& ledger) {
   return verify::run_and_repair(options, [&](const PassOptions& once) {
-    return state_->run<T>(Pass::Fwd, dense, result, once, ledger);
-  });
-}
-
-template <class T>
-bool MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result,
-                                 const PassOptions& options, device::Ledger& ledger) {
-  return verify::run_and_repair(options, [&](const PassOptions& once) {
-    return state_->run<T>(Pass::GradA, dense, result, once, ledger);
+    return state_->run<T>(dense, result, once, ledger);
   });
 }
 
@@ -185,15 +159,12 @@ const FullyConnected& MatMul::layer() const { return state_->layer; }
 Bytes MatMul::high_water() const {
   Bytes most = state_->layer.high_water();
   if (state_->move) most = std::max(most, state_->move->high_water());
-  if (state_->move_of_transposed) most = std::max(most, state_->move_of_transposed->high_water());
   return most;
 }
 
 #define TESSERA_MATMUL_RUNS(T)                                                           \
   template bool MatMul::multiply(MatrixView<const T>, MatrixView<T>, const PassOptions&, \
-                                 device::Ledger&);                                       \
-  template bool MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>,          \
-                                            const PassOptions&, device::Ledger&);
+                                 device::Ledger&);
 TESSERA_MATMUL_RUNS(float)
 TESSERA_MATMUL_RUNS(Half)
 TESSERA_MATMUL_RUNS(BFloat16)

@@ -69,18 +69,6 @@ class MatMul {
   [[nodiscard]] bool multiply(MatrixView<const T> dense, MatrixView<T> result,
                               const PassOptions& options, device::Ledger& ledger);
 
-  // Writes the product with the transpose of the sparse operand. Needs a problem with
-  // also_transposed.
-  template <class T>
-  device::Ledger multiply_transposed(MatrixView<const T> dense, MatrixView<T> result) {
-    return cost_of_whole(
-        [&](device::Ledger& ledger) { return multiply_transposed<T>(dense, result, {}, ledger); });
-  }
-
-  template <class T>
-  [[nodiscard]] bool multiply_transposed(MatrixView<const T> dense, MatrixView<T> result,
-                                         const PassOptions& options, device::Ledger& ledger);
-
   const planner::MatMulPlan& plan() const;
 
   // Returns the layer, for its buckets, programs and figures. Weights that are set there must be R.

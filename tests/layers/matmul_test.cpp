@@ -29,8 +29,8 @@ struct ProductCase {
 
   std::string name() const {
     return to_string(problem) + ", block " + std::to_string(problem.block.rows) + "x" +
-           std::to_string(problem.block.cols) + ", " + to_string(problem.data_type) +
-           (problem.also_transposed ? ", both ways" : "") + ", seed " + std::to_string(seed);
+           std::to_string(problem.block.cols) + ", " + to_string(problem.data_type) + ", seed " +
+           std::to_string(seed);
   }
 };
 
@@ -86,11 +86,11 @@ void expect_product(Matrix<float> left, Matrix<float> right, Matrix<float> resul
 
 // Checks the result of every group; all indices are those of the definition of the product.
 template <class T>
-void expect_right_groups(const ProductCase& c, bool transposed, const Matrix<T>& dense,
-                         const Matrix<T>& result, const verify::Rounding& rounding) {
+void expect_right_groups(const ProductCase& c, const Matrix<T>& dense, const Matrix<T>& result,
+                         const verify::Rounding& rounding) {
   const MatMulProblem& p = c.problem;
   const bool left = p.side == SparseSide::Left;
-  const MatrixShape in = dense_shape(p, transposed), out = result_shape(p, transposed);
+  const MatrixShape in = dense_shape(p), out = result_shape(p);
   for (std::int64_t g = 0; g < p.groups; ++g) {
     SCOPED_TRACE("group " + std::to_string(g));
     const Matrix<float> stored = sparse::to_dense(c.operands[std::size_t(g)]);
@@ -98,12 +98,11 @@ void expect_right_groups(const ProductCase& c, bool transposed, const Matrix<T>&
     const auto dense_at = [&](std::int64_t r, std::int64_t k) {
       return float(dense(g * in.rows + r, k));
     };
-    Matrix<float> a = left ? as_used(p.m, p.k, p.transpose_lhs, sparse_at)
-                           : as_used(p.k, p.n, p.transpose_rhs, sparse_at);
-    if (transposed) a = turned(a);
+    const Matrix<float> a = left ? as_used(p.m, p.k, p.transpose_lhs, sparse_at)
+                                 : as_used(p.k, p.n, p.transpose_rhs, sparse_at);
     const bool dense_is_turned = left ? p.transpose_rhs : p.transpose_lhs;
-    const Matrix<float> b = left ? as_used(a.cols(), p.n, dense_is_turned, dense_at)
-                                 : as_used(p.m, a.rows(), dense_is_turned, dense_at);
+    const Matrix<float> b = left ? as_used(p.k, p.n, dense_is_turned, dense_at)
+                                 : as_used(p.m, p.k, dense_is_turned, dense_at);
     const Matrix<float> q = as_used(out.rows, out.cols, false, [&](std::int64_t r, std::int64_t k) {
       return float(result(g * out.rows + r, k));
     });
@@ -112,14 +111,14 @@ void expect_right_groups(const ProductCase& c, bool transposed, const Matrix<T>&
 }
 
 template <class T>
-Matrix<T> dense_operand(const ProductCase& c, bool transposed) {
-  const MatrixShape shape = dense_shape(c.problem, transposed);
+Matrix<T> dense_operand(const ProductCase& c) {
+  const MatrixShape shape = dense_shape(c.problem);
   return random_matrix<T>(c.problem.groups * shape.rows, shape.cols, c.seed + 7);
 }
 
 template <class T>
-Matrix<T> empty_result(const ProductCase& c, bool transposed) {
-  const MatrixShape shape = result_shape(c.problem, transposed);
+Matrix<T> empty_result(const ProductCase& c) {
+  const MatrixShape shape = result_shape(c.problem);
   return Matrix<T>(c.problem.groups * shape.rows, shape.cols);
 }
 
@@ -129,17 +128,9 @@ device::Machine small_machine() {
   return machine;
 }
 
-// Runs either product; both machines and both exchange modes have the same interface.
-template <class T, class Product>
-auto multiply(Product& product, bool transposed, const Matrix<T>& dense, Matrix<T>& result) {
-  return transposed ? product.template multiply_transposed<T>(dense.view(), result.view())
-                    : product.template multiply<T>(dense.view(), result.view());
-}
-
 // Expects the planned cycles of the transposition in the ledger of a run.
-void expect_planned_move(const planner::MatMulPlan& plan, bool transposed,
-                         const device::Ledger& ledger) {
-  const auto& move = transposed ? plan.move_of_transposed : plan.move;
+void expect_planned_move(const planner::MatMulPlan& plan, const device::Ledger& ledger) {
+  const auto& move = plan.move;
   Cycles run, overhead;
   std::int64_t steps = 0;
   for (const device::StepRecord& step : ledger.steps) {
@@ -159,27 +150,22 @@ void expect_right_on_machine(const ProductCase& c) {
   const device::Machine machine = small_machine();
   const auto executor = make_executor(2);
   const planner::MatMulPlan plan = planner::plan_matmul_or_throw(c.problem, machine);
-  for (const bool transposed : {false, true}) {
-    if (transposed && !c.problem.also_transposed) continue;
-    SCOPED_TRACE(transposed ? "transposed" : "as planned");
-    const Matrix<T> dense = dense_operand<T>(c, transposed);
-    std::vector<Matrix<T>> results;
-    std::vector<device::Ledger> ledgers;
-    for (const auto mode : {device::ExchangeMode::Share, device::ExchangeMode::Isolate}) {
-      runtime::MatMul product(plan, machine, mode, *executor);
-      if (const auto misfit = product.set_sparse(c.operands)) GTEST_SKIP() << misfit->message;
-      results.push_back(empty_result<T>(c, transposed));
-      ledgers.push_back(multiply<T>(product, transposed, dense, results.back()));
-    }
-    const Pass pass = transposed ? Pass::GradA : Pass::Fwd;
-    const std::int64_t sums =
-        plan.layer.dense ? plan.layer.tiles_used() : planner::partial_sums(plan.layer, pass);
-    expect_right_groups<T>(c, transposed, dense, results[0],
-                           {c.problem.data_type, c.problem.partials_type, sums});
-    EXPECT_TRUE(results[0] == results[1]) << "Share and Isolate differ";
-    EXPECT_EQ(ledgers[0], ledgers[1]);
-    expect_planned_move(plan, transposed, ledgers[0]);
+  const Matrix<T> dense = dense_operand<T>(c);
+  std::vector<Matrix<T>> results;
+  std::vector<device::Ledger> ledgers;
+  for (const auto mode : {device::ExchangeMode::Share, device::ExchangeMode::Isolate}) {
+    runtime::MatMul product(plan, machine, mode, *executor);
+    if (const auto misfit = product.set_sparse(c.operands)) GTEST_SKIP() << misfit->message;
+    results.push_back(empty_result<T>(c));
+    ledgers.push_back(product.multiply<T>(dense.view(), results.back().view()));
   }
+  const std::int64_t sums =
+      plan.layer.dense ? plan.layer.tiles_used() : planner::partial_sums(plan.layer, Pass::Fwd);
+  expect_right_groups<T>(c, dense, results[0],
+                         {c.problem.data_type, c.problem.partials_type, sums});
+  EXPECT_TRUE(results[0] == results[1]) << "Share and Isolate differ";
+  EXPECT_EQ(ledgers[0], ledgers[1]);
+  expect_planned_move(plan, ledgers[0]);
 }
 
 template <class T>
@@ -187,15 +173,10 @@ void expect_right_on_host(const ProductCase& c) {
   const auto executor = make_executor(2);
   host::MatMul product(c.problem, host::read_host_cpu(), *executor);
   product.set_sparse(c.operands);
-  for (const bool transposed : {false, true}) {
-    if (transposed && !c.problem.also_transposed) continue;
-    SCOPED_TRACE(transposed ? "host, transposed" : "host");
-    const Matrix<T> dense = dense_operand<T>(c, transposed);
-    Matrix<T> result = empty_result<T>(c, transposed);
-    multiply<T>(product, transposed, dense, result);
-    expect_right_groups<T>(c, transposed, dense, result,
-                           product.layer().rounding(transposed ? Pass::GradA : Pass::Fwd));
-  }
+  const Matrix<T> dense = dense_operand<T>(c);
+  Matrix<T> result = empty_result<T>(c);
+  product.multiply<T>(dense.view(), result.view());
+  expect_right_groups<T>(c, dense, result, product.layer().rounding(Pass::Fwd));
 }
 
 void expect_right(const ProductCase& c) {
@@ -222,8 +203,7 @@ MatMulProblem random_problem(Random& random) {
           .density = double(random.below(5)) / 4,
           .data_type = pick(kTypes),
           .transpose_lhs = random.below(2) == 0,
-          .transpose_rhs = random.below(2) == 0,
-          .also_transposed = random.below(3) == 0};
+          .transpose_rhs = random.below(2) == 0};
 }
 
 TEST(MatMul, AgreesWithDoublePrecisionOverAllSwitches) {
@@ -243,8 +223,7 @@ TEST(MatMul, TakesEveryCombinationOfSidesAndTransposes) {
                         .density = 0.5,
                         .data_type = DataType::Float,
                         .transpose_lhs = (bits & 2) != 0,
-                        .transpose_rhs = (bits & 4) != 0,
-                        .also_transposed = true},
+                        .transpose_rhs = (bits & 4) != 0},
                        std::uint64_t(bits) + 1));
 }
 
@@ -260,8 +239,8 @@ TEST(MatMul, GroupsHaveTheResultsThatTheyHaveAlone) {
   const auto executor = make_executor(2);
   host::MatMul all(p, host::read_host_cpu(), *executor);
   all.set_sparse(c.operands);
-  const Matrix<float> dense = dense_operand<float>(c, false);
-  Matrix<float> together = empty_result<float>(c, false);
+  const Matrix<float> dense = dense_operand<float>(c);
+  Matrix<float> together = empty_result<float>(c);
   all.multiply<float>(dense.view(), together.view());
   p.groups = 1;
   for (std::int64_t g = 0; g < 3; ++g) {
@@ -291,10 +270,10 @@ TEST(MatMul, TakesNewValuesInTheOrderOfTheOperand) {
     float value = 1;
     for (float& v : c.operands[0].values) v = value++;
     product.set_values(c.operands[0].values);
-    const Matrix<float> dense = dense_operand<float>(c, false);
-    Matrix<float> result = empty_result<float>(c, false);
+    const Matrix<float> dense = dense_operand<float>(c);
+    Matrix<float> result = empty_result<float>(c);
     product.multiply<float>(dense.view(), result.view());
-    expect_right_groups<float>(c, false, dense, result, {DataType::Float, DataType::Float, 24});
+    expect_right_groups<float>(c, dense, result, {DataType::Float, DataType::Float, 24});
     EXPECT_THROW(product.set_values(std::vector<float>(3)), Error);
   }
 }
@@ -302,13 +281,14 @@ TEST(MatMul, TakesNewValuesInTheOrderOfTheOperand) {
 TEST(MatMul, ChargesTheMoveOfATransposedDenseOperandAlone) {
   const device::Machine machine = device::machine_preset("gc200");
   MatMulProblem p{.m = 512, .k = 512, .n = 64, .density = 0.1};
-  const Cycles plain = planner::plan_matmul_or_throw(p, machine).cycles();
+  const planner::MatMulPlan plain = planner::plan_matmul_or_throw(p, machine);
+  EXPECT_FALSE(plain.move);
   p.transpose_lhs = true;  // the sparse operand is encoded in either form
-  EXPECT_EQ(planner::plan_matmul_or_throw(p, machine).cycles(), plain);
+  EXPECT_EQ(planner::plan_matmul_or_throw(p, machine).layer, plain.layer);
   p.transpose_rhs = true;
   const planner::MatMulPlan moved = planner::plan_matmul_or_throw(p, machine);
   ASSERT_TRUE(moved.move);
-  EXPECT_EQ(moved.cycles(), plain + moved.move->cycles());
+  EXPECT_EQ(moved.layer, plain.layer);
   EXPECT_GT(moved.move->cycles(), Cycles());
 }
 
@@ -359,8 +339,8 @@ TEST(MatMul, AFaultInTheTranspositionIsFoundAndRepaired) {
   runtime::MatMul product(planner::plan_matmul_or_throw(c.problem, machine), machine,
                           device::ExchangeMode::Isolate, *executor);
   ASSERT_FALSE(product.set_sparse(c.operands));
-  const Matrix<float> dense = dense_operand<float>(c, false);
-  Matrix<float> clean = empty_result<float>(c, false), result = clean;
+  const Matrix<float> dense = dense_operand<float>(c);
+  Matrix<float> clean = empty_result<float>(c), result = clean;
   product.multiply<float>(dense.view(), clean.view());
   int found = 0;
   for (std::int64_t bit = 30; bit < 3000; bit += 64) {
@@ -394,7 +374,6 @@ TEST(MatMul, RefusesWhatIsNotAProduct) {
   ASSERT_FALSE(product.set_sparse(c.operands));
   EXPECT_THROW(product.multiply<float>(other.view(), result.view()), Error);
   EXPECT_THROW(product.multiply<float>(dense.view(), dense.view()), Error);
-  EXPECT_THROW(product.multiply_transposed<float>(result.view(), dense.view()), Error);
   Matrix<Half> halves(24, 8), half_result(16, 8);
   EXPECT_THROW(product.multiply<Half>(halves.view(), half_result.view()), Error);
 }
