@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
+#include "tessera/base/overlap.hpp"
 
 namespace tessera {
 namespace {
@@ -28,6 +30,14 @@ MatrixShape stored(MatrixShape shape, bool transposed) {
 std::string operand_text(const char* name, MatrixShape used, bool transposed) {
   return fmt::format("{}[{}][{}]", transposed ? fmt::format("transpose({})", name) : name,
                      used.rows, used.cols);
+}
+
+template <class T>
+void check_shape(const char* name, MatrixView<T> matrix, MatrixShape shape,
+                 const MatMulProblem& problem) {
+  if (matrix.rows == problem.groups * shape.rows && matrix.cols == shape.cols) return;
+  throw_invalid(fmt::format("{} is {} x {}; {} needs {} x {}", name, matrix.rows, matrix.cols,
+                            to_string(problem), problem.groups * shape.rows, shape.cols));
 }
 
 }  // namespace
@@ -100,6 +110,17 @@ std::string to_string(const MatMulProblem& p) {
 }
 
 template <class T>
+void check_operands(const MatMulProblem& problem, MatrixView<const T> dense, MatrixView<T> result) {
+  if (data_type_of<T>() != problem.data_type)
+    throw_invalid(fmt::format("multiply: operands are {} but the product is {}",
+                              to_string(data_type_of<T>()), to_string(problem.data_type)));
+  check_shape("the dense operand", dense, dense_shape(problem), problem);
+  check_shape("the result", result, result_shape(problem), problem);
+  check_no_overlap("multiply", footprint("result", result),
+                   std::array{footprint("dense operand", dense)});
+}
+
+template <class T>
 void transpose_groups(MatrixView<const T> from, MatrixView<T> to, std::int64_t groups) {
   const std::int64_t rows = from.rows / groups;
   if (groups < 1 || rows * groups != from.rows || to.rows != groups * from.cols || to.cols != rows)
@@ -137,5 +158,10 @@ TESSERA_MATMUL(Half)
 TESSERA_MATMUL(BFloat16)
 TESSERA_MATMUL(double)
 #undef TESSERA_MATMUL
+
+template void check_operands(const MatMulProblem&, MatrixView<const float>, MatrixView<float>);
+template void check_operands(const MatMulProblem&, MatrixView<const Half>, MatrixView<Half>);
+template void check_operands(const MatMulProblem&, MatrixView<const BFloat16>,
+                             MatrixView<BFloat16>);
 
 }  // namespace tessera

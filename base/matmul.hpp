@@ -71,6 +71,11 @@ bool moves_dense_operand(const MatMulProblem& problem);
 bool is_dense_by_column(const MatMulProblem& problem);
 bool is_result_by_column(const MatMulProblem& problem);
 
+// Throws Error{InvalidArgument}, which names the operand, for another type or shape than those of
+// the product, and for a result that shares memory with the dense operand.
+template <class T>
+void check_operands(const MatMulProblem& problem, MatrixView<const T> dense, MatrixView<T> result);
+
 // Returns the product as text: "g2 C[8][4] = transpose(A)[8][16] * B[16][4], A sparse".
 std::string to_string(const MatMulProblem& problem);
 

@@ -1,13 +1,8 @@
 #include "tessera/host/matmul.hpp"
 
-#include <fmt/format.h>
-
-#include <array>
 #include <chrono>
 #include <vector>
 
-#include "tessera/base/error.hpp"
-#include "tessera/base/overlap.hpp"
 #include "tessera/sparse/matmul.hpp"
 
 namespace tessera::host {
@@ -16,14 +11,6 @@ namespace {
 Problem layer_of_checked(const MatMulProblem& problem) {
   check_matmul(problem);
   return layer_of(problem);
-}
-
-void check_matrix(const char* name, std::int64_t rows, std::int64_t cols, MatrixShape shape,
-                  const MatMulProblem& problem) {
-  if (rows == problem.groups * shape.rows && cols == shape.cols) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is {} x {}; {} needs {} x {}", name, rows, cols, to_string(problem),
-                          problem.groups * shape.rows, shape.cols));
 }
 
 }  // namespace
@@ -41,10 +28,7 @@ void MatMul::set_sparse(const sparse::Csr<float>& operand) { set_sparse(std::spa
 
 template <class T>
 HostTimes MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result) {
-  check_matrix("the dense operand", dense.rows, dense.cols, dense_shape(problem_), problem_);
-  check_matrix("the result", result.rows, result.cols, result_shape(problem_), problem_);
-  check_no_overlap("multiply", footprint("result", result),
-                   std::array{footprint("dense operand", dense)});
+  check_operands<T>(problem_, dense, result);
   const auto begin = std::chrono::steady_clock::now();
   const ByLayer<const T> in(dense, is_dense_by_column(problem_), problem_.groups);
   ByLayer<T> out(result, is_result_by_column(problem_), problem_.groups);

@@ -1,15 +1,10 @@
 #include "tessera/runtime/matmul.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
-#include "tessera/base/error.hpp"
 #include "tessera/base/one_caller.hpp"
-#include "tessera/base/overlap.hpp"
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/transpose_pass.hpp"
@@ -22,13 +17,6 @@ namespace tessera::runtime {
 using Transposition = internal::OwnPass<internal::TransposePass>;
 
 namespace {
-
-void check_matmul_operand(const char* name, std::int64_t rows, std::int64_t cols, MatrixShape shape,
-                          const MatMulProblem& problem) {
-  if (rows == problem.groups * shape.rows && cols == shape.cols) return;
-  throw_invalid(fmt::format("{} is {} x {}; {} needs {} x {}", name, rows, cols, to_string(problem),
-                            problem.groups * shape.rows, shape.cols));
-}
 
 const planner::MatMulPlan& checked_plan(const planner::MatMulPlan& plan) {
   check_matmul(plan.problem);
@@ -89,13 +77,7 @@ bool MatMul::State::run(MatrixView<const T> dense, MatrixView<T> result, const P
                         device::Ledger& ledger) {
   const auto call = caller.enter("multiply");
   const MatMulProblem& problem = plan.problem;
-  if (data_type_of<T>() != problem.data_type)
-    throw_invalid(fmt::format("multiply: operands are {} but the product is {}",
-                              to_string(data_type_of<T>()), to_string(problem.data_type)));
-  check_matmul_operand("the dense operand", dense.rows, dense.cols, dense_shape(problem), problem);
-  check_matmul_operand("the result", result.rows, result.cols, result_shape(problem), problem);
-  check_no_overlap("multiply", footprint("result", result),
-                   std::array{footprint("dense operand", dense)});
+  check_operands<T>(problem, dense, result);
   ByLayer<T> out(result, is_result_by_column(problem), problem.groups);
   bool finished = false;
   if (moves_dense_operand(problem)) {
