@@ -9,7 +9,6 @@
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/dense_plan.hpp"
-#include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -64,21 +63,6 @@ MatMulPlan matmul_plan(const MatMulProblem& problem, Plan layer, const device::M
   if (moves_dense_operand(problem))
     plan.move = plan_transpose(problem.groups, dense_shape(problem), problem.data_type, machine);
   return plan;
-}
-
-MatMulPlan plan_matmul_or_throw(const MatMulProblem& problem, const device::Machine& machine,
-                                const Options& options, const PatternStats* stats,
-                                PlanCache* cache) {
-  check_matmul(problem);
-  const Problem layer = layer_of(problem);
-  std::optional<PatternStats> turned;
-  if (stats != nullptr && stores_transposed_weights(problem)) turned = transposed(*stats);
-  const PatternStats* const of_layer = turned ? &*turned : stats;
-  PlanResult result = cache != nullptr ? cache->plan(layer, machine, options, of_layer)
-                                       : plan(layer, machine, options, of_layer);
-  if (result.status != PlanStatus::Found && !result.has_plan)
-    throw Error(ErrorCode::NoSolution, fmt::format("{}: {}", to_string(problem), result.reason));
-  return matmul_plan(problem, std::move(result.plan), machine);
 }
 
 void add_transpose(const TransposePlan& move, Pass pass, PlanCost& cost) {

@@ -5,12 +5,8 @@
 #include <string>
 
 #include "tessera/base/matmul.hpp"
-#include "tessera/base/pattern_stats.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/planner/options.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/planner/plan_cache.hpp"
-#include "tessera/planner/planner.hpp"
 
 namespace tessera::planner {
 
@@ -52,15 +48,8 @@ struct MatMulPlan {
   friend bool operator==(const MatMulPlan&, const MatMulPlan&) = default;
 };
 
-// Plans a product: its layer as plan() does, or as `cache` answers if it is not null. `stats` may
-// describe the pattern of the sparse operand as it is stored; of several groups, that of a matrix
-// with all of them on its diagonal. Throws the errors of check_matmul and plan(), and
-// Error{NoSolution} with the reason if there is no plan.
-MatMulPlan plan_matmul_or_throw(const MatMulProblem& problem, const device::Machine& machine,
-                                const Options& options = {}, const PatternStats* stats = nullptr,
-                                PlanCache* cache = nullptr);
-
-// Returns the plan of a product with this plan of its layer.
+// Returns the plan of a product with this plan of its layer (layer_of), which plan() or a PlanCache
+// has made.
 MatMulPlan matmul_plan(const MatMulProblem& problem, Plan layer, const device::Machine& machine);
 
 // Adds the terms of a transposition to the cost of the pass that it precedes.

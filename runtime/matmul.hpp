@@ -29,7 +29,8 @@ namespace tessera::runtime {
 // the first set_sparse. One thread at a time may use a product.
 //
 // Example:
-//   const auto plan = planner::plan_matmul_or_throw(problem, machine);
+//   const auto plan = planner::matmul_plan(
+//       problem, planner::plan_or_throw(layer_of(problem), machine), machine);
 //   runtime::MatMul product(plan, machine, device::ExchangeMode::Share, *executor);
 //   product.set_sparse(a);
 //   const device::Ledger cost = product.multiply<float>(b.view(), c.view());

@@ -11,9 +11,9 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/planner/matmul.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/docs/page.hpp"
+#include "tessera/tests/planner/product_plan.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::test {
@@ -164,7 +164,7 @@ TEST(PopSparseOptions, OfProductsGiveAnotherPlan) {
   device::Machine machine = device::load_machine("gc200");
   machine.tiles = 64;
   const planner::Options usual = planner::sparse_options();
-  const planner::MatMulPlan before = planner::plan_matmul_or_throw(product, machine, usual);
+  const planner::MatMulPlan before = test::product_plan(product, machine, usual);
   for (const char* json :
        {R"({"availableMemoryProportion": 0.004})", R"({"metaInfoBucketOversizeProportion": 2})",
         R"({"sharedBuckets": true})", R"({"sharedBuckets": false})"}) {
@@ -172,7 +172,7 @@ TEST(PopSparseOptions, OfProductsGiveAnotherPlan) {
     const planner::Options options = planner::parse_options(json, kPage, usual);
     std::optional<planner::MatMulPlan> after;
     try {
-      after = planner::plan_matmul_or_throw(product, machine, options);
+      after = test::product_plan(product, machine, options);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::NoSolution);
     }
@@ -186,7 +186,7 @@ TEST(PopSparseOptions, OfProductsGiveAnotherPlan) {
     }
   }
   product.partials_type = DataType::Half;
-  EXPECT_NE(planner::plan_matmul_or_throw(product, machine, usual), before);
+  EXPECT_NE(test::product_plan(product, machine, usual), before);
 }
 
 TEST(PopSparseOptions, OfProductsGiveAnotherRun) {

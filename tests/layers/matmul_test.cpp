@@ -14,6 +14,7 @@
 #include "tessera/runtime/matmul.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/planner/product_plan.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera {
@@ -149,7 +150,7 @@ template <class T>
 void expect_right_on_machine(const ProductCase& c) {
   const device::Machine machine = small_machine();
   const auto executor = make_executor(2);
-  const planner::MatMulPlan plan = planner::plan_matmul_or_throw(c.problem, machine);
+  const planner::MatMulPlan plan = test::product_plan(c.problem, machine);
   const Matrix<T> dense = dense_operand<T>(c);
   std::vector<Matrix<T>> results;
   std::vector<device::Ledger> ledgers;
@@ -264,7 +265,7 @@ TEST(MatMul, TakesNewValuesInTheOrderOfTheOperand) {
                    9);
     const device::Machine machine = small_machine();
     const auto executor = make_executor(1);
-    runtime::MatMul product(planner::plan_matmul_or_throw(c.problem, machine), machine,
+    runtime::MatMul product(test::product_plan(c.problem, machine), machine,
                             device::ExchangeMode::Share, *executor);
     ASSERT_FALSE(product.set_sparse(c.operands));
     float value = 1;
@@ -281,25 +282,15 @@ TEST(MatMul, TakesNewValuesInTheOrderOfTheOperand) {
 TEST(MatMul, ChargesTheMoveOfATransposedDenseOperandAlone) {
   const device::Machine machine = device::machine_preset("gc200");
   MatMulProblem p{.m = 512, .k = 512, .n = 64, .density = 0.1};
-  const planner::MatMulPlan plain = planner::plan_matmul_or_throw(p, machine);
+  const planner::MatMulPlan plain = test::product_plan(p, machine);
   EXPECT_FALSE(plain.move);
   p.transpose_lhs = true;  // the sparse operand is encoded in either form
-  EXPECT_EQ(planner::plan_matmul_or_throw(p, machine).layer, plain.layer);
+  EXPECT_EQ(test::product_plan(p, machine).layer, plain.layer);
   p.transpose_rhs = true;
-  const planner::MatMulPlan moved = planner::plan_matmul_or_throw(p, machine);
+  const planner::MatMulPlan moved = test::product_plan(p, machine);
   ASSERT_TRUE(moved.move);
   EXPECT_EQ(moved.layer, plain.layer);
   EXPECT_GT(moved.move->cycles(), Cycles());
-}
-
-TEST(MatMul, ACacheAnswersWithTheSamePlan) {
-  planner::PlanCache cache;
-  const device::Machine machine = small_machine();
-  const MatMulProblem p{.groups = 2, .m = 64, .k = 96, .n = 8, .density = 0.2};
-  const auto first = planner::plan_matmul_or_throw(p, machine, {}, nullptr, &cache);
-  EXPECT_EQ(planner::plan_matmul_or_throw(p, machine, {}, nullptr, &cache), first);
-  EXPECT_EQ(cache.counts().planned, 1);
-  EXPECT_EQ(planner::plan_matmul_or_throw(p, machine), first);
 }
 
 TEST(MatMul, CountsNonZerosInEachGroup) {
@@ -336,7 +327,7 @@ TEST(MatMul, AFaultInTheTranspositionIsFoundAndRepaired) {
                        4);
   const device::Machine machine = small_machine();
   const auto executor = make_executor(1);
-  runtime::MatMul product(planner::plan_matmul_or_throw(c.problem, machine), machine,
+  runtime::MatMul product(test::product_plan(c.problem, machine), machine,
                           device::ExchangeMode::Isolate, *executor);
   ASSERT_FALSE(product.set_sparse(c.operands));
   const Matrix<float> dense = dense_operand<float>(c);
@@ -361,12 +352,11 @@ TEST(MatMul, AFaultInTheTranspositionIsFoundAndRepaired) {
 
 TEST(MatMul, RefusesWhatIsNotAProduct) {
   const device::Machine machine = small_machine();
-  EXPECT_THROW(planner::plan_matmul_or_throw({.m = 0, .k = 4, .n = 4}, machine), Error);
-  EXPECT_THROW(planner::plan_matmul_or_throw({.m = 4, .k = 4, .n = 4, .density = 1.5}, machine),
-               Error);
+  EXPECT_THROW(check_matmul({.m = 0, .k = 4, .n = 4}), Error);
+  EXPECT_THROW(check_matmul({.m = 4, .k = 4, .n = 4, .density = 1.5}), Error);
   const auto c = drawn({.m = 16, .k = 24, .n = 8, .density = 0.4, .data_type = DataType::Float}, 4);
   const auto executor = make_executor(1);
-  runtime::MatMul product(planner::plan_matmul_or_throw(c.problem, machine), machine,
+  runtime::MatMul product(test::product_plan(c.problem, machine), machine,
                           device::ExchangeMode::Share, *executor);
   Matrix<float> dense(24, 8), result(16, 8), other(8, 24);
   EXPECT_THROW(product.multiply<float>(dense.view(), result.view()), Error) << "no operand yet";

@@ -17,7 +17,6 @@
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/homes.hpp"
 #include "tessera/planner/internal/priced_layer.hpp"
-#include "tessera/planner/matmul.hpp"
 #include "tessera/planner/no_fit.hpp"
 #include "tessera/planner/plan_bounds.hpp"
 #include "tessera/planner/plan_json.hpp"
@@ -26,6 +25,7 @@
 #include "tessera/planner/sparse_below.hpp"
 #include "tessera/planner/static_explain.hpp"
 #include "tessera/sparse/block_stats.hpp"
+#include "tessera/tests/planner/product_plan.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
 #include "tessera/tests/runtime/random_network.hpp"
 #include "tessera/tests/support/recorded.hpp"
@@ -301,9 +301,9 @@ TEST(RecordedPrices, OfProductsAreAsRecorded) {
     const device::Machine machine = draw_machine(random, p.groups);
     std::optional<MatMulPlan> product;
     try {
-      product = plan_matmul_or_throw(p, machine);
+      product = test::product_plan(p, machine);
     } catch (const Error& error) {
-      prices.expect(number, Cycles(-1), error.what());
+      prices.expect(number, Cycles(-1), to_string(p) + ": " + error.what());
       continue;
     }
     std::string text = plan_to_json({layer_of(p), machine, {}, product->layer});

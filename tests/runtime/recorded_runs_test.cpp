@@ -14,6 +14,7 @@
 #include "tessera/runtime/matmul.hpp"
 #include "tessera/sparse/block_mask.hpp"
 #include "tessera/sparse/block_stats.hpp"
+#include "tessera/tests/planner/product_plan.hpp"
 #include "tessera/tests/planner/recorded_plans.hpp"
 #include "tessera/tests/runtime/group_case.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
@@ -253,7 +254,7 @@ TEST(RecordedRuns, OfProductsAreAsRecorded) {
                     .data_type = number / 16 % 2 == 1 ? DataType::Half : DataType::Float,
                     .transpose_lhs = number / 4 % 2 == 1,
                     .transpose_rhs = number / 8 % 2 == 1};
-    MatMul product(planner::plan_matmul_or_throw(p, machine), machine,
+    MatMul product(test::product_plan(p, machine), machine,
                    number % 5 == 0 ? ExchangeMode::Isolate : ExchangeMode::Share, *executor);
     const MatrixShape stored = sparse_shape(p), in = dense_shape(p), out = result_shape(p);
     std::vector<sparse::Csr<float>> operands;
