@@ -31,11 +31,7 @@ std::string key_of(const Problem& problem, const device::Machine& machine, const
 // Returns the answer in a stored text, or nullopt if the text is not an answer to this request.
 std::optional<PlanResult> answer_of(const std::string& text, const internal::Request& request) {
   try {
-    PlanResult result;
-    const json::Value value = json::parse(text, "");
-    internal::JsonReader fields(value, {"", ""});
-    describe(fields, result);
-    fields.finish();
+    auto result = internal::read_object<PlanResult>(json::parse(text, ""), {"", ""});
     if (result.has_plan) internal::check_plan(result.plan, request, "");
     return result;
   } catch (const Error& error) {

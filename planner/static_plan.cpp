@@ -59,10 +59,7 @@ void check_layer(const Problem& problem, const device::Machine& machine) {
     throw_invalid(fmt::format("static plans have one group and the layer has {}", problem.size.g));
   if (problem.is_element_wise() && problem.partials_type != DataType::Float)
     throw_invalid("static plans of single elements have float sums; partials type is half");
-  if (!codelets::has_static_kernel(problem.block))
-    throw_invalid(
-        fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
-                    problem.block.rows, problem.block.cols));
+  codelets::check_static_kernel(problem.block);
 }
 
 void check_request(const Problem& problem, const BlockPattern& pattern,

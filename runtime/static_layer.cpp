@@ -32,10 +32,7 @@ namespace {
 
 internal::StaticSizes sizes_of(const Problem& problem, const device::Machine& machine) {
   check_problem(problem);
-  if (!codelets::has_static_kernel(problem.block))
-    throw_invalid(
-        fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
-                    problem.block.rows, problem.block.cols));
+  codelets::check_static_kernel(problem.block);
   internal::StaticSizes sizes;
   sizes.block = problem.block;
   sizes.type = problem.data_type;

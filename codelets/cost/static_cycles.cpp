@@ -59,6 +59,13 @@ bool has_static_kernel(BlockShape block) {
          (block.rows == 1 || block.rows == 4 || block.rows == 8 || block.rows == 16);
 }
 
+void check_static_kernel(BlockShape block) {
+  if (!has_static_kernel(block))
+    throw_invalid(
+        fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
+                    block.rows, block.cols));
+}
+
 BlockShape static_kernel_block(BlockShape block) {
   for (const std::int64_t side : {16, 8, 4})
     if (block.rows % side == 0 && block.cols % side == 0) return {side, side};

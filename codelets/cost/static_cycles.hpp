@@ -26,6 +26,9 @@ struct StaticKernel {
 // Returns true if there is a kernel for blocks of this shape.
 bool has_static_kernel(BlockShape block);
 
+// Throws Error{InvalidArgument}, which names the block, if there is none.
+void check_static_kernel(BlockShape block);
+
 // Returns the largest block with a kernel into which blocks of this shape can be cut: 16, 8 or 4
 // square if that divides both sides, else 1 x 1. Cutting keeps every value (sparse::with_block).
 BlockShape static_kernel_block(BlockShape block);
