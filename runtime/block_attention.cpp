@@ -115,7 +115,7 @@ struct BlockAttention::State {
       throw Error(ErrorCode::LimitExceeded, "attention: the mask: " + misfit->message);
     BlockSoftmaxOptions own{.scale = scale, .homes = bucket_homes(layer, problem, plan, machine)};
     own.resident = internal::resident_bytes(plan, problem.data_type, machine) -
-                   Bytes(own.homes->per_tile * bytes_of(problem.data_type));
+                   Bytes(own.homes.per_tile * bytes_of(problem.data_type));
     softmax.emplace(masks, problem.data_type, machine, mode, executor, own);
     for (std::vector<float>* values : {&p_values, &gradient})
       values->resize(std::size_t(layer.values()));

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/base/one_caller.hpp"
 #include "tessera/base/tile_map.hpp"
 #include "tessera/runtime/internal/own_pass.hpp"
@@ -42,9 +41,7 @@ std::int64_t checked_values(std::span<const sparse::Csr<float>> masks) {
   return values;
 }
 
-ValueHomes checked_homes(const BlockSoftmaxOptions& options, std::int64_t values,
-                         const device::Machine& machine) {
-  ValueHomes homes = options.homes ? *options.homes : spread_homes(values, machine);
+const ValueHomes& checked_homes(const ValueHomes& homes, std::int64_t values) {
   if (std::ssize(homes.positions) != values)
     refuse_softmax(fmt::format("there are homes for {} values; the masks have {}",
                                homes.positions.size(), values));
@@ -60,15 +57,6 @@ ValueHomes checked_homes(const BlockSoftmaxOptions& options, std::int64_t values
 }
 
 }  // namespace
-
-ValueHomes spread_homes(std::int64_t values, const device::Machine& machine) {
-  ValueHomes homes;
-  homes.per_tile = std::max<std::int64_t>(ceil_div(values, machine.tiles), 1);
-  for (std::int64_t t = 0; t < ceil_div(values, homes.per_tile); ++t) homes.tiles.emplace_back(t);
-  homes.positions.resize(std::size_t(values));
-  for (std::size_t i = 0; i < homes.positions.size(); ++i) homes.positions[i] = std::int64_t(i);
-  return homes;
-}
 
 ValueHomes bucket_homes(const FullyConnected& layer, const Problem& problem,
                         const planner::Plan& plan, const device::Machine& machine) {
@@ -92,7 +80,7 @@ struct BlockSoftmax::State {
   State(std::span<const sparse::Csr<float>> masks, DataType type, const device::Machine& machine,
         device::ExchangeMode mode, Executor& executor, const BlockSoftmaxOptions& options)
       : values(checked_values(masks)),
-        homes(checked_homes(options, values, machine)),
+        homes(checked_homes(options.homes, values)),
         rows(internal::deal_rows(masks, machine.tiles)),
         softmax(machine, mode, executor, RowPass::Kind::Softmax, rows, homes, options.scale, type,
                 options.resident),

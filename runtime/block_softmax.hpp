@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,9 +24,6 @@ struct ValueHomes {
   std::vector<std::int64_t> positions;  // [values of all groups], each a place of its own
 };
 
-// Returns the homes of so many values that are spread over all tiles in equal runs.
-ValueHomes spread_homes(std::int64_t values, const device::Machine& machine);
-
 // Returns the homes of the values of a layer's weights: the buckets of its forward layout. The
 // layer was built from this problem, plan and machine and has weights. Throws
 // Error{InvalidArgument} if the plan is dense.
@@ -40,8 +36,8 @@ struct BlockSoftmaxOptions {
   // attention.
   float scale = 1;
 
-  // The tiles that hold scores and results; empty: they are spread over all tiles.
-  std::optional<ValueHomes> homes = {};
+  // The tiles that hold scores and results.
+  ValueHomes homes;
 
   // Bytes of every tile that are not available: words of buckets that stay there.
   Bytes resident = {};
@@ -68,7 +64,7 @@ class BlockSoftmax {
   // cannot hold a program.
   BlockSoftmax(std::span<const sparse::Csr<float>> masks, DataType type,
                const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
-               const BlockSoftmaxOptions& options = {});
+               const BlockSoftmaxOptions& options);
   ~BlockSoftmax();
   BlockSoftmax(BlockSoftmax&&) noexcept;
 

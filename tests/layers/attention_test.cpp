@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/host/mask_product.hpp"
 #include "tessera/host/softmax.hpp"
@@ -125,6 +126,16 @@ TYPED_TEST(AttentionOf, MultipliesDenseMatricesAtAMaskOnThisComputer) {
     }
 }
 
+// Returns the homes of so many values that are spread over tiles in equal runs.
+runtime::ValueHomes spread_homes(std::size_t values, std::int64_t tiles) {
+  const auto count = std::int64_t(values);
+  runtime::ValueHomes homes;
+  homes.per_tile = std::max<std::int64_t>(ceil_div(count, tiles), 1);
+  for (std::int64_t t = 0; t < ceil_div(count, homes.per_tile); ++t) homes.tiles.emplace_back(t);
+  for (std::int64_t i = 0; i < count; ++i) homes.positions.push_back(i);
+  return homes;
+}
+
 TYPED_TEST(AttentionOf, SoftmaxOfRowsIsThatOfThisComputerForEveryMaskThreadAndMode) {
   using T = TypeParam;
   constexpr double kBound = std::is_same_v<T, float> ? 1e-6 : std::is_same_v<T, Half> ? 2e-3 : 1e-2;
@@ -140,7 +151,7 @@ TYPED_TEST(AttentionOf, SoftmaxOfRowsIsThatOfThisComputerForEveryMaskThreadAndMo
       const auto executor = make_executor(1 + run);
       runtime::BlockSoftmax softmax(masks, data_type_of<T>(), machine_of(7),
                                     run == 0 ? ExchangeMode::Share : ExchangeMode::Isolate,
-                                    *executor, {.scale = 0.5f});
+                                    *executor, {.scale = 0.5f, .homes = spread_homes(count, 7)});
       p[run].resize(count);
       g[run].resize(count);
       verify::Checksums sums;
@@ -192,12 +203,11 @@ TEST(BlockSoftmax, RefusesWhatIsNotOfItsMasksAndNoticesFaults) {
   const std::vector<float> scores = random_values(count, 1);
   std::vector<float> out(count), wanted(count), few(count - 1);
   runtime::BlockSoftmax softmax(masks, DataType::Float, machine_of(5), ExchangeMode::Isolate,
-                                *executor);
+                                *executor, {.homes = spread_homes(count, 5)});
   EXPECT_THAT([&] { softmax.softmax(few, out); },
               ThrowsMessage<Error>(HasSubstr("the masks have")));
-  runtime::BlockSoftmaxOptions wrong{.homes =
-                                         runtime::spread_homes(std::int64_t(count), machine_of(5))};
-  wrong.homes->positions[1] = 0;
+  runtime::BlockSoftmaxOptions wrong{.homes = spread_homes(count, 5)};
+  wrong.homes.positions[1] = 0;
   EXPECT_THAT(
       [&] {
         runtime::BlockSoftmax(masks, DataType::Float, machine_of(5), ExchangeMode::Share, *executor,
