@@ -46,7 +46,7 @@ void DensePass::declare_homes() {
   Uses loaded{{}, {left_home, right_home}};
   if (selection) {
     add_selection();
-    loaded.writes.insert(loaded.writes.end(), {selection->taken_buffer, selection->request_buffer});
+    loaded.add({{}, {selection->taken_buffer, selection->request_buffer}});
   }
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
@@ -77,8 +77,7 @@ void DensePass::declare_round(Round& round, const Round* before) {
       if (shared == nullptr) arrived.writes.push_back(slots.arrived_buffer);
       if (is_reordered) {
         slots.ordered_buffer = program.add_buffer(std::string(name) + " operand in order");
-        reordered.reads.push_back(slots.arrived_buffer);
-        reordered.writes.push_back(slots.ordered_buffer);
+        reordered.add({{slots.arrived_buffer}, {slots.ordered_buffer}});
       }
     } else {
       slots = *kept;

@@ -25,8 +25,26 @@ EmbeddingPass::EmbeddingPass(const PassSpec& s, const EmbeddingSizes& of_run, Se
       all(map.all()),
       loop(s, served) {
   add_other_words(program, spec, all);
+  own_buckets = {program.add_buffer("bucket words", /*resident=*/true),
+                 program.add_buffer("bucket values", /*resident=*/true)};
+  rows_home = program.add_buffer("share of the rows");
+  places_home = program.add_buffer("share of the places");
   for (const TileId tile : all)
     if (owned(map.cell(tile)).size() > 0) owners.push_back(tile);
+}
+
+void EmbeddingPass::add_homes() {
+  homes = add_home_buckets(program, map, shape, own_buckets);
+  for (const TileId tile : all)
+    rows_homes.push_back(program.add_slot(rows_home, tile, 1, rows_bytes()));
+}
+
+void EmbeddingPass::load_homes() {
+  load_home_buckets(engine, map, shape, homes, image);
+  loop.load(engine, image.travel_words);
+  for (const TileId tile : all)
+    engine.load(rows_homes[std::size_t(tile.value)],
+                one_row(lists->rows.data() + map.cell(tile).x * sizes.slots, rows_bytes()));
 }
 
 void EmbeddingPass::declare_arranging(BufferId buffer) {
@@ -92,10 +110,6 @@ EmbeddingSlice::EmbeddingSlice(const PassSpec& s, const EmbeddingSizes& of_run,
     : EmbeddingPass(s, of_run, Served::AllOfZ, of_pass), travelling_(map, shape, loop) {}
 
 void EmbeddingSlice::declare_buffers() {
-  home_ = {program.add_buffer("bucket words", /*resident=*/true),
-           program.add_buffer("bucket values", /*resident=*/true)};
-  rows_home_ = program.add_buffer("share of the rows");
-  places_home_ = program.add_buffer("share of the places");
   rows_ = program.add_buffer("rows to look up");
   places_ = program.add_buffer("places of the ids");
   partial_ = program.add_buffer("looked-up rows");
@@ -108,16 +122,15 @@ void EmbeddingSlice::declare_buffers() {
 void EmbeddingSlice::declare_alone(Executor&) {
   declare_buffers();
   add_slots();
-  Uses loaded{{}, {home_.words, home_.payload, rows_home_, places_home_}};
+  Uses loaded{{}, {own_buckets.words, own_buckets.payload, rows_home, places_home}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
-  const std::vector<BufferId> own{home_.words, home_.payload};
-  Uses moved{{rows_home_, places_home_}, {rows_, places_}};
-  Uses visited{{rows_, home_.words, home_.payload}, {partial_}};
+  const std::vector<BufferId> own{own_buckets.words, own_buckets.payload};
+  Uses moved{{rows_home, places_home}, {rows_, places_}};
+  Uses visited{{rows_, own_buckets.words, own_buckets.payload}, {partial_}};
   if (spec.grid.splits.z > 1) {
-    moved.reads.insert(moved.reads.end(), own.begin(), own.end());
-    moved.writes.insert(moved.writes.end(), {arrived_.words, arrived_.payload});
-    visited.reads.insert(visited.reads.end(), {arrived_.words, arrived_.payload});
+    moved.add({own, {arrived_.words, arrived_.payload}});
+    visited.add({{arrived_.words, arrived_.payload}, {}});
   }
   program.exchange(Phase::PreArrange, moved, prearrange_gathers());
   program.compute(Phase::Distribute, visited, all,
@@ -127,14 +140,10 @@ void EmbeddingSlice::declare_alone(Executor&) {
       travelling_.declare_move(program, homes, own);
       Uses uses{{rows_}, {partial_}};
       travelling_.add_words_and_payloads(uses.reads);
-      program.when(
-          "this displacement holds something", [this] { return loop.now().compute; },
-          [&] {
-            program.compute(Phase::Propagate, uses, all, [this](const device::Tile& tile) {
-              const BucketSlots arrived = travelling_.current(tile.id());
-              return visit(tile, {&arrived, 1});
-            });
-          });
+      loop.declare_visit(program, uses, all, [this](const device::Tile& tile) {
+        const BucketSlots arrived = travelling_.current(tile.id());
+        return visit(tile, {&arrived, 1});
+      });
     });
   program.exchange(Phase::Reduce, {{partial_}, {received_}}, gathers_to_owners());
   program.compute(Phase::Reduce, {{received_, places_}, {result_}}, owners,
@@ -143,17 +152,16 @@ void EmbeddingSlice::declare_alone(Executor&) {
   program.step(NodeKind::Collect, {}, {{result_}, {}}, [this] { collect(); });
 }
 void EmbeddingSlice::add_slots() {
-  homes = add_home_buckets(program, map, shape, home_);
+  add_homes();
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t own = owned(c).size();
     TileSlots slots;
-    slots.rows_home = program.add_slot(rows_home_, tile, 1, rows_bytes());
     slots.rows = program.add_slot(rows_, tile, 1, rows_bytes());
     slots.partial =
         program.add_slot(partial_, tile, looked_up(c).size(), slot_bytes(), SlotKind::Owned);
     if (own > 0) {
-      slots.places_home = program.add_slot(places_home_, tile, 1, places_bytes());
+      slots.places_home = program.add_slot(places_home, tile, 1, places_bytes());
       slots.places = program.add_slot(places_, tile, 1, places_bytes());
       slots.received = program.add_slot(received_, tile, spec.grid.splits.x * own, slot_bytes(),
                                         SlotKind::Owned);
@@ -193,7 +201,7 @@ std::vector<Gather> EmbeddingSlice::prearrange_gathers() const {
   std::vector<Gather> gathers;
   for (const TileId tile : all) {
     const TileSlots& slots = tiles_[std::size_t(tile.value)];
-    add_spread(gathers, slots.rows_home, slots.rows, 1, rows_bytes(),
+    add_spread(gathers, rows_homes[std::size_t(tile.value)], slots.rows, 1, rows_bytes(),
                spec.grid.splits.x * rows_bytes());
     if (spec.grid.splits.z > 1)
       gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
@@ -209,13 +217,7 @@ std::vector<Gather> EmbeddingSlice::prearrange_gathers() const {
 }
 
 void EmbeddingSlice::load() {
-  load_home_buckets(engine, map, shape, homes, image);
-  loop.load(engine, image.travel_words);
-  for (const TileId tile : all) {
-    const TileSlots& slots = tiles_[std::size_t(tile.value)];
-    engine.load(slots.rows_home,
-                one_row(lists->rows.data() + map.cell(tile).x * sizes.slots, rows_bytes()));
-  }
+  load_homes();
   for (const TileId tile : owners)
     engine.load(tiles_[std::size_t(tile.value)].places_home,
                 one_row(lists->places.data(), places_bytes()));

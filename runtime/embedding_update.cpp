@@ -103,10 +103,6 @@ EmbeddingUpdate::Packing EmbeddingUpdate::packing(Cell c) const {
 }
 
 void EmbeddingUpdate::declare_buffers() {
-  home_ = {program.add_buffer("bucket words", /*resident=*/true),
-           program.add_buffer("bucket values", /*resident=*/true)};
-  rows_home_ = program.add_buffer("share of the rows");
-  places_home_ = program.add_buffer("share of the places");
   slices_home_ = program.add_buffer("share of the slices");
   places_ = program.add_buffer("places of the ids");
   slices_ = program.add_buffer("columns of the slices");
@@ -124,20 +120,21 @@ void EmbeddingUpdate::declare_alone(Executor&) {
   declare_buffers();
   add_slots();
   const BufferId rows = travelling_.rows_use[0], slices = travelling_.sums_use[0];
-  Uses loaded{{}, {home_.words, home_.payload, rows_home_, places_home_, slices_home_}};
+  Uses loaded{{}, {own_buckets.words, own_buckets.payload, rows_home, places_home, slices_home_}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
   if (spreads_operands(spec.placement, Pass::Fwd)) declare_arranging(slices_home_);
   program.exchange(Phase::PreArrange,
-                   {{rows_home_, places_home_, slices_home_}, {rows, places_, slices_}},
+                   {{rows_home, places_home, slices_home_}, {rows, places_, slices_}},
                    prearrange_gathers());
   program.compute(Phase::Rearrange, {{places_, slices_}, {packed_}}, packers_,
                   [this](const device::Tile& tile) { return pack(tile); });
   program.exchange(Phase::PreArrange, {{packed_}, {slices}}, gathers_to_parts());
-  program.compute(Phase::Distribute, {{home_.words, home_.payload, rows, slices}, {sums_}}, all,
+  program.compute(Phase::Distribute,
+                  {{own_buckets.words, own_buckets.payload, rows, slices}, {sums_}}, all,
                   [this](const device::Tile& tile) { return add_up(tile, /*first=*/true); });
   declare_travel();
-  program.compute(Phase::Update, {{home_.payload, sums_}, {updated_}}, all,
+  program.compute(Phase::Update, {{own_buckets.payload, sums_}, {updated_}}, all,
                   [this](const device::Tile& tile) { return update(tile); });
   program.step(NodeKind::Collect, {}, {{updated_}, {}}, [this] { collect(); });
 }
@@ -146,8 +143,9 @@ void EmbeddingUpdate::declare_alone(Executor&) {
 void EmbeddingUpdate::declare_travel() {
   if (!loop.possible()) return;
   const auto& [rows_use, sums_use, rows, sums] = travelling_;
-  Uses uses{{home_.words, home_.payload, rows_use[0], sums_use[0], rows_use[1], sums_use[1]},
-            {sums_}};
+  Uses uses{
+      {own_buckets.words, own_buckets.payload, rows_use[0], sums_use[0], rows_use[1], sums_use[1]},
+      {sums_}};
   device::Exchange usual;
   const bool along_x = spec.grid.splits.x > 1;
   list_move({along_x ? 1 : 0, along_x ? 0 : 1, 0}, usual);
@@ -164,24 +162,18 @@ void EmbeddingUpdate::declare_travel() {
                 {{rows_use[1 - into], sums_use[1 - into]}, {rows_use[into], sums_use[into]}},
                 usual_move, [this] { move(); });
           });
-    program.when(
-        "this displacement holds something", [this] { return loop.now().compute; },
-        [&] {
-          program.compute(Phase::Propagate, uses, all, [this](const device::Tile& tile) {
-            return add_up(tile, /*first=*/false);
-          });
-        });
+    loop.declare_visit(program, uses, all,
+                       [this](const device::Tile& tile) { return add_up(tile, /*first=*/false); });
   });
 }
 
 void EmbeddingUpdate::add_slots() {
-  homes = add_home_buckets(program, map, shape, home_);
+  add_homes();
   const int buffers = loop.possible() ? 2 : 1;
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const Packing packs = packing(c);
     TileSlots slots;
-    slots.rows_home = program.add_slot(rows_home_, tile, 1, rows_bytes());
     for (int b = 0; b < buffers; ++b) {
       const auto at = std::size_t(b);
       travelling_.rows[at].push_back(
@@ -191,7 +183,7 @@ void EmbeddingUpdate::add_slots() {
     }
     if (!packs.empty()) {
       const std::int64_t line = sizes.ids * element(), own = packs.columns.size();
-      slots.places_home = program.add_slot(places_home_, tile, 1, sorted_bytes());
+      slots.places_home = program.add_slot(places_home, tile, 1, sorted_bytes());
       slots.places = program.add_slot(places_, tile, 1, sorted_bytes());
       slots.slices_home = program.add_slot(slices_home_, tile, own, line);
       slots.slices = program.add_slot(slices_, tile, own, line);
@@ -215,7 +207,7 @@ std::vector<Gather> EmbeddingUpdate::prearrange_gathers() const {
   std::vector<Gather> gathers;
   for (const TileId tile : all) {
     const auto t = std::size_t(tile.value);
-    add_spread(gathers, tiles_[t].rows_home, travelling_.rows[0][t], 1, rows_bytes(),
+    add_spread(gathers, rows_homes[t], travelling_.rows[0][t], 1, rows_bytes(),
                spec.grid.splits.x * rows_bytes());
   }
   for (const TileId tile : packers_) {
@@ -254,12 +246,8 @@ std::vector<Gather> EmbeddingUpdate::gathers_to_parts() const {
 void EmbeddingUpdate::load() {
   at_ = 0;
   now_ = {};
-  load_home_buckets(engine, map, shape, homes, image);
-  loop.load(engine, image.travel_words);
+  load_homes();
   const std::int64_t line = sizes.ids * element();
-  for (const TileId tile : all)
-    engine.load(tiles_[std::size_t(tile.value)].rows_home,
-                one_row(lists->rows.data() + map.cell(tile).x * sizes.slots, rows_bytes()));
   for (const TileId tile : packers_) {
     const TileSlots& slots = tiles_[std::size_t(tile.value)];
     const Cell c = map.cell(tile);

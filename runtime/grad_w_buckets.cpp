@@ -37,13 +37,9 @@ class GradWBuckets final : public GradWPass {
     Uses uses{{use.q, use.s}, {}};
     travelling_.add_words_and_payloads(uses.reads);
     travelling_.add_payloads(uses.writes);
-    program.when(
-        "this displacement holds something", [this] { return loop.now().compute; },
-        [&] {
-          program.compute(Phase::Propagate, uses, all, [this](const device::Tile& tile) {
-            return visit_here(tile, travelling_.current(tile.id()));
-          });
-        });
+    loop.declare_visit(program, uses, all, [this](const device::Tile& tile) {
+      return visit_here(tile, travelling_.current(tile.id()));
+    });
   }
 
   void declare_way_home() {

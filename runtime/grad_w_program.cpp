@@ -53,10 +53,7 @@ void GradWPass::declare_prearrange() {
   Uses moved;
   if (shared != nullptr) declare_fetches();
   if (fetches) fetches->add_uses(moved);
-  const auto add = [&](BufferId from, BufferId to) {
-    moved.reads.push_back(from);
-    moved.writes.push_back(to);
-  };
+  const auto add = [&](BufferId from, BufferId to) { moved.add({{from}, {to}}); };
   if (q_is_fetched()) add(use.q_home, use.q);
   if (s_is_fetched()) add(use.s_home, use.s);
   if (moves) add(use.words, use.words_here);

@@ -47,10 +47,7 @@ void Fetches::declare_clear() {
 }
 
 void Fetches::add_uses(Uses& uses) const {
-  for (const Fetch& fetch : all_) {
-    uses.reads.push_back(fetch.from->buffer);
-    uses.writes.push_back(fetch.to->buffer);
-  }
+  for (const Fetch& fetch : all_) uses.add({{fetch.from->buffer}, {fetch.to->buffer}});
 }
 
 std::vector<device::Move> Fetches::moves() const {

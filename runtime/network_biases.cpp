@@ -51,13 +51,10 @@ void NetworkBiases::declare() {
   std::vector<device::Move> brought, returned;
   for (Layer& layer : layers_) {
     declare_sums(layer, brought);
-    sums.reads.push_back(layer.state->row_sums.buffer);
-    sums.writes.push_back(layer.sums.buffer);
-    changed.reads.push_back(layer.sums.buffer);
-    changed.writes.push_back(layer.bias.buffer);
+    sums.add({{layer.state->row_sums.buffer}, {layer.sums.buffer}});
+    changed.add({{layer.sums.buffer}, {layer.bias.buffer}});
     for (const TensorHome& state : layer.states) changed.writes.push_back(state.buffer);
-    sent.reads.push_back(layer.bias.buffer);
-    sent.writes.push_back(layer.state->bias.buffer);
+    sent.add({{layer.bias.buffer}, {layer.state->bias.buffer}});
     const auto moves = moves_between(layer.bias, layer.state->bias, kFloatBytes);
     returned.insert(returned.end(), moves.begin(), moves.end());
   }

@@ -61,7 +61,7 @@ void NetworkLayerState::declare_load() {
   Uses loaded;
   add_loaded(loaded);
   if (layer.bias) loaded.writes.push_back(bias.buffer);
-  loaded.writes.insert(loaded.writes.end(), state_buffers.begin(), state_buffers.end());
+  loaded.add({{}, state_buffers});
   load_node_ = program_.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
@@ -134,7 +134,7 @@ void NetworkLayerState::declare_update() {
   for (const UpdatedPart& part : parts)
     if (part.values.size() > 0) updated_tiles_.push_back(part.tile);
   Uses uses{{gradients, weights}, {weights}};
-  uses.writes.insert(uses.writes.end(), state_buffers.begin(), state_buffers.end());
+  uses.add({{}, state_buffers});
   program_.compute(Phase::Update, std::move(uses), updated_tiles_,
                    [this](const device::Tile& tile) { return update(tile); });
 }
@@ -157,7 +157,7 @@ Cycles NetworkLayerState::update(const device::Tile& tile) const {
 
 void NetworkLayerState::declare_collect() {
   Uses uses{value_buffers(), {}};
-  uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
+  uses.add({state_buffers, {}});
   program_.step(NodeKind::Collect, {}, uses, [this] { collect(); });
 }
 

@@ -184,8 +184,8 @@ void RowPass::declare_alone(Executor&) {
   add_slots();
   list_exchanges();
   Uses loaded{{}, {resident_, table_, mask_}}, computed{{table_, mask_}, {result_}};
-  loaded.writes.insert(loaded.writes.end(), home_buffers_.begin(), home_buffers_.end());
-  computed.reads.insert(computed.reads.end(), arrived_buffers_.begin(), arrived_buffers_.end());
+  loaded.add({{}, home_buffers_});
+  computed.add({arrived_buffers_, {}});
   program_.step(NodeKind::Load, {}, loaded, [this] { load(); });
   program_.exchange(Phase::HandOver, {home_buffers_, arrived_buffers_}, bring_);
   program_.compute(Phase::Activate, computed, tiles_,

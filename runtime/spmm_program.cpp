@@ -35,12 +35,8 @@ void SpmmPass::declare_propagation() {
     travelling.declare_move(program, homes, visited_buckets());
     Uses uses{{use.in}, {use.partial}};
     travelling.add_words_and_payloads(uses.reads);
-    program.when(
-        "this displacement holds something", [this] { return loop.now().compute; },
-        [&] {
-          program.compute(Phase::Propagate, uses, all,
-                          [this](const device::Tile& tile) { return visit_arrived(tile); });
-        });
+    loop.declare_visit(program, uses, all,
+                       [this](const device::Tile& tile) { return visit_arrived(tile); });
   });
 }
 
@@ -83,11 +79,8 @@ void SpmmPass::declare_prearranging() {
   Uses moved;
   if (!in_is_here() && shared == nullptr) moved = {{use.in_home}, {use.in}};
   if (fetches) fetches->add_uses(moved);
-  if (spec.grid.splits.z > 1) {
-    const auto buckets = visited_buckets();
-    moved.reads.insert(moved.reads.end(), buckets.begin(), buckets.end());
-    moved.writes.insert(moved.writes.end(), {use.arrived.words, use.arrived.payload});
-  }
+  if (spec.grid.splits.z > 1)
+    moved.add({visited_buckets(), {use.arrived.words, use.arrived.payload}});
   program.exchange(Phase::PreArrange, moved, prearrange_gathers(),
                    fetches ? fetches->moves() : std::vector<device::Move>(),
                    sums ? Exchanged::CostAlone : Exchanged::Data);
@@ -95,10 +88,8 @@ void SpmmPass::declare_prearranging() {
 
 void SpmmPass::declare_multiplying() {
   Uses multiplied{{use.in}, {use.partial}};
-  const auto buckets = visited_buckets();
-  multiplied.reads.insert(multiplied.reads.end(), buckets.begin(), buckets.end());
-  if (spec.grid.splits.z > 1)
-    multiplied.reads.insert(multiplied.reads.end(), {use.arrived.words, use.arrived.payload});
+  multiplied.add({visited_buckets(), {}});
+  if (spec.grid.splits.z > 1) multiplied.add({{use.arrived.words, use.arrived.payload}, {}});
   program.step(
       NodeKind::Compute, Phase::Distribute, multiplied,
       [this] {

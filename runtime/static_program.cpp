@@ -68,8 +68,7 @@ void StaticPass::declare() {
       multiplied{{in_.here, use_.words}, {use_.result}};
   if (is_gradient()) {
     loaded.writes.push_back(in_s_.home);
-    fetched.reads.push_back(in_s_.home);
-    fetched.writes.push_back(in_s_.here);
+    fetched.add({{in_s_.home}, {in_s_.here}});
     multiplied.reads.push_back(in_s_.here);
   } else {
     loaded.writes.push_back(use_.value_home);

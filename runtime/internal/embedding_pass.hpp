@@ -53,6 +53,12 @@ struct EmbeddingPass {
   std::int64_t rows_bytes() const { return sizes.slots * std::int64_t{sizeof(std::int32_t)}; }
   std::int64_t places_bytes() const { return sizes.ids * std::int64_t{sizeof(std::int32_t)}; }
 
+  // Adds the home buckets of the tiles and the slot of their share of the rows.
+  void add_homes();
+
+  // Loads what add_homes() and the loop have.
+  void load_homes();
+
   // Adds the step in which every tile arranges its run of all ids' rows, which is charged alone.
   void declare_arranging(BufferId buffer);
 
@@ -82,7 +88,10 @@ struct EmbeddingPass {
   BucketShape shape;
   std::vector<TileId> all, owners;  // owners: tiles with columns
   TravelLoop loop;
+  BucketUse own_buckets;
+  BufferId rows_home, places_home;
   std::vector<BucketSlots> homes;
+  std::vector<device::SlotId> rows_homes;  // by tile
 
   // The data of the current run.
   BucketImage image;
@@ -99,7 +108,7 @@ class EmbeddingSlice : private EmbeddingPass {
 
  private:
   struct TileSlots {
-    device::SlotId rows_home, rows, places_home, places, partial, received, result;
+    device::SlotId rows, places_home, places, partial, received, result;
     std::vector<BucketSlots> arrived;  // of the cell, by z
   };
   // The columns that a tile looks up, counted from the start of its part of y.
@@ -115,8 +124,8 @@ class EmbeddingSlice : private EmbeddingPass {
   void collect() const;
 
   TravellingBuckets travelling_;
-  BucketUse home_, arrived_;
-  BufferId rows_home_, rows_, places_home_, places_, partial_, received_, result_;
+  BucketUse arrived_;
+  BufferId rows_, places_, partial_, received_, result_;
   std::vector<TileSlots> tiles_;
   std::byte* out_ = nullptr;
 };
@@ -133,7 +142,7 @@ class EmbeddingUpdate : private EmbeddingPass {
 
  private:
   struct TileSlots {
-    device::SlotId rows_home, places_home, places, slices_home, slices, sums, updated;
+    device::SlotId places_home, places, slices_home, slices, sums, updated;
     std::vector<device::SlotId> packed;  // by part of x
   };
   // A tile adds up the slices of these columns for the rows of these parts of x. What it writes for
@@ -173,8 +182,7 @@ class EmbeddingUpdate : private EmbeddingPass {
 
   std::int64_t wide_ = 1;        // columns of a packing, but for the last one
   std::vector<TileId> packers_;  // tiles that add up
-  BucketUse home_;
-  BufferId rows_home_, places_home_, places_, slices_home_, slices_, packed_, sums_, updated_;
+  BufferId places_, slices_home_, slices_, packed_, sums_, updated_;
   Travelling travelling_;
   std::size_t at_ = 0;
   Displacement now_;

@@ -18,6 +18,11 @@ namespace tessera::runtime::internal {
 // The buffers that a step or a condition reads and writes.
 struct Uses {
   std::vector<BufferId> reads, writes;
+
+  void add(const Uses& more) {
+    reads.insert(reads.end(), more.reads.begin(), more.reads.end());
+    writes.insert(writes.end(), more.writes.begin(), more.writes.end());
+  }
 };
 
 // Says whether an exchange moves the data, or only costs what it would cost: for Share mode, where

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "tessera/device/engine.hpp"
@@ -31,6 +32,16 @@ class TravelLoop {
   // Adds two nested loops, with `body` for every move. The number of moves along z at one distance
   // in x and y is known with the plan, so only moves along x and y ask the control tile.
   void declare_loops(TileProgram& program, const std::function<void()>& body);
+
+  // Adds a step in the body, in which visit(tile) -> Cycles runs on each of `tiles` if the
+  // displacement holds something.
+  template <class Visit>
+  void declare_visit(TileProgram& program, const Uses& uses, std::span<const TileId> tiles,
+                     const Visit& visit) {
+    program.when(
+        "this displacement holds something", [this] { return now_.compute; },
+        [&] { program.compute(Phase::Propagate, uses, tiles, visit); });
+  }
 
   // The condition of the loop that moves the data back to displacement 0 after these loops.
   bool next_home();
