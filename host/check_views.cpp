@@ -67,15 +67,16 @@ void check_begin(const ListNames& names, std::span<const Position> begin, std::i
                                      descent - begin.begin()));
 }
 
-// Returns true if all numbers are in 0 .. count - 1. There is no branch, so that compilers compare
-// several numbers at once.
+// Returns true if all numbers are in 0 .. count - 1: then neither they nor their distances from the
+// last one are negative. There is no branch and no comparison, which x86-64 has for signed numbers
+// only, so that compilers look at several numbers at once.
 template <class Index>
 bool are_below(std::span<const Index> list, std::int64_t count) {
   using Unsigned = std::make_unsigned_t<Index>;
-  const auto limit = Unsigned(std::min<std::int64_t>(count, std::int64_t{1} << 31));
-  unsigned found = 0;
-  for (const Index number : list) found |= Unsigned(number) >= limit;
-  return found == 0;
+  const auto last = Unsigned(std::min<std::int64_t>(count, std::int64_t{1} << 31) - 1);
+  Unsigned signs = 0;
+  for (const Index number : list) signs |= Unsigned(number) | (last - Unsigned(number));
+  return Index(signs) >= 0;
 }
 
 // The search runs on all threads; only a list that is refused is read again.

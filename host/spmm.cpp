@@ -1,6 +1,7 @@
 #include "tessera/host/spmm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <type_traits>
 #include <vector>
@@ -130,7 +131,11 @@ template <class T, class Index, class Position>
 class VectorProduct {
  public:
   VectorProduct(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b)
-      : a_(a), in_(b.data), sums_(std::size_t(a.rows)) {
+      : a_(a), in_(b.data) {
+    if (a.rows > std::ssize(few_sums_)) {
+      many_sums_.resize(std::size_t(a.rows));
+      sums_ = many_sums_.data();
+    }
     if (b.row_stride == 1) return;
     for (std::int64_t y = 0; y < b.rows; ++y) copy_.push_back(b(y, 0));
     in_ = copy_.data();
@@ -144,8 +149,8 @@ class VectorProduct {
         if (!add({first, std::min(first + kRows, a_.rows)})) is_outside = true;
     });
     if (is_outside) internal::check_view("spmm", a_, internal::Values::Read, executor);
-    if (!after.empty()) after.apply(sums_.data(), 1, {0, a_.rows}, {0, 1});
-    internal::copy_from_rows<T>(sums_.data(), 1, c);
+    if (!after.empty()) after.apply(sums_, 1, {0, a_.rows}, {0, 1});
+    internal::copy_from_rows<T>(sums_, 1, c);
   }
 
  private:
@@ -160,7 +165,7 @@ class VectorProduct {
                                                                  .values = a_.values.data(),
                                                                  .in = in_,
                                                                  .in_stride = 1,
-                                                                 .out = sums_.data() + rows.begin,
+                                                                 .out = sums_ + rows.begin,
                                                                  .out_stride = 1,
                                                                  .z = 1});
     return true;
@@ -169,7 +174,11 @@ class VectorProduct {
   const CompressedRows<T, Index, Position>& a_;
   const T* in_;
   AlignedVector<T> copy_;
-  AlignedVector<float> sums_;
+  // The results, in memory that is not allocated if there are few: allocating and freeing take a
+  // tenth of the smallest products.
+  alignas(64) std::array<float, 1024> few_sums_;
+  AlignedVector<float> many_sums_;
+  float* sums_ = few_sums_.data();
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -127,6 +128,57 @@ sparse::Csr<float> csr_from_places(const MatrixArrays& from) {
   return sparse::to_csr(places, sparse::Duplicates::Sum);
 }
 
+// Returns true for an array of NumPy's own class whose elements follow one another as this computer
+// stores them. `dimensions` 0 allows any number of them above 0.
+bool is_plain(py::handle array, int dimensions) {
+  using py::detail::npy_api;
+  constexpr int kWhole = npy_api::NPY_ARRAY_C_CONTIGUOUS_ | npy_api::NPY_ARRAY_ALIGNED_;
+  if (Py_TYPE(array.ptr()) != npy_api::get().PyArray_Type_) return false;
+  const auto* const fields = py::detail::array_proxy(array.ptr());
+  const bool fits = dimensions == 0 ? fields->nd > 0 : fields->nd == dimensions;
+  return fits && (fields->flags & kWhole) == kWhole &&
+         py::detail::array_descriptor_proxy(fields->descr)->byteorder != '>';
+}
+
+// Returns NumPy's number of the type of an array's elements.
+int type_number(py::handle array) {
+  return py::detail::array_descriptor_proxy(py::detail::array_proxy(array.ptr())->descr)->type_num;
+}
+
+bool is_side(py::handle number) {
+  if (!PyLong_CheckExact(number.ptr())) return false;
+  int overflow = 0;
+  const long long side = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  return overflow == 0 && side >= 0 && side <= kMostIndex;
+}
+
+bool is_pair_of_sides(py::handle shape) {
+  return PyTuple_CheckExact(shape.ptr()) && PyTuple_GET_SIZE(shape.ptr()) == 2 &&
+         is_side(PyTuple_GET_ITEM(shape.ptr(), 0)) && is_side(PyTuple_GET_ITEM(shape.ptr(), 1));
+}
+
+// The names of attributes, as Python looks them up. They are kept for the process.
+struct Names {
+  PyObject* format = PyUnicode_InternFromString("format");
+  PyObject* to_csr = PyUnicode_InternFromString("tocsr");
+  PyObject* from_pydata = PyUnicode_InternFromString("to_scipy_sparse");
+  PyObject* indptr = PyUnicode_InternFromString("indptr");
+  PyObject* indices = PyUnicode_InternFromString("indices");
+  PyObject* data = PyUnicode_InternFromString("data");
+  PyObject* shape = PyUnicode_InternFromString("shape");
+};
+
+// Returns the format in which MatrixArrays takes the arrays of a format of SciPy, or no object for
+// a format without compressed rows or columns.
+py::object compressed_format(py::handle format) {
+  if (!PyUnicode_CheckExact(format.ptr())) return {};
+  const auto is = [&](const char* name) {
+    return PyUnicode_CompareWithASCIIString(format.ptr(), name) == 0;
+  };
+  if (is("csr") || is("csc")) return py::reinterpret_borrow<py::object>(format);
+  return is("bsr") ? py::str("csr") : py::object();
+}
+
 template <class To, class From>
 py::array copy_as(const std::vector<From>& from) {
   py::array_t<To> to(py::ssize_t(from.size()));
@@ -149,6 +201,43 @@ MatrixArrays::MatrixArrays(const py::tuple& matrix)
                             "of bsr",
                             format, data.ndim()));
   if (has_blocks) block = {data.shape(1), data.shape(2)};
+}
+
+py::object ready_arrays(const py::type& type, py::handle format, py::handle first,
+                        py::handle second, py::handle data, py::handle shape) {
+  using py::detail::npy_api;
+  if (!is_plain(first, 1) || !is_plain(second, 1) || !is_plain(data, 0) || !is_pair_of_sides(shape))
+    return py::none();
+  const int index = type_number(first);
+  if (index != type_number(second) || type_number(data) != npy_api::NPY_FLOAT_) return py::none();
+  if (index != npy_api::NPY_INT32_ && index != npy_api::NPY_INT64_) return py::none();
+  const std::array parts = {format, first, second, data, shape};
+  auto* const tuple = reinterpret_cast<PyTypeObject*>(type.ptr());
+  if (PyType_IsSubtype(tuple, &PyTuple_Type) == 0) throw py::type_error("Matrix is a tuple");
+  auto made = py::reinterpret_steal<py::object>(tuple->tp_alloc(tuple, std::ssize(parts)));
+  if (!made) throw py::error_already_set();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    PyTuple_SET_ITEM(made.ptr(), py::ssize_t(i), parts[i].inc_ref().ptr());
+  return made;
+}
+
+py::object ready_matrix(const py::type& type, py::handle matrix) {
+  static const Names names;
+  PyTypeObject* const kind = Py_TYPE(matrix.ptr());
+  if (_PyType_Lookup(kind, names.format) == nullptr ||
+      _PyType_Lookup(kind, names.to_csr) == nullptr ||
+      _PyType_Lookup(kind, names.from_pydata) != nullptr)
+    return py::none();
+  const auto field = [&](PyObject* name) { return py::getattr(matrix, name, py::none()); };
+  const py::object format = compressed_format(field(names.format));
+  if (!format) return py::none();
+  return ready_arrays(type, format, field(names.indptr), field(names.indices), field(names.data),
+                      field(names.shape));
+}
+
+void add_csr(py::module_& module) {
+  module.def("_ready_arrays", &ready_arrays);
+  module.def("_ready_matrix", &ready_matrix);
 }
 
 sparse::Csr<float> csr_from_arrays(const MatrixArrays& from) {

@@ -2,6 +2,7 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/version.hpp"
+#include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/errors.hpp"
 #include "tessera/python/src/files.hpp"
 #include "tessera/python/src/host_plan.hpp"
@@ -22,6 +23,7 @@ namespace {
 
 void add_all(py::module_& module) {
   add_errors(module);
+  add_csr(module);
   add_layer(module);
   add_rewire(module);
   add_files(module);

@@ -17,6 +17,9 @@ namespace {
 using py::detail::npy_api;
 
 constexpr int kNumpyHalf = 23;
+// NumPy makes a small array in a fourth of the time that it takes to hand it a block of memory.
+constexpr std::size_t kMostOfNumpy =
+    1024;  // bytes, of the blocks that NumPy keeps for later arrays
 constexpr const char* kCapsule = "dltensor";
 constexpr const char* kUsedCapsule = "used_dltensor";
 
@@ -212,6 +215,7 @@ py::array new_array(DataType type, const std::vector<std::int64_t>& shape) {
     if (__builtin_mul_overflow(bytes, std::size_t(side), &bytes))
       throw Error(ErrorCode::LimitExceeded,
                   fmt::format("a result of [{}] does not fit into memory", fmt::join(shape, ", ")));
+  if (bytes <= kMostOfNumpy) return py::array(py::dtype(numpy_type(type)), shape);
   // The block remembers its size, which freeing it takes.
   struct Block {
     void* memory;

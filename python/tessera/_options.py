@@ -36,7 +36,7 @@ def whole_number(name: str, value: Any, least: int = -(2**63), most: int = 2**63
 
 def thread_count(value: Any) -> int:
     """Return a number of threads as int. Raise ts.InvalidArgument for one that no call takes."""
-    threads = whole_number("threads", value)
+    threads: int = value if type(value) is int and 0 <= value <= MOST_THREADS else whole_number("threads", value)
     if not 0 <= threads <= MOST_THREADS:
         raise InvalidArgument(f"{threads} threads; use 1 to {MOST_THREADS}, or 0 for all cores")
     return threads
@@ -49,6 +49,8 @@ def seed_number(value: Any) -> int:
 
 def number(name: str, value: Any) -> float:
     """Return the value as float. Raise TypeError for what is no number; NaN is one."""
+    if type(value) is float:
+        return value
     try:
         if not isinstance(value, (str, bytes)):
             return float(value)

@@ -12,6 +12,8 @@ from tessera._core import InvalidArgument
 from tessera._options import number, operand_type, text, thread_count
 from tessera._weights import Arrays, Matrix, array_of, as_float32, is_sparse, is_torch, read_matrix
 
+_FLOAT32 = np.dtype(np.float32)
+
 
 def spmm(
     a: Any,
@@ -128,16 +130,16 @@ def _multiply(
     after: tuple[Any, str], alpha: float, beta: float, threads: int,
 ) -> Any:
     """Return a product of a matrix as it was given, and as it was read, with a dense operand of any dimensions."""
-    is_tensor, (bias, activation) = is_torch(dense), after
-    if "torch" in sys.modules and any(map(is_torch, (given, dense, bias, *(given if isinstance(given, tuple) else ())))):
+    (bias, activation), is_tensor = after, False
+    if _has_tensor(given, dense, bias):
         from tessera.torch import _autograd as autograd
 
         if autograd.needs_gradient(given, dense, bias):
             autograd.require_no_out(out, beta)
             carrier = autograd.carrier_of(given)
             return autograd.spmm(carrier, dense, matrix, matrix_turned, turned, result, alpha, *after, threads)
-        dense, bias = _detached(dense), _detached(bias)
-    shape = tuple(getattr(dense, "shape", ()))
+        dense, bias, is_tensor = _detached(dense), _detached(bias), is_torch(dense)
+    shape: tuple[int, ...] = getattr(dense, "shape", ())
     if len(shape) <= 2:
         made = _core._spmm(matrix, matrix_turned, dense, turned, out, result, alpha, beta, bias, activation, threads)
         return _as_tensor(made) if is_tensor and out is None else made
@@ -164,12 +166,26 @@ def _casts(dtype: Any) -> bool:
 def _operand(given: Any, name: str, casts: bool) -> Any:
     """Return a dense operand, converted to float32 if that was asked for. Another type is a TypeError otherwise."""
     if not casts:
-        kind = getattr(given, "dtype", np.float32)
-        if kind != np.float32 and str(kind) != "torch.float32":
+        kind = getattr(given, "dtype", _FLOAT32)
+        if kind is not _FLOAT32 and kind != np.float32 and str(kind) != "torch.float32":
             call = f"{name}.to(torch.float32)" if is_torch(given) else f"{name}.astype(np.float32)"
             raise TypeError(f'{name} is {kind}; products compute in float32: pass {call}, or dtype="float32" to this call')
         return given
     return given.float() if is_torch(given) else as_float32(array_of(given, name), name)
+
+
+def _has_tensor(given: Any, dense: Any, bias: Any) -> bool:
+    """Return True if an operand of a product, or a part of its matrix, is a tensor of torch."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    tensor = torch.Tensor
+    if isinstance(given, tuple):
+        return any(isinstance(part, tensor) for part in (*given, dense, bias))
+    # The class of NumPy's arrays is asked first, because torch takes longer to say no.
+    if type(dense) is not np.ndarray and isinstance(dense, tensor):
+        return True
+    return isinstance(given, tensor) or (bias is not None and isinstance(bias, tensor))
 
 
 def _detached(given: Any) -> Any:
@@ -177,9 +193,7 @@ def _detached(given: Any) -> Any:
 
 
 def _as_tensor(array: Any) -> Any:
-    import torch
-
-    return torch.from_numpy(array)
+    return sys.modules["torch"].from_numpy(array)
 
 
 def _is_group(operand: Any) -> bool:

@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tessera import _core
 from tessera._core import BadInput, InvalidArgument
-from tessera._options import MOST_SIZE, whole_number
-
-
-_INDICES = (np.dtype(np.int32), np.dtype(np.int64))
+from tessera._options import whole_number
 
 
 class Arrays(NamedTuple):
@@ -47,6 +45,10 @@ def read_matrix(
     Raises TypeError for values that are not float32, unless the caller casts them, and for objects that are no
     matrix. `name` is that of the argument.
     """
+    # The conversions below take longer than a product of few values.
+    ready: Matrix | None = _core._ready_matrix(Matrix, matrix) if shape is None else None
+    if ready is not None:
+        return ready
     made = _read(matrix, shape, name, casts)
     if made.data.dtype == np.float32:
         return made
@@ -118,11 +120,12 @@ def array_of(given: Any, name: str) -> NDArray[Any]:
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array; a mask would be lost: pass {name}.filled(0)")
     if is_torch(given):
-        if given.device.type != "cpu":
+        if not given.is_cpu:
             raise TypeError(f"{name} is on {given.device}; this library runs on the CPU: pass {name}.cpu()")
-        given = given.detach().resolve_conj().resolve_neg()
+        if given.requires_grad or given.is_conj() or given.is_neg():
+            given = given.detach().resolve_conj().resolve_neg()
     try:
-        return np.asarray(given)
+        return given.numpy() if is_torch(given) else np.asarray(given)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"{name} is no array ({error}); pass a NumPy array") from None
 
@@ -143,17 +146,10 @@ def index_array(indices: Any, name: str) -> NDArray[Any]:
     return np.ascontiguousarray(array)
 
 
-def _is_ready(array: Any, dimensions: int) -> bool:
-    return type(array) is np.ndarray and array.ndim == dimensions and array.flags.c_contiguous
-
-
 def _matrix(kind: str, first: Any, second: Any, data: Any, shape: Any, name: str) -> Matrix:
-    # What SciPy has nearly always; the conversions below take longer than a product of few values.
-    if _is_ready(first, 1) and _is_ready(second, 1) and _is_ready(data, 1) and type(shape) is tuple and len(shape) == 2:
-        rows, cols = shape
-        if first.dtype == second.dtype and first.dtype in _INDICES and type(rows) is type(cols) is int:
-            if 0 <= rows <= MOST_SIZE and 0 <= cols <= MOST_SIZE:
-                return Matrix(kind, first, second, data, (rows, cols))
+    ready: Matrix | None = _core._ready_arrays(Matrix, kind, first, second, data, shape)
+    if ready is not None:
+        return ready
     data = array_of(data, name)
     names = ("row", "col") if kind == "coo" else ("indptr", "indices")
     first, second = index_array(first, names[0]), index_array(second, names[1])
@@ -208,11 +204,12 @@ def _from_dense(matrix: NDArray[Any], name: str) -> Matrix:
 
 
 def _from_torch(tensor: Any, name: str, casts: bool) -> Matrix:
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         raise TypeError(f"{name}: on {tensor.device}; this library runs on the CPU: pass {name}.cpu()")
-    if str(tensor.dtype) != "torch.float32" and not casts:
+    if not casts and str(tensor.dtype) != "torch.float32":
         raise TypeError(f"{name}: the values are {tensor.dtype}; they must be float32: pass {name}.to(torch.float32), or dtype=\"float32\"")
-    tensor, layout = tensor.detach(), str(tensor.layout).rpartition(".")[2]
+    layout = str(tensor.layout).rpartition(".")[2]
+    tensor = tensor.detach() if tensor.requires_grad else tensor
 
     def numbers(values: Any) -> Any:  # NumPy has no bfloat16
         return values.float() if str(values.dtype) == "torch.bfloat16" else values
@@ -220,8 +217,8 @@ def _from_torch(tensor: Any, name: str, casts: bool) -> Matrix:
     if layout == "strided":
         return _from_dense(array_of(numbers(tensor), name), name)
     if layout == "sparse_coo" and tensor.dense_dim() == 0:
-        rows, cols = tensor._indices()
-        return _matrix("coo", rows, cols, numbers(tensor._values()), tensor.shape, name)
+        rows, cols = array_of(tensor._indices(), "indices")
+        return _matrix("coo", rows, cols, array_of(numbers(tensor._values()), name), tuple(tensor.shape), name)
     if layout in ("sparse_csr", "sparse_bsr"):
         indptr, indices, kind = tensor.crow_indices(), tensor.col_indices(), "csr"
     elif layout == "sparse_csc":
@@ -229,7 +226,8 @@ def _from_torch(tensor: Any, name: str, casts: bool) -> Matrix:
     else:
         dense = " with dense dimensions" if layout == "sparse_coo" else ""
         raise TypeError(f"{name}: torch's {layout}{dense} is not read; pass {name}.to_dense().to_sparse_csr()")
-    return _matrix(kind, indptr, indices, numbers(tensor.values()), tensor.shape, name)
+    lists = array_of(indptr, "indptr"), array_of(indices, "indices")
+    return _matrix(kind, *lists, array_of(numbers(tensor.values()), name), tuple(tensor.shape), name)
 
 
 def _from_pydata(matrix: Any, name: str) -> Matrix:

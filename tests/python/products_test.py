@@ -121,3 +121,58 @@ def test_matmul_takes_groups_with_a_pattern_each():
         ts.matmul(sparse, dense[:2])
     with pytest.raises(TypeError, match="pass one operand as a sparse matrix"):
         ts.matmul(dense[0], dense[0].T)
+
+
+def edited(**fields):
+    """Returns WEIGHTS with other arrays, which SciPy would change if it were given them."""
+    matrix = WEIGHTS.copy()
+    for name, array in fields.items():
+        matrix.__dict__[name] = array
+    return matrix
+
+
+def misaligned(array):
+    room = np.empty(array.nbytes + 1, np.uint8)
+    moved = room[1:].view(array.dtype)
+    moved[:] = array
+    return moved
+
+
+ODD_ARRAYS = {
+    "no two in a row": {"data": np.repeat(WEIGHTS.data, 2)[::2]},
+    "misaligned indices": {"indices": misaligned(WEIGHTS.indices)},
+    "big-endian indices": {"indices": WEIGHTS.indices.astype(">i4")},
+    "unsigned indices": {"indices": WEIGHTS.indices.astype(np.uint32)},
+    "16-bit indices": {"indices": WEIGHTS.indices.astype(np.int16)},
+    "indices of two types": {"indptr": WEIGHTS.indptr.astype(np.int64)},
+    "a subclass": {"data": WEIGHTS.data.view(np.recarray)},
+    "sides of NumPy": {"_shape": tuple(np.array(WEIGHTS.shape))},
+}
+
+
+@pytest.mark.parametrize("name", ODD_ARRAYS)
+def test_arrays_that_need_a_conversion_get_it(name):
+    expected = ts.spmm(WEIGHTS, B[:, 0])
+    np.testing.assert_array_equal(ts.spmm(edited(**ODD_ARRAYS[name]), B[:, 0]), expected)
+
+
+REFUSED_ARRAYS = {
+    "a mask": ({"data": np.ma.masked_array(WEIGHTS.data)}, TypeError, r"masked array; .*filled\(0\)"),
+    "a mask of indices": ({"indices": np.ma.masked_array(WEIGHTS.indices)}, TypeError, "masked array"),
+    "real indices": ({"indices": WEIGHTS.indices.astype(float)}, TypeError, "whole numbers"),
+    "double values": ({"data": WEIGHTS.data.astype(float)}, TypeError, "float32"),
+    "big-endian values": ({"data": WEIGHTS.data.astype(">f4")}, TypeError, "float32"),
+    "values in a table": ({"data": WEIGHTS.data[None]}, ts.InvalidArgument, "2 dimensions"),
+    "a column outside": ({"indices": np.full_like(WEIGHTS.indices, 36)}, ts.BadInput, "36"),
+    "a column below 0": ({"indices": np.full_like(WEIGHTS.indices, -1)}, ts.BadInput, "-1"),
+    "positions that do not end": ({"indptr": WEIGHTS.indptr + 1}, ts.BadInput, "indptr"),
+    "three sides": ({"_shape": (24, 36, 1)}, ts.InvalidArgument, "3 dimensions"),
+    "a side below 0": ({"_shape": (-24, 36)}, ts.LimitExceeded, "-24"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_ARRAYS)
+def test_arrays_of_a_matrix_are_looked_at_before_a_product(name):
+    fields, error, text = REFUSED_ARRAYS[name]
+    with pytest.raises(error, match=text):
+        ts.spmm(edited(**fields), B[:, 0])
