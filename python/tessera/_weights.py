@@ -130,6 +130,11 @@ def array_of(given: Any, name: str) -> NDArray[Any]:
         raise TypeError(f"{name} is no array ({error}); pass a NumPy array") from None
 
 
+def _whole(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array with its elements one after another and aligned, as C++ reads them; copied only if they are not."""
+    return np.require(np.ascontiguousarray(array), requirements="A")
+
+
 def index_array(indices: Any, name: str) -> NDArray[Any]:
     """Return indices as a contiguous array of int32 or int64, copied only if they are not that."""
     array = array_of(indices, name)
@@ -143,7 +148,7 @@ def index_array(indices: Any, name: str) -> NDArray[Any]:
         raise InvalidArgument(f"{name} has {array.max()}, which does not fit in 64 bits with a sign")
     if array.dtype not in (np.int32, np.int64):
         array = array.astype(np.int64)
-    return np.ascontiguousarray(array)
+    return _whole(array)
 
 
 def _matrix(kind: str, first: Any, second: Any, data: Any, shape: Any, name: str) -> Matrix:
@@ -155,7 +160,7 @@ def _matrix(kind: str, first: Any, second: Any, data: Any, shape: Any, name: str
     first, second = index_array(first, names[0]), index_array(second, names[1])
     if first.dtype != second.dtype:
         first, second = first.astype(np.int64), second.astype(np.int64)
-    return Matrix(kind, first, second, np.ascontiguousarray(data), _sides(shape))
+    return Matrix(kind, first, second, _whole(data), _sides(shape))
 
 
 def _sides(shape: Any) -> tuple[int, int]:

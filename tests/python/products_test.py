@@ -141,6 +141,7 @@ def misaligned(array):
 ODD_ARRAYS = {
     "no two in a row": {"data": np.repeat(WEIGHTS.data, 2)[::2]},
     "misaligned indices": {"indices": misaligned(WEIGHTS.indices)},
+    "misaligned values": {"data": misaligned(WEIGHTS.data)},
     "big-endian indices": {"indices": WEIGHTS.indices.astype(">i4")},
     "unsigned indices": {"indices": WEIGHTS.indices.astype(np.uint32)},
     "16-bit indices": {"indices": WEIGHTS.indices.astype(np.int16)},
