@@ -176,8 +176,9 @@ def test_plans_of_this_computer_are_forecasts_by_form_and_pass():
 
 def test_few_columns_of_large_weights_read_packed_rows_on_this_computer():
     plan = ts.plan(8192, 8192, batch=1, density=0.1, dtype="float16", passes="fwd", machine="host")
-    # Without the instructions of AVX-512 numbers of 16 bits are widened instead.
-    expands = "avx512vl" in Path("/proc/cpuinfo").read_text() and not os.environ.get("TESSERA_TARGET")
+    # Without the instructions of AVX-512, which builds with sanitizers leave out, numbers of 16 bits are widened instead.
+    narrower = os.environ.get("TESSERA_TARGET") or os.environ.get("TESSERA_SANITIZED")
+    expands = "avx512vl" in Path("/proc/cpuinfo").read_text() and not narrower
     assert plan.forms["1x1"]["fwd"]["method"] == ("packed" if expands else "sparse")
     assert plan.forms["dense"]["fwd"]["method"] == "dense"
     assert plan.forms["4x4"]["fwd"]["method"] == "sparse" and ("rows" in str(plan)) == expands
