@@ -140,6 +140,8 @@ class VectorProduct {
     for (std::int64_t y = 0; y < b.rows; ++y) copy_.push_back(b(y, 0));
     in_ = copy_.data();
   }
+  VectorProduct(const VectorProduct&) = delete;  // sums_ may point into it
+  VectorProduct& operator=(const VectorProduct&) = delete;
 
   void run(MatrixView<T> c, const internal::Epilogue<T>& after, Executor& executor) {
     std::atomic<bool> is_outside = false;

@@ -75,7 +75,7 @@ std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& b
   for (const auto& body : bodies) {
     body();
     const double once = std::max(seconds(body, Clock::OwnThread), 1e-7);
-    repeats.push_back(static_cast<int>(std::clamp(kLongEnough / once, 1.0, 1000.0)));
+    repeats.push_back(static_cast<int>(std::max(kLongEnough / once, 1.0)));
   }
   double sum = 0;
   while (times[0].size() < kRounds || sum < least_seconds)

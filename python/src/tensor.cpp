@@ -17,9 +17,9 @@ namespace {
 using py::detail::npy_api;
 
 constexpr int kNumpyHalf = 23;
-// NumPy makes a small array in a fourth of the time that it takes to hand it a block of memory.
-constexpr std::size_t kMostOfNumpy =
-    1024;  // bytes, of the blocks that NumPy keeps for later arrays
+// The bytes of a small array. NumPy keeps blocks of this size for later arrays and makes one in a
+// fourth of the time that it takes to hand it a block of memory.
+constexpr std::size_t kMostOfNumpy = 1024;
 constexpr const char* kCapsule = "dltensor";
 constexpr const char* kUsedCapsule = "used_dltensor";
 

@@ -297,7 +297,7 @@ TEST(RecordedPrices, OfProductsAreAsRecorded) {
                           .data_type = kTypes[random.below(3)],
                           .transpose_lhs = random.below(2) == 0,
                           .transpose_rhs = random.below(2) == 0};
-    random.below(2);  // The first table drew one more choice here.
+    random.below(2);  // not used: the table was drawn with one choice more
     const device::Machine machine = draw_machine(random, p.groups);
     std::optional<MatMulPlan> product;
     try {
