@@ -39,6 +39,26 @@ void element_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   }
 }
 
+// Does the same for one column of a vector without gaps.
+template <class T, class Index, class Position>
+void vector_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
+  constexpr std::size_t kAtOnce = 256;
+  std::array<std::int64_t, kAtOnce + 1> begin;
+  const std::size_t count = sums.row_begin.size() - 1;
+  for (std::size_t first = 0; first < count; first += kAtOnce) {
+    const auto part = sums.row_begin.subspan(first, std::min(kAtOnce, count - first) + 1);
+    std::ranges::copy(part, begin.begin());
+    internal::listed_sums(
+        internal::ListedSums<T>{.row_begin = {begin.data(), part.size()},
+                                .columns = reinterpret_cast<const std::uint32_t*>(sums.col),
+                                .values = sums.values,
+                                .in = sums.in,
+                                .out = sums.out + std::int64_t(first) * sums.out_stride,
+                                .out_stride = sums.out_stride,
+                                .replaces = sums.replaces});
+  }
+}
+
 // Sums over the blocks of one block row.
 template <class T, class Index, class Position>
 void block_row_sums(const PlaceSums<T, Index, Position>& sums, std::size_t row) noexcept {
@@ -119,7 +139,9 @@ void scatter_columns(const ScatteredPlaces<T, Index>& places, const Position* be
 template <class T, class Index, class Position>
 void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   if (sums.z == 0) return;
-  if (sums.block.is_element()) return element_place_sums(sums);
+  const bool is_vector = sums.z == 1 && sums.in_stride == 1 && sizeof(Index) == 4;
+  if (sums.block.is_element())
+    return is_vector ? vector_place_sums(sums) : element_place_sums(sums);
   for (std::size_t row = 0; row + 1 < sums.row_begin.size(); ++row) block_row_sums(sums, row);
 }
 

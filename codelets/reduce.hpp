@@ -23,4 +23,9 @@ void add_floats(const FloatSums& sums, float* to) noexcept;
 // must not overlap. Never allocates, throws or prints; thread-safe.
 void add_and_clear(float* from, std::int64_t count, float* to) noexcept;
 
+// Returns the largest number of a list, 0 for an empty one, with vectors. Never allocates, throws
+// or prints; thread-safe.
+std::uint32_t largest(std::span<const std::uint32_t> list) noexcept;
+std::uint64_t largest(std::span<const std::uint64_t> list) noexcept;
+
 }  // namespace tessera::codelets

@@ -13,6 +13,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/printable.hpp"
 #include "tessera/codelets/place_sums.hpp"
+#include "tessera/codelets/reduce.hpp"
 
 namespace tessera::host::internal {
 namespace {
@@ -67,16 +68,14 @@ void check_begin(const ListNames& names, std::span<const Position> begin, std::i
                                      descent - begin.begin()));
 }
 
-// Returns true if all numbers are in 0 .. count - 1: then neither they nor their distances from the
-// last one are negative. There is no branch and no comparison, which x86-64 has for signed numbers
-// only, so that compilers look at several numbers at once.
+// Returns true if all numbers are in 0 .. count - 1. A negative number is a large one without its
+// sign.
 template <class Index>
 bool are_below(std::span<const Index> list, std::int64_t count) {
-  using Unsigned = std::make_unsigned_t<Index>;
-  const auto last = Unsigned(std::min<std::int64_t>(count, std::int64_t{1} << 31) - 1);
-  Unsigned signs = 0;
-  for (const Index number : list) signs |= Unsigned(number) | (last - Unsigned(number));
-  return Index(signs) >= 0;
+  using Unsigned = std::conditional_t<sizeof(Index) == 4, std::uint32_t, std::uint64_t>;
+  const auto limit = Unsigned(std::min<std::int64_t>(count, std::int64_t{1} << 31));
+  return list.empty() || codelets::largest(std::span<const Unsigned>(
+                             reinterpret_cast<const Unsigned*>(list.data()), list.size())) < limit;
 }
 
 // The search runs on all threads; only a list that is refused is read again.

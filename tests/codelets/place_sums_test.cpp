@@ -83,13 +83,13 @@ TEST(ScatteredPlaces, AreAddedInAnyRangeOnEveryTarget) {
 // Rows of one column have any lengths and follow one another; those of a few places are added
 // together. The bits are those of the reference, also of rows without places, of -0 and of NaN.
 template <class T, class Index>
-void expect_one_column(std::int64_t longest, bool replaces) {
+void expect_one_column(std::int64_t longest, bool replaces, std::size_t stride = 1) {
   constexpr std::int64_t kColumns = 97;
   Random random(std::uint64_t(longest) + 7);
   std::vector<std::int64_t> begin{0};
   std::vector<Index> col;
   std::vector<T> values, in;
-  for (std::int64_t r = 0; r < 300; ++r) {
+  for (std::int64_t r = 0; r < 303; ++r) {
     for (std::int64_t n = random.below(longest + 1); n > 0; --n) {
       col.push_back(Index(random.below(kColumns)));
       values.push_back(T(random.below(9) == 0 ? -0.0f : float(random.unit() - 0.5)));
@@ -98,8 +98,8 @@ void expect_one_column(std::int64_t longest, bool replaces) {
   }
   for (std::int64_t c = 0; c < kColumns; ++c)
     in.push_back(T(c == 5 ? std::numeric_limits<float>::infinity() : float(random.unit() - 0.5)));
-  std::vector<float> out(begin.size() - 1, -0.0f), expected = out;
-  for (std::size_t r = 0; r < out.size(); ++r) {
+  std::vector<float> expected(begin.size() - 1, -0.0f), out(expected.size() * stride, -0.0f);
+  for (std::size_t r = 0; r < expected.size(); ++r) {
     const auto first = std::size_t(begin[r]);
     const float sum = internal::one_column_sum<float>(
         values.data() + first, begin[r + 1] - begin[r],
@@ -113,12 +113,13 @@ void expect_one_column(std::int64_t longest, bool replaces) {
                                                .in = in.data(),
                                                .in_stride = 1,
                                                .out = out.data(),
-                                               .out_stride = 1,
+                                               .out_stride = std::int64_t(stride),
                                                .z = 1,
                                                .replaces = replaces});
-  for (std::size_t r = 0; r < out.size(); ++r) {
-    if (std::isnan(out[r]) && std::isnan(expected[r])) continue;
-    EXPECT_EQ(std::bit_cast<std::uint32_t>(out[r]), std::bit_cast<std::uint32_t>(expected[r]))
+  for (std::size_t r = 0; r < expected.size(); ++r) {
+    const float sum = out[r * stride];
+    if (std::isnan(sum) && std::isnan(expected[r])) continue;
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(sum), std::bit_cast<std::uint32_t>(expected[r]))
         << "row " << r << " of " << begin[r + 1] - begin[r];
   }
 }
@@ -131,6 +132,7 @@ TEST(PlaceSums, OfOneColumnHaveTheBitsOfTheReferenceOnEveryTarget) {
     for (const std::int64_t longest : {1, 4, 8, 9, 16, 17, 40, 200})
       for (const bool replaces : {false, true}) {
         expect_one_column<float, std::int32_t>(longest, replaces);
+        expect_one_column<float, std::int32_t>(longest, replaces, 3);
         expect_one_column<float, std::int64_t>(longest, replaces);
         expect_one_column<Half, std::int32_t>(longest, replaces);
       }

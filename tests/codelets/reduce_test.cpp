@@ -62,5 +62,28 @@ TEST(AddAndClear, MovesSumsAtEveryRemainderOnEveryTarget) {
   }
 }
 
+template <class T>
+void expect_largest() {
+  for (std::size_t count = 0; count <= 140; ++count) {
+    std::vector<T> list(count, T(3));
+    EXPECT_EQ(largest(std::span<const T>(list)), count == 0 ? 0u : 3u);
+    for (std::size_t at = 0; at < count; ++at) {
+      list[at] = T(-2);  // a negative number of the caller's
+      ASSERT_EQ(largest(std::span<const T>(list)), T(-2)) << at << " of " << count;
+      list[at] = T(3);
+    }
+  }
+}
+
+TEST(Largest, IsFoundAtEveryPlaceOnEveryTarget) {
+  for (const auto& target : internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    SCOPED_TRACE(target.name);
+    const UseSimdTarget use(target);
+    expect_largest<std::uint32_t>();
+    expect_largest<std::uint64_t>();
+  }
+}
+
 }  // namespace
 }  // namespace tessera::codelets

@@ -1,5 +1,5 @@
-// Element Fwd (gather_sums), GradA (named_sums) and GradATransposed (scatter_sums) for every
-// instruction set.
+// Element Fwd (gather_sums, listed_sums), GradA (named_sums) and GradATransposed (scatter_sums) for
+// every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
 // foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -152,9 +152,6 @@ template <class In>
 HWY_INLINE void gather(const ElementSums<In>& args) {
   if (args.z != 1)
     return for_each_row_sums<false>(args, [](const auto& sums) { sums.gather_all(); });
-  const bool is_listed = args.code.mask == 0xffffffff && args.code.shift == 0 &&
-                         args.code.inverse == 1 && args.code.step == sizeof(std::uint32_t);
-  if (is_listed && args.in_stride == 1) return gather_vector(args);
   for (const TermRow& row : args.rows) {
     float& out = args.out[row.row * args.out_stride];
     const float sum = one_column_lanes(args.values + row.value, row.count, [&](std::int64_t i) {
@@ -166,6 +163,9 @@ HWY_INLINE void gather(const ElementSums<In>& args) {
 void gather_float(const ElementSums<float>& args) { gather(args); }
 void gather_half(const ElementSums<Half>& args) { gather(args); }
 void gather_bfloat16(const ElementSums<BFloat16>& args) { gather(args); }
+void listed_float(const ListedSums<float>& args) { gather_listed(args); }
+void listed_half(const ListedSums<Half>& args) { gather_listed(args); }
+void listed_bfloat16(const ListedSums<BFloat16>& args) { gather_listed(args); }
 void named_float(const ElementSums<float>& args) {
   for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
 }
@@ -194,6 +194,9 @@ namespace tessera::codelets::internal {
 HWY_EXPORT(gather_float);
 HWY_EXPORT(gather_half);
 HWY_EXPORT(gather_bfloat16);
+HWY_EXPORT(listed_float);
+HWY_EXPORT(listed_half);
+HWY_EXPORT(listed_bfloat16);
 HWY_EXPORT(named_float);
 HWY_EXPORT(named_half);
 HWY_EXPORT(named_bfloat16);
@@ -209,6 +212,13 @@ void gather_sums(const ElementSums<Half>& sums) noexcept {
 }
 void gather_sums(const ElementSums<BFloat16>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(gather_bfloat16)(sums);
+}
+void listed_sums(const ListedSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(listed_float)(sums);
+}
+void listed_sums(const ListedSums<Half>& sums) noexcept { HWY_DYNAMIC_DISPATCH(listed_half)(sums); }
+void listed_sums(const ListedSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(listed_bfloat16)(sums);
 }
 void named_sums(const ElementSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(named_float)(sums);

@@ -38,8 +38,18 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
 inline constexpr std::size_t kColumnLanes = std::min<std::size_t>(kNativeLanes, kSumLanes);
 inline constexpr std::size_t kColumnParts = kSumLanes / kColumnLanes;
 
-// Collects elements from any addresses, one in each lane. Four loads joined by insertions take 0.6
-// times the time of the gather instruction (Zen 4), which is split into at least as many steps.
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// Joins pairs and then their pairs: with insertions each float would wait for the one before. Takes
+// 0.79 times their time (Zen 5).
+HWY_INLINE hn::Vec128<float> join_floats(const std::array<const float*, 4>& at) {
+  const __m128 low = _mm_unpacklo_ps(_mm_load_ss(at[0]), _mm_load_ss(at[1]));
+  const __m128 high = _mm_unpacklo_ps(_mm_load_ss(at[2]), _mm_load_ss(at[3]));
+  return hn::Vec128<float>{_mm_movelh_ps(low, high)};
+}
+#endif
+
+// Collects elements from any addresses, one in each lane. Four loads that are joined take 0.6 times
+// the time of the gather instruction (Zen 4), which is split into at least as many steps.
 template <std::size_t kLanes, class Address>
 HWY_INLINE FloatVector<kLanes> collect_floats(Address address, std::int64_t first) {
   if constexpr (kLanes > 4) {
@@ -48,12 +58,9 @@ HWY_INLINE FloatVector<kLanes> collect_floats(Address address, std::int64_t firs
                        collect_floats<kHalf>(address, first));
   } else {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-    if constexpr (requires { address.four(first); }) {
-      const auto at = address.four(first);
-      return hn::Vec128<float>{_mm_set_ps(*at[3], *at[2], *at[1], *at[0])};
-    }
-    return hn::Vec128<float>{
-        _mm_set_ps(*address(first + 3), *address(first + 2), *address(first + 1), *address(first))};
+    if constexpr (requires { address.four(first); }) return join_floats(address.four(first));
+    return join_floats(
+        {address(first), address(first + 1), address(first + 2), address(first + 3)});
 #else
     const float scratch[4] = {*address(first), *address(first + 1), *address(first + 2),
                               *address(first + 3)};
@@ -120,22 +127,42 @@ inline bool gathers_are_fast() {
 }
 #endif
 
+// Adds the upper half of the lanes to the lower one until four are left.
 template <std::size_t kLanes>
-HWY_INLINE float add_all_lanes(FloatVector<kLanes> v) {
+HWY_INLINE FloatVector<4> fold_lanes(FloatVector<kLanes> v) {
   if constexpr (kLanes > 4) {
     const Floats<kLanes / 2> half;
-    return add_all_lanes<kLanes / 2>(hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    return fold_lanes<kLanes / 2>(hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   } else {
-    const auto pairs = hn::Add(v, hn::Shuffle1032(v));
-    return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs)));
+    return v;
   }
+}
+template <std::size_t kParts>
+HWY_INLINE FloatVector<4> fold_parts(FloatVector<kColumnLanes> (&sums)[kParts]) {
+  for (std::size_t half = kParts / 2; half > 0; half /= 2)
+    for (std::size_t p = 0; p < half; ++p) sums[p] = hn::Add(sums[p], sums[p + half]);
+  return fold_lanes<kColumnLanes>(sums[0]);
 }
 
 template <std::size_t kParts>
 HWY_INLINE float finish_lanes(FloatVector<kColumnLanes> (&sums)[kParts]) {
-  for (std::size_t half = kParts / 2; half > 0; half /= 2)
-    for (std::size_t p = 0; p < half; ++p) sums[p] = hn::Add(sums[p], sums[p + half]);
-  return add_all_lanes<kColumnLanes>(sums[0]) + 0.0f;
+  const auto four = fold_parts<kParts>(sums);
+  const auto pairs = hn::Add(four, hn::Shuffle1032(four));
+  return hn::GetLane(hn::Add(pairs, hn::Shuffle2301(pairs))) + 0.0f;
+}
+
+// Returns the sums of four rows, each of which is folded to four lanes, with the bits of
+// finish_lanes(): 1.5 shuffles a row where that has two, and no chain of them.
+HWY_INLINE FloatVector<4> finish_four(const FloatVector<4> (&rows)[4]) {
+  const Floats<4> d;
+  const auto pairs = [&](std::size_t r) HWY_ATTR {
+    return hn::Add(hn::InterleaveLower(d, rows[r], rows[r + 1]),
+                   hn::InterleaveUpper(d, rows[r], rows[r + 1]));
+  };
+  const auto first = pairs(0), second = pairs(2);
+  return hn::Add(
+      hn::Add(hn::ConcatLowerLower(d, second, first), hn::ConcatUpperUpper(d, second, first)),
+      hn::Zero(d));
 }
 
 // Returns the sum of every kStep-th product from kFirst on of a row of kCount floats, at most one
@@ -150,6 +177,18 @@ HWY_INLINE float short_row_sum(const float* values, Address address) {
   else
     return short_row_sum<kCount, kFirst, 2 * kStep>(values, address) +
            short_row_sum<kCount, kFirst + kStep, 2 * kStep>(values, address);
+}
+
+// Adds the products of kSumLanes values with the elements at address(first) and after. As a lambda
+// gcc calls it, and the sums would go through memory each time.
+template <class In, class Address>
+HWY_INLINE void add_terms_of(FloatVector<kColumnLanes> (&sums)[kColumnParts], const In* values,
+                             Address address, std::int64_t first) {
+  for (std::size_t p = 0; p < kColumnParts; ++p) {
+    const auto at = static_cast<std::int64_t>(p * kColumnLanes);
+    sums[p] = add_product_lanes(sums[p], load_lanes<kColumnLanes>(values + at),
+                                collect<kColumnLanes, In>(address, first + at));
+  }
 }
 
 template <class In, class Address>
@@ -170,13 +209,6 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
     }
   FloatVector<kColumnLanes> sums[kColumnParts];
   for (auto& sum : sums) sum = hn::Zero(Floats<kColumnLanes>());
-  const auto add = [&](const In* from, std::int64_t first, auto where) HWY_ATTR {
-    for (std::size_t p = 0; p < kColumnParts; ++p) {
-      const auto at = static_cast<std::int64_t>(p * kColumnLanes);
-      sums[p] = add_product_lanes(sums[p], load_lanes<kColumnLanes>(from + first + at),
-                                  collect<kColumnLanes, In>(where, first + at));
-    }
-  };
   std::int64_t i = 0;
 #if HWY_TARGET == HWY_AVX3
   if constexpr (requires { address.gather(i); }) {
@@ -189,7 +221,7 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
 #endif
   for (; i + kSumLanes <= count; i += kSumLanes) {
     if constexpr (requires { address.ask_ahead(values, i); }) address.ask_ahead(values, i);
-    add(values, i, address);
+    add_terms_of(sums, values + i, address, i);
   }
   if (i == count) return finish_lanes(sums);
   // A lane that gets 0 * 0 has the bits of one that gets nothing, except for -0.
@@ -211,7 +243,7 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
     factors[k] = values[i + k];
     terms[k] = *address(i + k);
   }
-  add(factors, 0, [&](std::int64_t k) { return terms + k; });
+  add_terms_of(sums, factors, [&](std::int64_t k) { return terms + k; }, 0);
   return finish_lanes(sums);
 }
 

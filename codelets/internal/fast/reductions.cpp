@@ -1,4 +1,4 @@
-// add_floats() and add_and_clear() for every instruction set.
+// add_floats(), add_and_clear() and largest() for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
 // foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -6,6 +6,10 @@
 #include <hwy/foreach_target.h>
 // The list of targets must come before everything that depends on the target.
 #include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
 
 #include "tessera/codelets/internal/fast/lanes.inl"
 #include "tessera/codelets/reduce.hpp"
@@ -50,6 +54,34 @@ void move_all(float* from, std::int64_t count, float* to) {
   for (; i < count; ++i) move_vector<1>(from + i, to + i);
 }
 
+template <class T>
+HWY_INLINE T largest_of(std::span<const T> list) {
+  const hn::ScalableTag<T> d;
+  constexpr std::size_t kLanes = hn::MaxLanes(d), kVectors = 4;
+  T all = 0;
+  if (list.size() < kLanes) {
+    for (const T number : list) all = std::max(all, number);
+    return all;
+  }
+  hn::Vec<decltype(d)> largest[kVectors];
+  const auto look = [&](std::size_t v, std::size_t at)
+                        HWY_ATTR { largest[v] = hn::Max(largest[v], hn::LoadU(d, &list[at])); };
+  for (auto& vector : largest) vector = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + kLanes * kVectors <= list.size(); i += kLanes * kVectors)
+    for (std::size_t v = 0; v < kVectors; ++v) look(v, i + v * kLanes);
+  for (; i + kLanes <= list.size(); i += kLanes) look(0, i);
+  look(1, list.size() - kLanes);  // reads some numbers twice
+  for (std::size_t v = 1; v < kVectors; ++v) largest[0] = hn::Max(largest[0], largest[v]);
+  T lanes[kLanes];
+  hn::StoreU(largest[0], d, lanes);
+  for (const T lane : lanes) all = std::max(all, lane);
+  return all;
+}
+
+std::uint32_t largest_32(std::span<const std::uint32_t> list) { return largest_of(list); }
+std::uint64_t largest_64(std::span<const std::uint64_t> list) { return largest_of(list); }
+
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -58,6 +90,8 @@ namespace tessera::codelets {
 namespace internal {
 HWY_EXPORT(add_all);
 HWY_EXPORT(move_all);
+HWY_EXPORT(largest_32);
+HWY_EXPORT(largest_64);
 }  // namespace internal
 
 void add_floats(const FloatSums& sums, float* to) noexcept {
@@ -68,6 +102,15 @@ void add_floats(const FloatSums& sums, float* to) noexcept {
 void add_and_clear(float* from, std::int64_t count, float* to) noexcept {
   using namespace internal;  // the table of targets is in that namespace
   HWY_DYNAMIC_DISPATCH(move_all)(from, count, to);
+}
+
+std::uint32_t largest(std::span<const std::uint32_t> list) noexcept {
+  using namespace internal;  // the table of targets is in that namespace
+  return HWY_DYNAMIC_DISPATCH(largest_32)(list);
+}
+std::uint64_t largest(std::span<const std::uint64_t> list) noexcept {
+  using namespace internal;  // the table of targets is in that namespace
+  return HWY_DYNAMIC_DISPATCH(largest_64)(list);
 }
 
 }  // namespace tessera::codelets

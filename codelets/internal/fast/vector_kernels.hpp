@@ -74,6 +74,22 @@ void scatter_sums(const ElementSums<float>& sums) noexcept;
 void scatter_sums(const ElementSums<Half>& sums) noexcept;
 void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 
+// The arguments of listed_sums(), which does the same as gather_sums() for one column and rows of a
+// matrix that is given as lists: out[r] += value * in[column], or replaces it.
+template <class In>
+struct ListedSums {
+  std::span<const std::int64_t> row_begin;  // [rows + 1] positions in the lists
+  const std::uint32_t* columns;
+  const In* values;
+  const In* in;  // without gaps
+  float* out;
+  std::int64_t out_stride;
+  bool replaces = false;
+};
+void listed_sums(const ListedSums<float>& sums) noexcept;
+void listed_sums(const ListedSums<Half>& sums) noexcept;
+void listed_sums(const ListedSums<BFloat16>& sums) noexcept;
+
 // The arguments of offset_sums(), which does the same as gather_sums() for the rows of one element
 // record in which each word, multiplied by `spread` / 2^kSpreadBits and rounded down, is the
 // distance in bytes of the row it names from `in`. `spread` is 2^kSpreadBits for a dense slice
