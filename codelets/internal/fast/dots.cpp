@@ -205,10 +205,10 @@ HWY_INLINE void add_element_rows(const ElementDots<In>& args) {
 
 template <bool kOffsets, bool kContiguous, class In>
 HWY_INLINE void all_element_dots_of(const ElementDots<In>& args) {
-  constexpr std::size_t kMostHeld = 16, kHeldStep = 4, kMostShort = 4;
+  constexpr std::size_t kMostHeld = 16, kHeldStep = 4, kMostShort = kParts == 1 ? 8 : 4;
   constexpr auto kStepColumns = static_cast<std::int64_t>(kHeldStep * kSumLanes);
   const auto steps = static_cast<std::size_t>(args.z / kStepColumns);
-  if constexpr (kParts == 2 && std::is_same_v<In, float> && !kInstrumented)
+  if constexpr (kParts <= 2 && std::is_same_v<In, float> && !kInstrumented)
     if (args.z <= kMostShort * static_cast<std::int64_t>(kSumLanes))
       return with_constant<kMostShort>(
           static_cast<std::size_t>(ceil_div(args.z, std::int64_t{kSumLanes})),
