@@ -9,7 +9,10 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
 #include "tessera/base/int_math.hpp"
@@ -18,6 +21,7 @@
 #include "tessera/codelets/internal/fast/dot_sums.inl"
 #include "tessera/codelets/internal/fast/lanes.inl"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
+#include "tessera/codelets/internal/listed_columns.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::codelets::internal::HWY_NAMESPACE {
@@ -352,9 +356,51 @@ void element_dots(const ElementDots<Half>& dots) noexcept {
 void element_dots(const ElementDots<BFloat16>& dots) noexcept {
   HWY_DYNAMIC_DISPATCH(element_bfloat16)(dots);
 }
-void block_dots(const BlockDots<float>& dots) noexcept { HWY_DYNAMIC_DISPATCH(block_float)(dots); }
-void block_dots(const BlockDots<Half>& dots) noexcept { HWY_DYNAMIC_DISPATCH(block_half)(dots); }
+namespace {
+
+// Blocks of one column: a row of s with neighbouring rows of q_grad, which change places. A tile
+// would compute the column four times. Bits are the same.
+template <class In>
+void column_dots(const BlockDots<In>& dots) noexcept {
+  constexpr std::size_t kAtOnce = 64;
+  constexpr auto kRows = [] {
+    std::array<std::uint32_t, kAtOnce> rows{};
+    for (std::size_t i = 0; i < kAtOnce; ++i) rows[i] = static_cast<std::uint32_t>(i);
+    return rows;
+  }();
+  std::array<TermRow, kAtOnce> columns;
+  constexpr auto kStep = static_cast<std::int64_t>(kAtOnce);
+  for (std::size_t begin = 0; begin < dots.columns.size(); begin += kAtOnce)
+    for (std::int64_t row = 0; row < dots.rows; row += kStep) {
+      const std::size_t count = std::min(kAtOnce, dots.columns.size() - begin);
+      for (std::size_t b = 0; b < count; ++b)
+        columns[b] = {dots.columns[begin + b], std::min(kStep, dots.rows - row),
+                      static_cast<std::int64_t>(begin + b) * dots.rows + row,
+                      reinterpret_cast<const std::byte*>(kRows.data())};
+      element_dots({.rows = {columns.data(), count},
+                    .code = kListedColumns<std::uint32_t>,
+                    .q_grad = dots.s,
+                    .q_grad_stride = dots.s_stride,
+                    .s = dots.q_grad + (dots.row + row) * dots.q_grad_stride,
+                    .s_stride = dots.q_grad_stride,
+                    .gradients = dots.gradients,
+                    .z = dots.z,
+                    .replaces = dots.replaces});
+    }
+}
+
+}  // namespace
+
+void block_dots(const BlockDots<float>& dots) noexcept {
+  if (dots.cols == 1) return column_dots(dots);
+  HWY_DYNAMIC_DISPATCH(block_float)(dots);
+}
+void block_dots(const BlockDots<Half>& dots) noexcept {
+  if (dots.cols == 1) return column_dots(dots);
+  HWY_DYNAMIC_DISPATCH(block_half)(dots);
+}
 void block_dots(const BlockDots<BFloat16>& dots) noexcept {
+  if (dots.cols == 1) return column_dots(dots);
   HWY_DYNAMIC_DISPATCH(block_bfloat16)(dots);
 }
 
