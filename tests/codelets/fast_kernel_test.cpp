@@ -84,8 +84,17 @@ TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinAtEveryRemainderOfZ) {
 class FastBlockKernel : public FastKernel {};
 
 TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksOfAnyShape) {
-  for (const BlockShape block :
-       {BlockShape{1, 1}, {1, 9}, {2, 2}, {3, 5}, {7, 6}, {8, 8}, {16, 16}, {17, 3}, {13, 15}})
+  for (const BlockShape block : {BlockShape{1, 1},
+                                 {32, 1},
+                                 {70, 1},
+                                 {1, 9},
+                                 {2, 2},
+                                 {3, 5},
+                                 {7, 6},
+                                 {8, 8},
+                                 {16, 16},
+                                 {17, 3},
+                                 {13, 15}})
     for (const std::int64_t z : {1, 3, 8, 16, 21, 32, 33, 48, 50}) {
       SCOPED_TRACE(testing::Message()
                    << block.rows << "x" << block.cols << " z " << z << " seed 23");
