@@ -8,7 +8,6 @@
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/transpose_pass.hpp"
-#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/matmul.hpp"
 #include "tessera/verify/repair.hpp"
 
@@ -43,7 +42,6 @@ struct MatMul::State {
   planner::MatMulPlan plan;
   FullyConnected layer;
   std::optional<Transposition> move;
-  std::vector<std::vector<std::int64_t>> places;  // of R's values in the operands, by group
   OneCaller caller;
 };
 
@@ -98,32 +96,14 @@ MatMul::MatMul(MatMul&&) noexcept = default;
 
 std::optional<partitioner::Misfit> MatMul::set_sparse(std::span<const sparse::Csr<float>> operands,
                                                       const partitioner::EncodeOptions& options) {
-  State& state = *state_;
   const std::vector<sparse::Csr<float>> weights =
-      sparse::matmul_weights(state.plan.problem, operands);
-  std::vector<std::vector<std::int64_t>> places;
-  if (stores_transposed_weights(state.plan.problem))
-    for (const sparse::Csr<float>& operand : operands)
-      places.push_back(sparse::transpose_order(operand));
-  auto misfit = state.layer.set_weights(sparse::checked(weights), options);
-  if (!misfit) state.places = std::move(places);
-  return misfit;
+      sparse::matmul_weights(state_->plan.problem, operands);
+  return state_->layer.set_weights(sparse::checked(weights), options);
 }
 
 std::optional<partitioner::Misfit> MatMul::set_sparse(const sparse::Csr<float>& operand,
                                                       const partitioner::EncodeOptions& options) {
   return set_sparse(std::span(&operand, 1), options);
-}
-
-void MatMul::set_values(std::span<const float> values, std::int64_t group) {
-  State& state = *state_;
-  if (group < 0 || group >= std::ssize(state.places) ||
-      values.size() != state.places[std::size_t(group)].size())
-    return state.layer.set_values(values, group);  // which refuses what is wrong
-  const std::vector<std::int64_t>& places = state.places[std::size_t(group)];
-  std::vector<float> turned(values.size());
-  for (std::size_t i = 0; i < turned.size(); ++i) turned[i] = values[std::size_t(places[i])];
-  state.layer.set_values(turned, group);
 }
 
 template <class T>

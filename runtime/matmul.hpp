@@ -53,10 +53,6 @@ class MatMul {
   std::optional<partitioner::Misfit> set_sparse(const sparse::Csr<float>& operand,
                                                 const partitioner::EncodeOptions& options = {});
 
-  // Sets new values for a group's pattern, in the order of the operand that set_sparse took.
-  // Throws Error{InvalidArgument} for another number of values. O(values).
-  void set_values(std::span<const float> values, std::int64_t group = 0);
-
   // Writes the product. Returns its cost.
   template <class T>
   device::Ledger multiply(MatrixView<const T> dense, MatrixView<T> result) {
