@@ -232,9 +232,10 @@ template <class To, class From>
 void refill(const Buckets& buckets, std::span<const From> values, std::span<To> bucket_values,
             Executor& executor);
 
-// Returns the values of the matrix from values in bucket order: the inverse of to_bucket_order().
+// Writes the values of the matrix from values in bucket order: the inverse of to_bucket_order().
 template <class To, class From>
-std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values);
+void from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values,
+                       std::span<To> values);
 
 // Returns the matrix, from the words alone (`source` is not read): the exact inverse of encode().
 // The rows of a record may come in any order. T is float or double. Throws Error{BadInput}, which

@@ -189,17 +189,16 @@ std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> va
 }
 
 template <class To, class From>
-std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values) {
+void from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values,
+                       std::span<To> values) {
   const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
-  check_value_count("from_bucket_order", bucket_values.size(), buckets.grid.buckets() * each);
-  std::vector<To> result(static_cast<std::size_t>(buckets.stats.blocks * area));
+  check_lengths("from_bucket_order", buckets, values.size(), bucket_values.size());
   for (std::int64_t b = 0; b < buckets.grid.buckets(); ++b)
     for_each_stretch(held_slots(buckets, b), [&](std::int64_t slot, std::int64_t block,
                                                  std::int64_t count) {
       const From* from = bucket_values.data() + b * each + slot * area;
-      std::transform(from, from + count * area, result.data() + block * area, convert<To, From>);
+      std::transform(from, from + count * area, values.data() + block * area, convert<To, From>);
     });
-  return result;
 }
 
 #define TESSERA_VALUES(To, From)                                                                   \
@@ -207,7 +206,7 @@ std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> 
                                          std::span<const std::int64_t>);                           \
   template void refill<To, From>(const Buckets&, std::span<const From>, std::span<To>, Executor&); \
   template std::vector<To> to_bucket_order<To, From>(const Buckets&, std::span<const From>);       \
-  template std::vector<To> from_bucket_order<To, From>(const Buckets&, std::span<const From>);
+  template void from_bucket_order<To, From>(const Buckets&, std::span<const From>, std::span<To>);
 TESSERA_VALUES(float, float)
 TESSERA_VALUES(float, double)
 TESSERA_VALUES(float, Half)

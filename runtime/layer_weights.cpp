@@ -9,7 +9,6 @@
 #include <variant>
 #include <vector>
 
-#include "tessera/base/error.hpp"
 #include "tessera/partitioner/update.hpp"
 #include "tessera/runtime/internal/layer_on_tiles.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -50,8 +49,7 @@ std::optional<partitioner::Misfit> LayerWeights::encode(
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {
     const Matrix& matrix = next_.emplace_back(converted(weights[g]));
-    const auto& pattern = matrix.in_grid ? *matrix.in_grid : matrix.given;
-    auto misfit = partitioner::encode_into(spare_[g], pattern, grid_, executor_, options);
+    auto misfit = partitioner::encode_into(spare_[g], matrix.pattern(), grid_, executor_, options);
     if (misfit) return named(std::move(misfit), std::int64_t(g));
   }
   prepare_take();
@@ -83,8 +81,8 @@ std::optional<partitioner::Misfit> LayerWeights::encode_update(const sparse::Pat
       same_blocks ? change : sparse::difference(*old.in_grid, *matrix.in_grid);
   spare_.resize(buckets_.size());
   spare_[g] = buckets_[g];
-  partitioner::UpdateResult updated = partitioner::update(
-      spare_[g], matrix.in_grid ? *matrix.in_grid : matrix.given, in_blocks, executor_);
+  partitioner::UpdateResult updated =
+      partitioner::update(spare_[g], matrix.pattern(), in_blocks, executor_);
   if (updated.misfit) return named(std::move(updated.misfit), group);
   // With larger blocks in the grid, a removed place may change a value of a block that remains.
   changed_.reset();
@@ -174,55 +172,32 @@ std::vector<std::int64_t> LayerWeights::bucket_positions(std::int64_t group) con
   const Matrix& matrix = kept_[std::size_t(group)];
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   const std::int64_t area = grid_.block.area();
-  std::vector<std::int64_t> in_pattern(pattern(group)->values.size());
+  std::vector<std::int64_t> in_pattern(matrix.pattern()->values.size());
   for (std::size_t slot = 0; slot < buckets.source.size(); ++slot) {
     const std::int64_t block = buckets.source[slot];
     for (std::int64_t i = 0; block >= 0 && i < area; ++i)
       in_pattern[std::size_t(block * area + i)] = std::int64_t(slot) * area + i;
   }
   if (!matrix.in_grid) return in_pattern;
-  std::vector<std::int64_t> positions;
-  positions.reserve(matrix.given->values.size());
-  for (const std::int64_t place : matrix.places)
-    positions.insert(positions.end(), in_pattern.begin() + place,
-                     in_pattern.begin() + place + matrix.run);
+  std::vector<std::int64_t> positions(matrix.given->values.size());
+  matrix.copy_given(in_pattern.data(), positions.data());
   return positions;
 }
-
-namespace {
-
-// Copies values in bucket order to their places in the encoded pattern and skips padding.
-template <class T>
-void spread(const partitioner::Buckets& buckets, std::span<const T> in_order,
-            std::span<float> values) {
-  const auto area = std::size_t(buckets.grid.block.area());
-  for (std::size_t slot = 0; slot < buckets.source.size(); ++slot) {
-    const std::int32_t block = buckets.source[slot];
-    if (block < 0) continue;
-    for (std::size_t i = 0; i < area; ++i)
-      values[std::size_t(block) * area + i] = float(in_order[slot * area + i]);
-  }
-}
-
-}  // namespace
 
 template <class T>
 void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
                             std::span<float> result) {
   const auto g = std::size_t(group), count = std::size_t(values_per_group());
-  const std::span<const T> of_group = in_order.subspan(g * count, count);
-  const Matrix& matrix = kept_[g];
-  if (!matrix.in_grid) return spread(buckets_[g], of_group, result);
-  in_pattern_.resize((*matrix.in_grid)->values.size());
-  spread(buckets_[g], of_group, in_pattern_);
-  float* to = result.data();
-  for (const std::int64_t place : matrix.places)
-    to = std::copy_n(in_pattern_.data() + place, matrix.run, to);
+  to_given(kept_[g], buckets_[g], in_order.subspan(g * count, count), result);
 }
 
-const sparse::CheckedCsr<float>& LayerWeights::pattern(std::int64_t group) const {
-  const Matrix& matrix = kept_[std::size_t(group)];
-  return matrix.in_grid ? *matrix.in_grid : matrix.given;
+template <class T>
+void LayerWeights::to_given(const Matrix& matrix, const partitioner::Buckets& buckets,
+                            std::span<const T> in_order, std::span<float> result) {
+  if (!matrix.in_grid) return partitioner::from_bucket_order<float, T>(buckets, in_order, result);
+  in_pattern_.resize(matrix.pattern()->values.size());
+  partitioner::from_bucket_order<float, T>(buckets, in_order, in_pattern_);
+  matrix.copy_given(in_pattern_.data(), result.data());
 }
 
 std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner::Misfit> misfit,
@@ -232,7 +207,7 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
 }
 
 void LayerWeights::refill(std::int64_t group, const std::vector<std::int64_t>* changed) {
-  const std::span<const float> from = pattern(group)->values;
+  const std::span<const float> from = kept_[std::size_t(group)].pattern()->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   with_type(problem_.data_type, [&]<class T>(T) {
     if (changed != nullptr)

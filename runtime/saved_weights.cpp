@@ -30,16 +30,6 @@ void check_same(const char* field, const std::string& saved, const std::string& 
                   field, printable(saved.substr(0, kMostShown)), own));
 }
 
-// Returns the values of the encoded matrix, widened.
-std::vector<float> values_in(const partitioner::Buckets& buckets,
-                             std::span<const std::byte> bytes) {
-  return with_type(buckets.grid.data_type, [&]<class T>(T) {
-    std::vector<T> in_order(bytes.size() / sizeof(T));
-    if (!in_order.empty()) std::memcpy(in_order.data(), bytes.data(), bytes.size());
-    return partitioner::from_bucket_order<float, T>(buckets, in_order);
-  });
-}
-
 }  // namespace
 
 partitioner::SavedLayout LayerWeights::saved_layout() const {
@@ -68,14 +58,13 @@ std::vector<sparse::CheckedCsr<float>> LayerWeights::restore(
   restore(weights, saved.layouts.front());
   for (std::size_t g = 0; g < weights.size(); ++g) {
     Matrix& matrix = next_[g];
-    const std::vector<float> encoded = values_in(spare_[g], saved.values[g]);
-    std::vector<float> values = encoded;
-    if (matrix.in_grid) {
-      values.resize(matrix.given->values.size());
-      float* to = values.data();
-      for (const std::int64_t place : matrix.places)
-        to = std::copy_n(encoded.data() + place, matrix.run, to);
-    }
+    const std::vector<std::byte>& bytes = saved.values[g];
+    std::vector<float> values(matrix.given->values.size());
+    with_type(problem_.data_type, [&]<class T>(T) {
+      std::vector<T> in_order(bytes.size() / sizeof(T));
+      if (!in_order.empty()) std::memcpy(in_order.data(), bytes.data(), bytes.size());
+      to_given<T>(matrix, spare_[g], in_order, values);
+    });
     put_values(values, matrix);
     weights[g] = matrix.given;
   }
@@ -90,8 +79,7 @@ void LayerWeights::restore(std::span<const sparse::CheckedCsr<float>> weights,
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {
     const Matrix& matrix = next_.emplace_back(converted(weights[g]));
-    spare_[g] = partitioner::restored(grid_, layout.groups[g],
-                                      matrix.in_grid ? **matrix.in_grid : *matrix.given, executor_);
+    spare_[g] = partitioner::restored(grid_, layout.groups[g], *matrix.pattern(), executor_);
   }
   prepare_take();
 }

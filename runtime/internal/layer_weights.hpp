@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -106,7 +107,6 @@ class LayerWeights {
   void to_given(std::span<const T> in_order, std::int64_t group, std::span<float> result);
 
  private:
-  const sparse::CheckedCsr<float>& pattern(std::int64_t group) const;
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
 
@@ -125,9 +125,23 @@ class LayerWeights {
     // without in_grid.
     std::int64_t run = 1;
     std::vector<std::int64_t> places;
+
+    // Returns the matrix that is encoded.
+    const sparse::CheckedCsr<float>& pattern() const { return in_grid ? *in_grid : given; }
+
+    // Copies numbers in the order of in_grid's values to the order of the given ones.
+    template <class T>
+    void copy_given(const T* from, T* to) const {
+      for (const std::int64_t place : places) to = std::copy_n(from + place, run, to);
+    }
   };
   using Kept = std::vector<Matrix>;
   Matrix converted(const sparse::CheckedCsr<float>& weights) const;
+
+  // Writes the values of a group of such a matrix in these buckets.
+  template <class T>
+  void to_given(const Matrix& matrix, const partitioner::Buckets& buckets,
+                std::span<const T> in_order, std::span<float> result);
 
   // Writes values in the order of the given pattern into a matrix.
   static void put_values(std::span<const float> values, Matrix& matrix);

@@ -165,13 +165,17 @@ TEST(BucketValues, AreConvertedAndPaddedWithZero) {
   EXPECT_EQ(half[4].bits, 0);
   EXPECT_EQ(half[6].bits, Half(5.0f).bits);
   EXPECT_EQ(half[7].bits, 0x7c00);  // infinity
-  const auto back = from_bucket_order<float, Half>(b, half);
+  std::vector<float> back(values.size());
+  from_bucket_order<float, Half>(b, half, back);
   EXPECT_EQ(back[3], float(Half(1.0f / 3)));
   EXPECT_EQ(back[4], 5.0f);
   const auto same = to_bucket_order<double, double>(b, values);
-  EXPECT_EQ((from_bucket_order<double, double>(b, same)), values);
+  std::vector<double> twice(values.size());
+  from_bucket_order<double, double>(b, same, twice);
+  EXPECT_EQ(twice, values);
   EXPECT_THROW((to_bucket_order<float, double>(b, std::span(values).first(5))), Error);
-  EXPECT_THROW((from_bucket_order<float, Half>(b, std::span(half).first(11))), Error);
+  EXPECT_THROW((from_bucket_order<float, Half>(b, std::span(half).first(11), back)), Error);
+  EXPECT_THROW((from_bucket_order<float, Half>(b, half, std::span(back).first(5))), Error);
 }
 
 }  // namespace
