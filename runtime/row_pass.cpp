@@ -131,15 +131,20 @@ void RowPass::make_shares() {
     const std::int64_t begin = dealt_.row_begin[std::size_t(first)];
     for (std::int64_t r = first; r <= last; ++r)
       share.row_begin.push_back(std::int32_t(dealt_.row_begin[std::size_t(r)] - begin));
-    if (!dealt_.kept.empty()) {
-      share.kept.resize(std::size_t(ceil_div(share.row_begin.back(), 32)));
-      for (std::int64_t i = 0; i < share.row_begin.back(); ++i)
-        if (dealt_.kept[std::size_t(begin + i)]) share.kept[std::size_t(i / 32)] |= 1U << (i % 32);
-    }
+    share.kept = kept_words(begin, share.row_begin.back());
     share.slowest = slowest_worker(t);
     shares_.push_back(std::move(share));
     tiles_.emplace_back(t);
   }
+}
+
+// Returns a bit for each of `count` values, which is set if it is kept; nothing if all are.
+std::vector<std::uint32_t> RowPass::kept_words(std::int64_t first, std::int64_t count) const {
+  if (dealt_.kept.empty()) return {};
+  std::vector<std::uint32_t> words(std::size_t(ceil_div(count, 32)));
+  for (std::int64_t i = 0; i < count; ++i)
+    if (dealt_.kept[std::size_t(first + i)]) words[std::size_t(i / 32)] |= 1U << (i % 32);
+  return words;
 }
 
 // Rows are dealt to the workers in turn.
@@ -324,10 +329,7 @@ template <class T>
 void RowPass::check(Inputs inputs, std::span<const float> results,
                     const PassOptions& options) const {
   std::vector<std::int32_t> row_begin(dealt_.row_begin.begin(), dealt_.row_begin.end());
-  std::vector<std::uint32_t> kept;
-  if (!dealt_.kept.empty()) kept.resize(dealt_.kept.size() / 32 + 1);
-  for (std::size_t i = 0; i < dealt_.kept.size(); ++i)
-    if (dealt_.kept[i]) kept[i / 32] |= 1U << (i % 32);
+  const std::vector<std::uint32_t> kept = kept_words(0, std::ssize(dealt_.order));
   std::vector<std::vector<T>> in(inputs.size(), std::vector<T>(results.size()));
   std::vector<T> wanted(results.size());
   for (std::size_t k = 0; k < inputs.size(); ++k)

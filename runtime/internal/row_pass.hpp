@@ -66,6 +66,7 @@ class RowPass {
   std::int64_t element() const { return bytes_of(type_); }
   std::int64_t inputs() const { return kind_ == Kind::Softmax ? 1 : 2; }
   void make_shares();
+  std::vector<std::uint32_t> kept_words(std::int64_t first, std::int64_t count) const;
   codelets::SoftmaxWork slowest_worker(std::int64_t tile) const;
   void add_slots();
   void list_exchanges();
