@@ -8,45 +8,30 @@
 #include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner {
-namespace {
 
-// The columns of row `row` of the tensor that are in a piece, without padding.
-Range columns_in(const Home& home, const HomePiece& piece, std::int64_t row) {
-  const std::int64_t before = (row - piece.first_row) * piece.width;
-  const std::int64_t begin = std::max<std::int64_t>(piece.elements.begin - before, 0);
-  const std::int64_t end = std::min(piece.elements.end - before, piece.width);
-  return {piece.first_col + begin, std::min(piece.first_col + end, home.cols)};
+Range HomePiece::rows_in(std::int64_t all_rows) const {
+  const std::int64_t first = std::min(all_rows, first_row + elements.begin / width);
+  return {first, std::min(all_rows, first + rows())};
 }
-
-Range rows_of(const Home& home, const HomePiece& piece) {
-  if (piece.elements.size() == 0) return {};
-  return {piece.first_row + piece.elements.begin / piece.width,
-          std::min(home.rows, piece.first_row + (piece.elements.end - 1) / piece.width + 1)};
-}
-
-// The elements of the columns `row` of which both pieces have, without padding.
-std::int64_t common_in_row(const Home& home, const HomePiece& a, const HomePiece& b,
-                           std::int64_t row) {
-  return common(columns_in(home, a, row), columns_in(home, b, row)).size();
-}
-
-}  // namespace
 
 // A run of elements cuts its first and its last row only, so all rows between those of the common
 // range have as many.
 std::int64_t common_elements(const Home& from, std::size_t a, const Home& to, std::size_t b) {
   const auto [begin, end] = common(from.piece_rows[a], to.piece_rows[b]);
   if (begin == end) return 0;
-  const HomePiece &of_from = from.pieces[a], &of_to = to.pieces[b];
-  std::int64_t count = common_in_row(from, of_from, of_to, begin);
-  if (end - begin > 1) count += common_in_row(from, of_from, of_to, end - 1);
-  if (end - begin > 2) count += (end - begin - 2) * common_in_row(from, of_from, of_to, begin + 1);
+  const auto in_row = [&](std::int64_t row) {
+    return common(from.pieces[a].cols_in(row, from.cols), to.pieces[b].cols_in(row, to.cols))
+        .size();
+  };
+  std::int64_t count = in_row(begin);
+  if (end - begin > 1) count += in_row(end - 1);
+  if (end - begin > 2) count += (end - begin - 2) * in_row(begin + 1);
   return count;
 }
 
 void Home::add(const HomePiece& piece) {
   pieces.push_back(piece);
-  piece_rows.push_back(rows_of(*this, piece));
+  piece_rows.push_back(piece.rows_in(rows));
   unpadded.push_back(0);
   unpadded.back() = common_elements(*this, pieces.size() - 1, *this, pieces.size() - 1);
   const std::int64_t rows_with_padding = piece.rows();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,6 +21,20 @@ struct HomePiece {
   Range elements;
 
   std::int64_t rows() const;
+
+  // Return the rows of a tensor with so many rows that are in the piece, the columns of such a row
+  // of a tensor with so many columns, and the position of an element in the piece.
+  Range rows_in(std::int64_t all_rows) const;
+  Range cols_in(std::int64_t row, std::int64_t all_cols) const {
+    const std::int64_t before = (row - first_row) * width;
+    const std::int64_t begin = std::max<std::int64_t>(elements.begin - before, 0);
+    const std::int64_t end = std::min(elements.end - before, width);
+    return {first_col + begin, std::min(first_col + end, all_cols)};
+  }
+  std::int64_t position(std::int64_t row, std::int64_t col) const {
+    return (row - first_row) * width + col - first_col - elements.begin;
+  }
+
   friend bool operator==(const HomePiece&, const HomePiece&) = default;
 };
 

@@ -77,8 +77,8 @@ void NetworkBiases::declare_sums(Layer& layer, std::vector<device::Move>& moves)
   const TensorHome& sent = layer.state->row_sums;
   layer.first_sums.resize(std::size_t(sent.rows + 1));
   for (const HomeShare& share : sent.shares)
-    for (std::int64_t row = sent.rows_of(share).begin; row < sent.rows_of(share).end; ++row)
-      ++layer.first_sums[std::size_t(row + 1)];
+    sent.for_each_row(share,
+                      [&](std::int64_t row, Range) { ++layer.first_sums[std::size_t(row + 1)]; });
   std::partial_sum(layer.first_sums.begin(), layer.first_sums.end(), layer.first_sums.begin());
   layer.sums = layer.bias;
   layer.sums.rows = layer.first_sums.back();
@@ -93,18 +93,16 @@ void NetworkBiases::declare_sums(Layer& layer, std::vector<device::Move>& moves)
   std::vector<std::int64_t> next = layer.first_sums;
   const std::int64_t rows_of_owner = layer.bias.shares.front().elements.size();
   for (const HomeShare& share : sent.shares)
-    for (std::int64_t row = sent.rows_of(share).begin; row < sent.rows_of(share).end; ++row) {
+    sent.for_each_row(share, [&](std::int64_t row, Range) {
       const HomeShare& to = layer.sums.shares[std::size_t(row / rows_of_owner)];
       moves.push_back({share.slot, to.slot, (row - share.first_row) * kFloatBytes,
                        (next[std::size_t(row)]++ - to.first_row) * kFloatBytes, kFloatBytes});
-    }
+    });
 }
 
 void NetworkBiases::load(const Layer& layer) {
-  const auto put = [&](const TensorHome& home, const std::vector<float>& of_all) {
-    for (const HomeShare& share : home.shares)
-      program_.engine().load(
-          share.slot, rows_at(of_all.data() + share.first_row, share.elements.size(), kFloatBytes));
+  const auto put = [&](const TensorHome& home, std::span<const float> of_all) {
+    load_matrix(program_.engine(), home, DataType::Float, column_of(of_all));
   };
   put(layer.bias, layer.state->parameters.bias);
   for (std::size_t s = 0; s < layer.states.size(); ++s)
@@ -112,10 +110,8 @@ void NetworkBiases::load(const Layer& layer) {
 }
 
 void NetworkBiases::collect(const Layer& layer) {
-  const auto take = [&](const TensorHome& home, std::vector<float>& to) {
-    for (const HomeShare& share : home.shares)
-      std::copy_n(floats(program_.engine().view(share.slot)), share.elements.size(),
-                  to.begin() + share.first_row);
+  const auto take = [&](const TensorHome& home, std::span<float> to) {
+    collect_matrix(program_.engine(), home, DataType::Float, column_of(to));
   };
   take(layer.bias, layer.state->after.bias);
   for (std::size_t s = 0; s < layer.states.size(); ++s)

@@ -88,10 +88,12 @@ BufferId NetworkDenseLayer::declare_gradients_at_home() {
 
 template <class Visit>
 void NetworkDenseLayer::for_each_weight(Visit&& visit) const {
-  std::size_t position = 0;
-  for (const HomeShare& share : weights_.shares)
-    for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
-      visit(share.row_of(e), share.col_of(e), position++);
+  for (const HomeShare& share : weights_.shares) {
+    const std::int64_t first = parts[std::size_t(share.tile.value)].values.begin;
+    weights_.for_each_element(share, [&](std::int64_t row, std::int64_t col, std::int64_t at) {
+      visit(row, col, std::size_t(first + at));
+    });
+  }
 }
 
 std::optional<partitioner::Misfit> NetworkDenseLayer::set_weights(

@@ -197,39 +197,38 @@ Bytes NetworkLayerState::state_bytes() const {
 Cycles NetworkLayerState::multiply_excess(const planner::Plan&, Pass) const { return {}; }
 
 void NetworkLayerState::load() {
+  device::Engine& engine = program_.engine();
+  const auto load_values = [&](const UpdatedPart& part, const std::vector<std::byte>& from) {
+    const std::int64_t bytes = part.values.size() * element();
+    if (bytes > 0)
+      engine.load(part.weights, rows_at(from.data() + part.values.begin * element(),
+                                        bytes / part.row_bytes, part.row_bytes));
+  };
+  for (const UpdatedPart& part : copies) load_values(part, parameters.copy);
   for (const UpdatedPart& part : parts) {
-    if (part.values.size() == 0) continue;
-    program_.engine().load(
-        part.weights, rows_at(parameters.values.data() + part.values.begin * element(),
-                              part.values.size() * element() / part.row_bytes, part.row_bytes));
+    load_values(part, parameters.values);
     for (std::size_t s = 0; s < part.states.size(); ++s)
-      program_.engine().load(part.states[s],
-                             one_row(parameters.states[s].data() + part.values.begin,
-                                     part.values.size() * kFloatBytes));
+      engine.load(part.states[s], one_row(parameters.states[s].data() + part.values.begin,
+                                          part.values.size() * kFloatBytes));
   }
-  if (layer.bias) load_bias();
-}
-
-void NetworkLayerState::load_bias() {
-  for (const HomeShare& share : bias.shares) {
-    std::vector<float> rows(std::size_t(share.elements.size()));
-    const Range own = bias.rows_of(share);
-    std::copy(parameters.bias.begin() + own.begin, parameters.bias.begin() + own.end, rows.begin());
-    program_.engine().load(share.slot, rows_at(rows.data(), std::ssize(rows), kFloatBytes));
-  }
+  if (layer.bias)
+    load_matrix(engine, bias, DataType::Float, column_of(std::span<const float>(parameters.bias)));
 }
 
 void NetworkLayerState::collect() {
   after = parameters;
+  const auto collect_values = [&](const UpdatedPart& part, std::vector<std::byte>& to) {
+    if (part.values.size() > 0)
+      std::memcpy(to.data() + part.values.begin * element(),
+                  program_.engine().view(part.weights).data,
+                  std::size_t(part.values.size() * element()));
+  };
+  for (const UpdatedPart& part : copies) collect_values(part, after.copy);
   for (const UpdatedPart& part : parts) {
-    if (part.values.size() == 0) continue;
-    std::memcpy(after.values.data() + part.values.begin * element(),
-                program_.engine().view(part.weights).data,
-                std::size_t(part.values.size() * element()));
+    collect_values(part, after.values);
     for (std::size_t s = 0; s < part.states.size(); ++s)
-      std::memcpy(after.states[s].data() + part.values.begin,
-                  program_.engine().view(part.states[s]).data,
-                  std::size_t(part.values.size()) * sizeof(float));
+      std::copy_n(floats(program_.engine().view(part.states[s])), part.values.size(),
+                  after.states[s].begin() + part.values.begin);
   }
 }
 

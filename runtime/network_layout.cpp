@@ -1,7 +1,5 @@
 #include "tessera/runtime/internal/network_layout.hpp"
 
-#include <cstring>
-
 namespace tessera::runtime::internal {
 
 using device::SlotKind;
@@ -57,18 +55,19 @@ void NetworkLayout::load_words() const {
   }
 }
 
-void NetworkLayout::load_values(const std::byte* from) const {
-  for (const TileId tile : map.all())
-    program_.engine().load(
-        values[std::size_t(tile.value)],
-        one_row(from + bucket_of(tile) * bucket_value_bytes(), bucket_value_bytes()));
-}
-
-void NetworkLayout::collect_values(std::byte* to) const {
-  for (const TileId tile : map.all())
-    std::memcpy(to + bucket_of(tile) * bucket_value_bytes(),
-                program_.engine().view(values[std::size_t(tile.value)]).data,
-                std::size_t(bucket_value_bytes()));
+std::vector<UpdatedPart> NetworkLayout::parts() const {
+  const std::int64_t count = values_per_bucket();
+  std::vector<UpdatedPart> parts;
+  for (const TileId tile : map.all()) {
+    const std::int64_t first = bucket_of(tile) * count;
+    parts.push_back({.tile = tile,
+                     .values = {first, first + count},
+                     .row_bytes = bucket_value_bytes(),
+                     .weights = values[std::size_t(tile.value)],
+                     .gradients = {},
+                     .states = {}});
+  }
+  return parts;
 }
 
 std::int64_t NetworkLayout::bucket_of(TileId tile) const {

@@ -24,12 +24,12 @@ NetworkLoss::NetworkLoss(codelets::Loss loss, const NetworkLayerState& last, Til
 
 void NetworkLoss::declare_load() {
   const bool has_labels = kind_ == codelets::Loss::SoftmaxCrossEntropy;
-  wanted_buffer_ = program_.add_buffer(has_labels ? "labels" : "targets");
-  for (const HomeShare& share : home_.shares)
-    wanted_.push_back(program_.add_slot(
-        wanted_buffer_, share.tile, has_labels ? share.width : share.elements.size(),
-        has_labels ? kLabelBytes : last_.element(), SlotKind::Owned));
-  program_.step(NodeKind::Load, {}, {{}, {wanted_buffer_}}, [this] { load(); });
+  wanted_ = home_;
+  for (HomeShare& share : wanted_.shares)
+    if (has_labels) share.elements = {0, share.width};
+  add_slots(program_, wanted_, has_labels ? "labels" : "targets",
+            has_labels ? kLabelBytes : last_.element());
+  program_.step(NodeKind::Load, {}, {{}, {wanted_.buffer}}, [this] { load(); });
 }
 
 void NetworkLoss::declare() {
@@ -38,34 +38,25 @@ void NetworkLoss::declare() {
   for (const TileId tile : tiles_)
     losses_.push_back(program_.add_slot(loss_buffer_, tile, 1, sizeof(float), SlotKind::Owned));
   hand_over(program_, last_.out, home_, bring_);
-  program_.compute(Phase::Loss, {{home_.buffer, wanted_buffer_}, {home_.buffer, loss_buffer_}},
+  program_.compute(Phase::Loss, {{home_.buffer, wanted_.buffer}, {home_.buffer, loss_buffer_}},
                    tiles_, [this](const device::Tile& tile) { return compute(tile); });
   program_.step(NodeKind::Collect, {}, {{loss_buffer_}, {}}, [this] { collect(); });
 }
 
 void NetworkLoss::load() {
-  for (std::size_t i = 0; i < home_.shares.size(); ++i) {
-    const HomeShare& share = home_.shares[i];
-    if (kind_ == codelets::Loss::SoftmaxCrossEntropy) {
-      program_.engine().load(
-          wanted_[i], rows_at(batch_->labels.data() + share.first_col, share.width, kLabelBytes));
-      continue;
-    }
-    with_type(last_.problem.data_type, [&]<class T>(T) {
-      std::vector<T> targets;
-      for (std::int64_t row = 0; row < rows(); ++row)
-        for (std::int64_t col = 0; col < share.width; ++col)
-          targets.push_back(T(batch_->targets(row, share.first_col + col)));
-      program_.engine().load(wanted_[i], rows_at(targets.data(), share.elements.size(), sizeof(T)));
-    });
-  }
+  device::Engine& engine = program_.engine();
+  if (kind_ == codelets::Loss::MeanSquaredError)
+    return load_matrix(engine, wanted_, last_.problem.data_type, batch_->targets);
+  for (const HomeShare& share : wanted_.shares)
+    engine.load(share.slot,
+                rows_at(batch_->labels.data() + share.first_col, share.width, kLabelBytes));
 }
 
 Cycles NetworkLoss::compute(const device::Tile& tile) const {
   const auto i = std::size_t(tile.id().value);  // the shares are on the first tiles
   const codelets::LossPart part{rows(), home_.shares[i].width, home_.cols};
   std::byte* outputs = tile.view(home_.shares[i].slot).data;
-  const std::byte* wanted = tile.view(wanted_[i]).data;
+  const std::byte* wanted = tile.view(wanted_.shares[i].slot).data;
   auto* loss = reinterpret_cast<float*>(tile.view(losses_[i]).data);
   with_type(last_.problem.data_type, [&]<class T>(T) {
     auto* values = reinterpret_cast<T*>(outputs);

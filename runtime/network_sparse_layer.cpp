@@ -67,16 +67,8 @@ void NetworkSparseLayer::declare_weights() {
   if (transposed_)
     rehome_homes_ = {updated().values_buffer, other().values_buffer, updated().values,
                      other().values};
-  const std::int64_t count = updated().values_per_bucket();
-  for (const TileId tile : updated().map.all()) {
-    const std::int64_t first = updated().bucket_of(tile) * count;
-    parts.push_back({.tile = tile,
-                     .values = {first, first + count},
-                     .row_bytes = updated().bucket_value_bytes(),
-                     .weights = updated().values[std::size_t(tile.value)],
-                     .gradients = {},
-                     .states = {}});
-  }
+  parts = updated().parts();
+  if (transposed_) copies = other().parts();
 }
 
 void NetworkSparseLayer::add_loaded(Uses& uses) const {
@@ -246,13 +238,7 @@ void NetworkSparseLayer::load() {
   if (grad_w_) grad_w_->begin();
   forward_.load_words();
   if (transposed_) transposed_->load_words();
-  if (transposed_) other().load_values(parameters.copy.data());
   NetworkLayerState::load();
-}
-
-void NetworkSparseLayer::collect() {
-  NetworkLayerState::collect();
-  if (transposed_) other().collect_values(after.copy.data());
 }
 
 }  // namespace tessera::runtime::internal

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/network_results.hpp"
 #include "tessera/runtime/loss_check.hpp"
 #include "tessera/sparse/checked.hpp"
@@ -120,7 +119,9 @@ void Network::State::declare_loads() {
   }
   if (loss) loss->declare_load();
   internal::add_slots(program, inputs_, "inputs", bytes_of(spec.data_type));
-  program.step(NodeKind::Load, {}, {{}, {inputs_.buffer}}, [this] { load_inputs(); });
+  program.step(NodeKind::Load, {}, {{}, {inputs_.buffer}}, [this] {
+    internal::load_matrix(program.engine(), inputs_, spec.data_type, batch_->inputs);
+  });
 }
 
 void Network::State::declare_forward() {
@@ -134,8 +135,11 @@ void Network::State::declare_forward() {
     layers[l]->declare_activation(kFirst);
   }
   if (trains()) return;
-  program.step(NodeKind::Collect, {}, {{layers.back()->out.buffer}, {}},
-               [this] { collect_outputs(); });
+  program.step(NodeKind::Collect, {}, {{layers.back()->out.buffer}, {}}, [this] {
+    const internal::TensorHome& home = layers.back()->out;
+    outputs = Matrix<float>(home.rows, home.cols);
+    internal::collect_matrix(program.engine(), home, spec.data_type, outputs.view());
+  });
 }
 
 // The forward pass of a layer that recomputes runs again in front of GradA of the next layer, which
@@ -231,34 +235,6 @@ void Network::State::check_weights() const {
   for (std::size_t l = 0; l < layers.size(); ++l)
     if (!layers[l]->has_weights())
       throw_invalid(fmt::format("network: layer {} has no weights; call set_weights first", l + 1));
-}
-
-// Each tile gets the elements of its share, padding included.
-void Network::State::load_inputs() {
-  with_type(spec.data_type, [&]<class T>(T) {
-    for (const internal::HomeShare& share : inputs_.shares) {
-      input_bytes_.assign(std::size_t(share.elements.size()) * sizeof(T), std::byte(0));
-      auto* const to = reinterpret_cast<T*>(input_bytes_.data());
-      for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
-        if (share.row_of(e) < inputs_.rows && share.col_of(e) < inputs_.cols)
-          to[e - share.elements.begin] = T(batch_->inputs(share.row_of(e), share.col_of(e)));
-      program.engine().load(
-          share.slot, internal::rows_at(input_bytes_.data(), share.elements.size(), sizeof(T)));
-    }
-  });
-}
-
-void Network::State::collect_outputs() {
-  const internal::TensorHome& home = layers.back()->out;
-  outputs = Matrix<float>(home.rows, home.cols);
-  with_type(spec.data_type, [&]<class T>(T) {
-    for (const internal::HomeShare& share : home.shares) {
-      const auto* values = reinterpret_cast<const T*>(program.engine().view(share.slot).data);
-      for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
-        if (share.row_of(e) < home.rows && share.col_of(e) < home.cols)
-          outputs(share.row_of(e), share.col_of(e)) = float(values[e - share.elements.begin]);
-    }
-  });
 }
 
 namespace {

@@ -1,35 +1,10 @@
 #include "tessera/runtime/internal/tensor_home.hpp"
 
-#include <algorithm>
 #include <utility>
 
+#include "tessera/runtime/internal/home_buckets.hpp"
+
 namespace tessera::runtime::internal {
-namespace {
-
-// A part of one row of a tensor in a share: columns `cols`, the first of them at element `element`
-// of the share's slot.
-struct RowPart {
-  const HomeShare* share = nullptr;
-  std::int64_t row = 0, element = 0;
-  Range cols;
-};
-
-// Calls visit(part) for each row of a share, without padding.
-template <class Visit>
-void for_each_row_part(const TensorHome& home, const HomeShare& share, Visit&& visit) {
-  for (std::int64_t e = share.elements.begin; e < share.elements.end;) {
-    const std::int64_t end = std::min(share.elements.end, (e / share.width + 1) * share.width);
-    const std::int64_t begin = share.col_of(e);
-    const RowPart part{&share,
-                       share.row_of(e),
-                       e - share.elements.begin,
-                       {begin, std::min(home.cols, begin + end - e)}};
-    if (part.row < home.rows && part.cols.size() > 0) visit(part);
-    e = end;
-  }
-}
-
-}  // namespace
 
 SharesByTile::SharesByTile(const TensorHome& home, std::int64_t tiles)
     : index_(std::size_t(tiles), -1) {
@@ -59,7 +34,9 @@ TensorHome rows_home(const TensorHome& home) {
   TensorHome made{home.rows, 1, {}, {}};
   for (const HomeShare& share : home.shares)
     made.shares.push_back(
-        {{share.row_of(share.elements.begin), 0, 1, {0, share.rows()}}, share.tile, {}});
+        {{share.first_row + share.elements.begin / share.width, 0, 1, {0, share.rows()}},
+         share.tile,
+         {}});
   return made;
 }
 
@@ -83,23 +60,48 @@ void add_move(std::vector<device::Move>& moves, const device::Move& next) {
 
 std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome& to,
                                         std::int64_t element_bytes) {
-  std::vector<std::vector<RowPart>> by_row(std::size_t(from.rows));
+  std::vector<std::vector<const HomeShare*>> by_row(std::size_t(from.rows));
   for (const HomeShare& share : from.shares)
-    for_each_row_part(from, share,
-                      [&](const RowPart& part) { by_row[std::size_t(part.row)].push_back(part); });
+    from.for_each_row(share,
+                      [&](std::int64_t row, Range) { by_row[std::size_t(row)].push_back(&share); });
   std::vector<device::Move> moves;
   for (const HomeShare& share : to.shares)
-    for_each_row_part(to, share, [&](const RowPart& wanted) {
-      for (const RowPart& part : by_row[std::size_t(wanted.row)]) {
-        const Range both = common(part.cols, wanted.cols);
+    to.for_each_row(share, [&](std::int64_t row, Range wanted) {
+      for (const HomeShare* const held : by_row[std::size_t(row)]) {
+        const Range both = common(held->cols_in(row, from.cols), wanted);
         if (both.size() == 0) continue;
-        add_move(moves, {part.share->slot, share.slot,
-                         (part.element + both.begin - part.cols.begin) * element_bytes,
-                         (wanted.element + both.begin - wanted.cols.begin) * element_bytes,
-                         both.size() * element_bytes});
+        add_move(moves,
+                 {held->slot, share.slot, held->position(row, both.begin) * element_bytes,
+                  share.position(row, both.begin) * element_bytes, both.size() * element_bytes});
       }
     });
   return moves;
+}
+
+void load_matrix(device::Engine& engine, const TensorHome& home, DataType type,
+                 MatrixView<const float> matrix) {
+  with_type(type, [&]<class T>(T) {
+    std::vector<T> elements;  // of a share
+    for (const HomeShare& share : home.shares) {
+      elements.assign(std::size_t(share.elements.size()), T());
+      home.for_each_element(share, [&](std::int64_t row, std::int64_t col, std::int64_t at) {
+        elements[std::size_t(at)] = T(matrix(row, col));
+      });
+      engine.load(share.slot, rows_at(elements.data(), share.elements.size(), sizeof(T)));
+    }
+  });
+}
+
+void collect_matrix(const device::Engine& engine, const TensorHome& home, DataType type,
+                    MatrixView<float> matrix) {
+  with_type(type, [&]<class T>(T) {
+    for (const HomeShare& share : home.shares) {
+      const auto* const from = reinterpret_cast<const T*>(engine.view(share.slot).data);
+      home.for_each_element(share, [&](std::int64_t row, std::int64_t col, std::int64_t at) {
+        matrix(row, col) = float(from[at]);
+      });
+    }
+  });
 }
 
 }  // namespace tessera::runtime::internal

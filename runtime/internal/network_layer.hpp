@@ -112,9 +112,9 @@ class NetworkLayerState {
   // words of all buckets without running anything, exceed those that `plan` expects.
   virtual Cycles multiply_excess(const planner::Plan& plan, Pass pass) const;
 
-  // Loads the parameters, and gives them back after a run; the weights of `parts` among them.
+  // Loads the parameters, and gives them back after a run; the weights of all parts among them.
   virtual void load();
-  virtual void collect();
+  void collect();
 
   // True: the result and its gradient need a step of their own on the tiles of the result.
   bool has_activation_step() const { return layer.has_activation_step(); }
@@ -137,7 +137,8 @@ class NetworkLayerState {
   const TensorHome& gradient() const { return *gradient_; }
 
   // Slots and buffers of the parameters.
-  std::vector<UpdatedPart> parts;  // by tile; a part without values has no slots
+  std::vector<UpdatedPart> parts;   // by tile; a part without values has no slots
+  std::vector<UpdatedPart> copies;  // of the layout that is not updated, without states
   std::vector<BufferId> state_buffers;
   // The bias of the rows of each share of the result, and the sums of the rows of each share of dQ.
   TensorHome bias, row_sums;
@@ -171,7 +172,6 @@ class NetworkLayerState {
 
  private:
   TensorHome& out_of(Turn turn) { return turn == Turn::First ? out : out_again; }
-  void load_bias();
   Cycles activate(Turn turn, const device::Tile& tile);
   Cycles differentiate(const device::Tile& tile) const;
   Cycles update(const device::Tile& tile) const;

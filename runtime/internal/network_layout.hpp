@@ -6,7 +6,7 @@
 
 #include "tessera/base/tile_map.hpp"
 #include "tessera/planner/homes.hpp"
-#include "tessera/runtime/internal/pass_homes.hpp"
+#include "tessera/runtime/internal/network_layer.hpp"
 #include "tessera/runtime/internal/weight_layout.hpp"
 
 namespace tessera::runtime::internal {
@@ -35,9 +35,8 @@ class NetworkLayout {
   void give(PassHomes& homes, Pass pass) const;
 
   void load_words() const;
-  // Load values, [buckets][values_per_bucket], and copy them back.
-  void load_values(const std::byte* from) const;
-  void collect_values(std::byte* to) const;
+  // Returns the values of all tiles, [buckets][values_per_bucket], as parts without gradients.
+  std::vector<UpdatedPart> parts() const;
 
   const WeightLayout& layout;
   const TileMap map;

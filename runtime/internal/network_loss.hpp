@@ -33,11 +33,11 @@ class NetworkLoss {
   codelets::Loss kind_;
   const NetworkLayerState& last_;
   TileProgram& program_;
-  TensorHome home_;
+  TensorHome home_, wanted_;  // wanted_: a row of labels, or targets
   Fetches bring_;
   std::vector<TileId> tiles_;
-  BufferId wanted_buffer_, loss_buffer_;
-  std::vector<device::SlotId> wanted_, losses_;  // labels or targets, and losses, by share
+  BufferId loss_buffer_;
+  std::vector<device::SlotId> losses_;  // by share
   const NetworkBatch* batch_ = nullptr;
   float loss_ = 0;
 };

@@ -42,7 +42,6 @@ class NetworkSparseLayer final : public NetworkLayerState {
   Bytes value_bytes() const override { return Bytes(updated().values_bytes()); }
   Cycles multiply_excess(const planner::Plan& plan, Pass pass) const override;
   void load() override;
-  void collect() override;
   bool has_two_layouts() const override { return transposed_.has_value(); }
   std::vector<BufferId> value_buffers() const override;
 

@@ -66,15 +66,12 @@ struct Network::State {
   void declare_again(std::size_t layer);
   void declare_backward();
   void declare_loss();
-  void load_inputs();
-  void collect_outputs();
   bool trains() const { return spec.loss.has_value(); }
   void check_loss(const NetworkBatch& batch) const;
 
   std::optional<internal::Fetches> back_from_loss_;
-  internal::TensorHome inputs_;         // equal shares on the tiles that need a slice
-  std::vector<std::byte> input_bytes_;  // of one tile
-  std::vector<OwnHomes> own_;           // by layer
+  internal::TensorHome inputs_;  // equal shares on the tiles that need a slice
+  std::vector<OwnHomes> own_;    // by layer
   const NetworkBatch* batch_ = nullptr;
   OneCaller caller_;
 };

@@ -1,11 +1,12 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
+#include "tessera/base/matrix.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/homes.hpp"
@@ -17,9 +18,6 @@ namespace tessera::runtime::internal {
 struct HomeShare : planner::HomePiece {
   TileId tile;
   device::SlotId slot;
-
-  std::int64_t row_of(std::int64_t element) const { return first_row + element / width; }
-  std::int64_t col_of(std::int64_t element) const { return first_col + element % width; }
 };
 
 // The place of a dense tensor [rows][cols] in a network: the shares of it on the tiles, at most one
@@ -34,10 +32,21 @@ struct TensorHome {
     return {share.elements.begin, share.elements.end, share.width,
             planner::padding_of(share, rows, cols).columns};
   }
-  // Returns the rows of a share without padding.
-  Range rows_of(const HomeShare& share) const {
-    const std::int64_t first = std::min(rows, share.row_of(share.elements.begin));
-    return {first, std::min(rows, first + share.rows())};
+  // Calls visit(row, columns) for the rows of a share, without padding.
+  template <class Visit>
+  void for_each_row(const HomeShare& share, const Visit& visit) const {
+    const Range of_share = share.rows_in(rows);
+    for (std::int64_t row = of_share.begin; row < of_share.end; ++row)
+      visit(row, share.cols_in(row, cols));
+  }
+
+  // Calls visit(row, column, position in the slot) for its elements, without padding.
+  template <class Visit>
+  void for_each_element(const HomeShare& share, const Visit& visit) const {
+    for_each_row(share, [&](std::int64_t row, Range columns) {
+      for (std::int64_t col = columns.begin; col < columns.end; ++col)
+        visit(row, col, share.position(row, col));
+    });
   }
 };
 
@@ -80,5 +89,20 @@ void add_slots(TileProgram& program, TensorHome& home, std::string name, std::in
 // adjacent in memory. Padding stays where it is.
 std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome& to,
                                         std::int64_t element_bytes);
+
+// Loads a matrix of floats, rounded to the type, to its home, whose padding becomes zeros. The
+// slots must have memory of their own.
+void load_matrix(device::Engine& engine, const TensorHome& home, DataType type,
+                 MatrixView<const float> matrix);
+
+// Writes the matrix that is at a home.
+void collect_matrix(const device::Engine& engine, const TensorHome& home, DataType type,
+                    MatrixView<float> matrix);
+
+// Returns a list as a matrix of one column.
+template <class T>
+MatrixView<T> column_of(std::span<T> list) {
+  return {list.data(), std::ssize(list), 1, 1};
+}
 
 }  // namespace tessera::runtime::internal
