@@ -22,7 +22,8 @@
 //   void describe(auto& fields, MaybeConst<Dims> auto& dims) { fields("x", dims.x, kCounts); ... }
 // and `fields` is a JsonWriter or a JsonReader. The reader does not trust its input: it throws
 // Error{BadInput} that names the place, the value and the legal range. A missing key is an error,
-// except for an optional value; a key that no field has is an error too.
+// except for an optional value and for fields.if_given(), whose value then stays; a key that no
+// field has is an error too. A value of JSON is written and read as it is.
 namespace tessera::planner::internal {
 
 using Json = json::Value;
@@ -57,6 +58,10 @@ class JsonWriter {
   void operator()(std::string_view key, const std::optional<T>& value, const Legal&... legal) {
     if (value) (*this)(key, *value, legal...);
   }
+  template <class T, class... Legal>
+  void if_given(std::string_view key, const T& value, const Legal&... legal) {
+    (*this)(key, value, legal...);
+  }
 
   // Writes a nested object whose fields belong to the described value itself.
   template <class Describe>
@@ -69,7 +74,8 @@ class JsonWriter {
   template <class T>
     requires(!kIsList<T>)
   static Json json_of(const T& value) {
-    if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
+    if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string> ||
+                  std::same_as<T, Json>) {
       return Json(value);
     } else {
       Json object;
@@ -78,8 +84,9 @@ class JsonWriter {
       return object;
     }
   }
-  template <std::integral T>
-  static Json json_of(T value, WholeRange) {
+  template <class T, class Legal>
+    requires std::is_arithmetic_v<T>
+  static Json json_of(T value, const Legal&) {
     return Json(value);
   }
   template <class Unit>
@@ -102,32 +109,30 @@ class JsonWriter {
   Json& object_;
 };
 
-class JsonReader {
+class JsonReader : public json::ObjectReader {
  public:
-  JsonReader(const json::Value& object, Place place) : fields_(object, std::move(place)) {}
+  using json::ObjectReader::ObjectReader;
 
   template <class T, class... Legal>
   void operator()(std::string_view key, T& value, const Legal&... legal) {
-    read(fields_.at(key), fields_.place().member(key), value, legal...);
+    read(at(key), place().member(key), value, legal...);
   }
   template <class T, class... Legal>
   void operator()(std::string_view key, std::optional<T>& value, const Legal&... legal) {
-    const json::Value* member = fields_.find(key);
     value.reset();
-    if (member != nullptr) read(*member, fields_.place().member(key), value.emplace(), legal...);
+    if (const Json* const member = find(key))
+      read(*member, place().member(key), value.emplace(), legal...);
+  }
+  template <class T, class... Legal>
+  void if_given(std::string_view key, T& value, const Legal&... legal) {
+    if (const Json* const member = find(key)) read(*member, place().member(key), value, legal...);
   }
   template <class Describe>
   void group(std::string_view key, Describe&& describe_members) {
-    JsonReader members(fields_.at(key), fields_.place().member(key));
+    JsonReader members(at(key), place().member(key));
     describe_members(members);
     members.finish();
   }
-
-  // Returns the value of a key that has a reader of its own.
-  const json::Value& at(std::string_view key) { return fields_.at(key); }
-
-  // Throws Error{BadInput} for keys that no field has. Call it after all fields were read.
-  void finish() const { fields_.finish(); }
 
  private:
   template <class T, class... Legal>
@@ -137,6 +142,8 @@ class JsonReader {
       result.assign(items.size(), {});
       for (std::size_t i = 0; i < items.size(); ++i)
         read(items[i], place.item(i), result[i], legal...);
+    } else if constexpr (std::same_as<T, Json>) {
+      result = value;
     } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string> ||
                          sizeof...(Legal) != 0) {
       json::read(value, place, result, legal...);
@@ -146,8 +153,6 @@ class JsonReader {
       fields.finish();
     }
   }
-
-  json::ObjectReader fields_;
 };
 
 // Returns a described value as a JSON object.
