@@ -3,12 +3,19 @@
 #include <cstdint>
 #include <utility>
 
+#include "tessera/base/tile_map.hpp"
 #include "tessera/planner/dense_plan.hpp"
 
 namespace tessera::planner {
 
 // A dimension of a dense product: of its sizes and of its numbers of parts.
 using ProductDim = std::int64_t ProductShape::*;
+
+// Returns the side of a cell that counts the parts of a dimension.
+constexpr std::int64_t Cell::* axis_of(ProductDim dim) {
+  if (dim == &ProductShape::rows) return &Cell::x;
+  return dim == &ProductShape::inner ? &Cell::y : &Cell::z;
+}
 
 // An operand of a dense product as the caller's array holds it and as tiles read it. The estimate
 // and the pass that runs both cut operands by it.

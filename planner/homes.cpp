@@ -147,10 +147,7 @@ namespace {
 
 CutDim cut_of(const DensePassPlan& plan, ProductDim dim) {
   const std::int64_t size = plan.product.size.*dim;
-  const auto axis = dim == &ProductShape::rows    ? &Cell::x
-                    : dim == &ProductShape::inner ? &Cell::y
-                                                  : &Cell::z;
-  return {size, size, plan.grain.*dim, plan.parts.*dim, axis};
+  return {size, size, plan.grain.*dim, plan.parts.*dim, axis_of(dim)};
 }
 
 }  // namespace

@@ -86,9 +86,9 @@ void DenseGradW::State::find_homes() {
   for (const DensePass::Round& round : pass.rounds)
     for (const TileId tile : pass.all) {
       const Cell c = pass.map.cell(tile);
-      if (c.z == 0) fill(row_homes, pass.rows_of(round, c), plan.block.rows, round.rows, c.x);
+      if (c.z == 0) fill(row_homes, pass.rows_of(round, c), plan.block.rows, round.at.rows, c.x);
       if (c.x == 0)
-        fill(column_homes, pass.columns_of(round, c), plan.block.cols, round.columns, c.z);
+        fill(column_homes, pass.columns_of(round, c), plan.block.cols, round.at.columns, c.z);
     }
 }
 

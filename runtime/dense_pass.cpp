@@ -84,37 +84,12 @@ DensePass::DensePass(const planner::DensePlan& layer, Pass pass,
   TESSERA_ASSERT(shared == nullptr || rounds.size() == 1);
 }
 
-namespace {
-
-// Returns part i of round `number` of a dimension.
-Range part_of_round(std::int64_t size, std::int64_t round_grain, std::int64_t rounds,
-                    std::int64_t number, std::int64_t grain, std::int64_t parts, std::int64_t i) {
-  const Range round = share_of(size, round_grain, rounds, number);
-  const Range part = share_of(round.size(), grain, parts, i);
-  return {round.begin + part.begin, round.begin + part.end};
-}
-
-}  // namespace
-
-Range DensePass::rows_of(const Round& round, Cell c) const {
-  const std::int64_t whole = selection ? selection->round_grain.rows : 1;
-  return part_of_round(plan.product.size.rows, whole, plan.rounds.rows, round.rows, plan.grain.rows,
-                       plan.parts.rows, c.x);
-}
-
-Range DensePass::inner_of(Cell c) const {
-  return share_of(plan.product.size.inner, plan.grain.inner, plan.parts.inner, c.y);
-}
-
-Range DensePass::columns_of(const Round& round, Cell c) const {
-  const std::int64_t whole = selection ? selection->round_grain.columns : 1;
-  return part_of_round(plan.product.size.columns, whole, plan.rounds.columns, round.columns,
-                       plan.grain.columns, plan.parts.columns, c.z);
-}
-
 Range DensePass::range_of(ProductDim dim, const Round& round, Cell c) const {
-  if (dim == &planner::ProductShape::rows) return rows_of(round, c);
-  return dim == &planner::ProductShape::inner ? inner_of(c) : columns_of(round, c);
+  const std::int64_t whole = selection ? selection->round_grain.*dim : 1;
+  const Range in_round = share_of(plan.product.size.*dim, whole, plan.rounds.*dim, round.at.*dim);
+  const Range part =
+      share_of(in_round.size(), plan.grain.*dim, plan.parts.*dim, c.*planner::axis_of(dim));
+  return {in_round.begin + part.begin, in_round.begin + part.end};
 }
 
 DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
@@ -146,11 +121,11 @@ void DensePass::load() {
     const Cell c = map.cell(tile);
     const auto t = std::size_t(tile.value);
     for (const Round& round : rounds) {
-      if (round.columns == 0)
-        load_share(left_homes[std::size_t(round.rows)][t], slice_of(Side::Left, round, c),
+      if (round.at.columns == 0)
+        load_share(left_homes[std::size_t(round.at.rows)][t], slice_of(Side::Left, round, c),
                    arrays.left, c.g);
-      if (round.rows == 0)
-        load_share(right_homes[std::size_t(round.columns)][t], slice_of(Side::Right, round, c),
+      if (round.at.rows == 0)
+        load_share(right_homes[std::size_t(round.at.columns)][t], slice_of(Side::Right, round, c),
                    arrays.right, c.g);
     }
   }
@@ -180,13 +155,14 @@ Cycles DensePass::multiply(const Round& round, const device::Tile& tile) const {
     return operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived[t]), bytes());
   };
   const std::int64_t columns = columns_of(round, c).size(), rows = rows_of(round, c).size();
+  const std::int64_t inner = range_of(&planner::ProductShape::inner, round, c).size();
   codelets::multiply_dense({in_order(round.left, left),
                             in_order(round.right, right),
                             {tile.view(round.partial[t]).data, rows, columns, columns}},
                            type(), kernel.partials_type);
   const bool is_field = plan.weights == Side::Right;
-  return codelets::dense_cycles(
-      kernel, {is_field ? rows : columns, inner_of(c).size(), is_field ? columns : rows});
+  return codelets::dense_cycles(kernel,
+                                {is_field ? rows : columns, inner, is_field ? columns : rows});
 }
 
 void DensePass::collect() const {

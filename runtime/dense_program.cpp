@@ -165,9 +165,9 @@ std::vector<Gather> DensePass::gathers(const Round& round) const {
                                               map.splits().g * elements * bytes());
         });
   };
-  add(Side::Left, &Cell::z, round.left, left_homes[std::size_t(round.rows)],
+  add(Side::Left, &Cell::z, round.left, left_homes[std::size_t(round.at.rows)],
       size.rows * size.inner);
-  add(Side::Right, &Cell::x, round.right, right_homes[std::size_t(round.columns)],
+  add(Side::Right, &Cell::x, round.right, right_homes[std::size_t(round.at.columns)],
       size.inner * size.columns);
   return result;
 }

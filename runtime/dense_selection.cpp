@@ -69,7 +69,7 @@ Cycles DensePass::select(const Round& round, const device::Tile& tile) {
                           .count = header.count,
                           .threshold = header.threshold,
                           .after = request.goes_on != 0 ? &request.after : nullptr};
-  const auto number = round.rows * plan.rounds.columns + round.columns;
+  const auto number = round.at.rows * plan.rounds.columns + round.at.columns;
   const std::int64_t words = s.words_per_round[t];
   const Range rows = rows_of(round, c), columns = columns_of(round, c);
   const auto [block_rows, block_columns] = blocks_of(round, c);

@@ -73,9 +73,9 @@ struct DensePass {
   };
   struct Round {
     Round(std::int64_t row_round, std::int64_t column_round, Reduction sums)
-        : rows(row_round), columns(column_round), reduction(std::move(sums)) {}
+        : at{row_round, 0, column_round}, reduction(std::move(sums)) {}
 
-    std::int64_t rows, columns;  // numbers of the ranges
+    planner::ProductShape at;  // numbers of the ranges
     OperandSlots left, right;
     BufferId partial_buffer;
     std::vector<device::SlotId> partial;
@@ -118,16 +118,19 @@ struct DensePass {
   std::int64_t bytes() const { return bytes_of(kernel.data_type); }
 
   // The ranges of a cell in a round.
-  Range rows_of(const Round& round, Cell c) const;
-  Range inner_of(Cell c) const;
-  Range columns_of(const Round& round, Cell c) const;
   Range range_of(planner::ProductDim dim, const Round& round, Cell c) const;
+  Range rows_of(const Round& round, Cell c) const {
+    return range_of(&planner::ProductShape::rows, round, c);
+  }
+  Range columns_of(const Round& round, Cell c) const {
+    return range_of(&planner::ProductShape::columns, round, c);
+  }
   DenseSlice slice_of(planner::Side side, const Round& round, Cell c) const;
 
   // Returns true if the operand arrives in this round; if not, the slots are those of the round
   // before.
   bool fetches(planner::Side side, const Round& round) const {
-    return planner::is_fetched(side, plan.rounds, round.rows, round.columns);
+    return planner::is_fetched(side, plan.rounds, round.at.rows, round.at.columns);
   }
 
   // These declare buffers, nodes and slots (dense_program.cpp).
