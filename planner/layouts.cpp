@@ -8,6 +8,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/rehome_steps.hpp"
+#include "tessera/base/tile_map.hpp"
 
 namespace tessera::planner {
 
@@ -68,14 +69,13 @@ CutSide cols_of(const Plan& plan, std::int64_t size) {
   return {round_up(size, plan.grain.y), plan.block.cols, plan.partition.y};
 }
 
-// The exchange that brings every bucket to all tiles whose cells overlap its own. Cells are on the
-// tiles in the order y z x, outer to inner, and groups follow each other.
+// The exchange that brings every bucket to all tiles whose cells overlap its own.
 class Gathering {
  public:
   Gathering(const Plan& from, const Plan& to, const Problem& problem,
             const device::Machine& machine)
-      : from_(from.partition),
-        to_(to.partition),
+      : from_(from.partition, TileOrder::Yzx),
+        to_(to.partition, TileOrder::Yzx),
         bus_(machine.tiles_per_exchange_bus),
         rows_met_(all_met(rows_of(from, problem.size_in_blocks().x),
                           cols_of(to, problem.size_in_blocks().x))),
@@ -91,39 +91,32 @@ class Gathering {
   template <class Visit>
   void for_each_tile(const Visit& visit) const {
     std::vector<Taker> takers(static_cast<std::size_t>(bus_));
-    std::vector<Place> givers(takers.size());
-    for (std::int64_t first = 0; first < to_.product(); first += bus_) {
-      takers.resize(static_cast<std::size_t>(std::min(bus_, to_.product() - first)));
+    std::vector<Cell> givers(takers.size());
+    for (std::int64_t first = 0; first < to_.tiles(); first += bus_) {
+      takers.resize(static_cast<std::size_t>(std::min(bus_, to_.tiles() - first)));
       givers.resize(static_cast<std::size_t>(
-          std::clamp<std::int64_t>(from_.product() - first, 0, std::ssize(takers))));
+          std::clamp<std::int64_t>(from_.tiles() - first, 0, std::ssize(takers))));
       for (std::size_t i = 0; i < takers.size(); ++i)
         takers[i] = taker(first + static_cast<std::int64_t>(i));
       for (std::size_t i = 0; i < givers.size(); ++i)
-        givers[i] = place(first + static_cast<std::int64_t>(i), from_);
+        givers[i] = from_.cell(TileId(first + static_cast<std::int64_t>(i)));
       for_each_of_bus(takers, givers, visit);
     }
   }
 
  private:
-  struct Place {
-    std::int64_t group, x, y;
-  };
   struct Taker {
     std::int64_t group;
     MetCells needs;
   };
 
-  static Place place(std::int64_t tile, const Dims& parts) {
-    return {tile / (parts.x * parts.y * parts.z), tile % parts.x,
-            tile / (parts.x * parts.z) % parts.y};
-  }
   Taker taker(std::int64_t tile) const {
-    const auto [group, x, y] = place(tile, to_);
-    return {group,
-            {rows_met_[static_cast<std::size_t>(y)], cols_met_[static_cast<std::size_t>(x)]}};
+    const Cell c = to_.cell(TileId(tile));
+    return {c.g,
+            {rows_met_[static_cast<std::size_t>(c.y)], cols_met_[static_cast<std::size_t>(c.x)]}};
   }
   template <class Visit>
-  void for_each_of_bus(std::span<const Taker> takers, std::span<const Place> givers,
+  void for_each_of_bus(std::span<const Taker> takers, std::span<const Cell> givers,
                        const Visit& visit) const {
     bool all_take = bus_ > 1 && std::ssize(takers) == bus_;
     MetCells all = takers.front().needs;
@@ -133,17 +126,17 @@ class Gathering {
     }
     for (std::size_t i = 0; i < takers.size(); ++i) {
       const auto& [group, needs] = takers[i];
-      Buckets got{0, all_take ? all.count() * from_.z : 0};
-      for (const Place& giver : givers)
-        if (all_take && giver.group == group && all.holds(giver.x, giver.y)) --got.shared;
+      Buckets got{0, all_take ? all.count() * from_.splits().z : 0};
+      for (const Cell& giver : givers)
+        if (all_take && giver.g == group && all.holds(giver.x, giver.y)) --got.shared;
       const bool has_own =
-          i < givers.size() && givers[i].group == group && needs.holds(givers[i].x, givers[i].y);
-      got.alone = needs.count() * from_.z - got.shared - (has_own ? 1 : 0);
+          i < givers.size() && givers[i].g == group && needs.holds(givers[i].x, givers[i].y);
+      got.alone = needs.count() * from_.splits().z - got.shared - (has_own ? 1 : 0);
       visit(got);
     }
   }
 
-  Dims from_, to_;
+  TileMap from_, to_;
   std::int64_t bus_;
   std::vector<Range> rows_met_, cols_met_;  // parts of `from` that each part of `to` meets
 };
