@@ -8,6 +8,7 @@
 #include "tessera/base/float_mode.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -36,9 +37,7 @@ void check_search(const Problem& problem, const device::Machine& machine,
     refuse_search(
         fmt::format("places is {}; it must be in 1..{}", options.places, blocks_of(problem)));
   if (options.spare < 1) refuse_search(fmt::format("spare is {}; the minimum is 1", options.spare));
-  const double share = options.available_memory_proportion;
-  if (!(share > 0 && share <= 1))
-    refuse_search(fmt::format("available_memory_proportion is {}; it must be in (0, 1]", share));
+  internal::check_memory_share(options.available_memory_proportion);
 }
 
 std::int64_t kept_places(const Problem& problem, const device::Machine& machine,
@@ -68,17 +67,15 @@ DenseGradWResult plan_dense_grad_w(const Problem& problem, const device::Machine
       .kernel = dense_kernel(machine, problem.data_type, DataType::Float),
       .selection = internal::DenseSelection{problem.block, kept_places(problem, machine, options),
                                             1 - problem.density}};
-  const auto tile = machine.tile_memory.value;
-  const internal::DenseLimits limits{
-      std::int64_t(double(tile) * options.available_memory_proportion), tile};
-  const internal::DenseSearch found = internal::search_dense(c, limits);
+  const double share = options.available_memory_proportion;
+  const internal::DenseSearch found =
+      internal::search_dense(c, {internal::temp_bound(machine, share), machine.tile_memory.value});
   if (found.best) return {plan_of(c, *found.best), {}};
   return {std::nullopt,
-          fmt::format("no plan for the search of {} largest gradients of {} x {}: a tile needs {} "
-                      "bytes at least and {} has {}, of which temporary data may take {:.0f} %; "
-                      "use more tiles, a smaller batch or larger blocks",
-                      options.places, problem.size.x, problem.size.y, found.least_bytes,
-                      machine.name, tile, 100 * options.available_memory_proportion)};
+          fmt::format("no plan for the search of {} largest gradients of {} x {}: {}; use more "
+                      "tiles, a smaller batch or larger blocks",
+                      options.places, problem.size.x, problem.size.y,
+                      internal::too_small_text(machine, share, found.least_bytes))};
 }
 
 }  // namespace tessera::planner

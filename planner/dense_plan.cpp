@@ -11,6 +11,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/terms_text.hpp"
 
 namespace tessera::planner {
@@ -31,9 +32,7 @@ DataType sums_of(const Problem& problem, const DenseOptions& options) {
 void check(const Problem& problem, const device::Machine& machine, const DenseOptions& options) {
   check_problem(problem);
   device::check_machine(machine, "machine");
-  const double share = options.available_memory_proportion;
-  if (!(share > 0 && share <= 1))
-    throw_invalid(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
+  internal::check_memory_share(options.available_memory_proportion);
 }
 
 std::string no_plan(const DenseCase& c, const DenseOptions& options, std::int64_t least_bytes) {
@@ -42,9 +41,8 @@ std::string no_plan(const DenseCase& c, const DenseOptions& options, std::int64_
     return fmt::format("{}: {} groups need {} tiles and {} has {}; use a machine with more tiles",
                        name, c.groups, c.groups, c.machine.name, c.machine.tiles);
   return fmt::format(
-      "{}: a tile needs {} bytes at least and has {}, of which temporary data may take {:.0f} %; "
-      "use more tiles or a smaller layer",
-      name, least_bytes, c.machine.tile_memory.value, 100 * options.available_memory_proportion);
+      "{}: {}; use more tiles or a smaller layer", name,
+      internal::too_small_text(c.machine, options.available_memory_proportion, least_bytes));
 }
 
 std::string pass_text(const DensePassPlan& pass) {
@@ -138,8 +136,8 @@ DensePlanResult plan_dense_below(const Problem& problem, const device::Machine& 
   check(problem, machine, options);
   const DataType sums = sums_of(problem, options);
   const bool is_limited = fewer_than != kUnbounded;
-  const auto tile = machine.tile_memory.value;
-  DenseLimits limits{std::int64_t(double(tile) * options.available_memory_proportion), tile};
+  DenseLimits limits{temp_bound(machine, options.available_memory_proportion),
+                     machine.tile_memory.value};
   DensePlan plan{problem.data_type, sums, problem.size.g, {}, {}};
   const std::vector<DenseCase> cases = cases_of(problem, machine, sums);
   std::vector<std::int64_t> floors(cases.size());

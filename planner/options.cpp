@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
 
 namespace tessera::planner {
 
@@ -25,9 +26,7 @@ Options sparse_options() {
 }
 
 void check_options(const Options& options) {
-  const double memory = options.available_memory_proportion;
-  if (!(memory > 0 && memory <= 1))
-    throw_range("availableMemoryProportion", fmt::format("{}", memory), "(0, 1]");
+  internal::check_memory_share(options.available_memory_proportion);
   const double oversize = options.meta_info_bucket_oversize_proportion;
   if (!(oversize >= 0 && oversize <= kMostOversize))
     throw_range("metaInfoBucketOversizeProportion", fmt::format("{}", oversize), "0..1000");

@@ -102,10 +102,24 @@ Ranking rank_under(std::int64_t temp_bound, const std::vector<Case>& cases, Sear
 
 }  // namespace
 
+void check_memory_share(double share) {
+  if (!(share > 0 && share <= 1))
+    throw_invalid(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
+}
+
+std::int64_t temp_bound(const device::Machine& machine, double share) {
+  return std::int64_t(std::floor(double(machine.tile_memory.value) * share));
+}
+
+std::string too_small_text(const device::Machine& machine, double share, std::int64_t least_bytes) {
+  return fmt::format(
+      "a tile needs {} bytes at least and has {}, of which temporary data may take {:.0f} %",
+      least_bytes, machine.tile_memory.value, 100 * share);
+}
+
 std::vector<std::int64_t> temp_bounds(const device::Machine& machine, const Options& options) {
   const std::int64_t tile = machine.tile_memory.value;
-  auto bound = static_cast<std::int64_t>(
-      std::floor(static_cast<double>(tile) * options.available_memory_proportion));
+  std::int64_t bound = temp_bound(machine, options.available_memory_proportion);
   if (!options.poplibs_parity) return {bound};
   std::vector<std::int64_t> bounds;
   do bounds.push_back(bound);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <set>
@@ -12,6 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/static_counted_search.hpp"
 #include "tessera/planner/internal/static_search.hpp"
 #include "tessera/planner/internal/terms_text.hpp"
@@ -65,9 +65,7 @@ void check_layer(const Problem& problem, const device::Machine& machine) {
 void check_request(const Problem& problem, const BlockPattern& pattern,
                    const device::Machine& machine, const StaticOptions& options) {
   check_layer(problem, machine);
-  const double share = options.available_memory_proportion;
-  if (!(share > 0 && share <= 1))
-    throw_invalid(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
+  internal::check_memory_share(options.available_memory_proportion);
   const bool is_pinned = options.z_parts || options.bands;
   if (options.z_parts.value_or(1) < 1 || options.bands.value_or(1) < 1)
     throw_invalid("the numbers of parts of the batch and of bands must be 1 at least");
@@ -83,16 +81,14 @@ void check(const Problem& problem, const BlockPattern& pattern, const device::Ma
 }
 
 std::string no_plan(const StaticCase& c, const StaticOptions& options, std::int64_t least_bytes) {
-  const double percent = 100 * options.available_memory_proportion;
   if (least_bytes == std::numeric_limits<std::int64_t>::max())
     return fmt::format(
         "no static plan: every cut has more bands than tiles, or more than 65535 words or offsets "
         "past 16 bits; {} has {} tiles",
         c.machine.name, c.machine.tiles);
   return fmt::format(
-      "no static plan: a tile needs {} bytes at least and has {}, of which temporary data may take "
-      "{:.0f} %; use more tiles or a smaller batch",
-      least_bytes, c.machine.tile_memory.value, percent);
+      "no static plan: {}; use more tiles or a smaller batch",
+      internal::too_small_text(c.machine, options.available_memory_proportion, least_bytes));
 }
 
 void check_layouts(const std::vector<StaticLayout>& layouts, const BlockPattern& pattern) {
@@ -103,8 +99,7 @@ void check_layouts(const std::vector<StaticLayout>& layouts, const BlockPattern&
 }
 
 std::int64_t bound_of(const device::Machine& machine, const StaticOptions& options) {
-  return std::int64_t(
-      std::floor(double(machine.tile_memory.value) * options.available_memory_proportion));
+  return internal::temp_bound(machine, options.available_memory_proportion);
 }
 
 internal::StaticLimits limits_of(const device::Machine& machine, const StaticOptions& options) {
@@ -118,24 +113,23 @@ StaticPlan empty_plan(const StaticCase& c) {
   return plan;
 }
 
-std::string no_counted_plan(const internal::StaticLimits& limits,
+std::string no_counted_plan(const device::Machine& machine, const StaticOptions& options,
                             const internal::StaticObstacle& obstacle) {
-  if ((limits.z_parts || limits.bands) &&
+  if ((options.z_parts || options.bands) &&
       obstacle.least_word == std::numeric_limits<std::int64_t>::max())
     return fmt::format(
         "no static plan: the batch cannot be cut into {} parts of equal tiles, and the columns "
         "into "
         "{} bands; leave one of them open",
-        limits.z_parts.value_or(1), limits.bands.value_or(1));
+        options.z_parts.value_or(1), options.bands.value_or(1));
   if (obstacle.least_bytes == std::numeric_limits<std::int64_t>::max())
     return fmt::format(
         "no static plan: a kernel's words have 16 bits, and a tile needs {} words or an offset of "
         "that size at least; use more tiles",
         obstacle.least_word);
   return fmt::format(
-      "no static plan: a tile needs {} bytes at least and has {}, of which temporary data may take "
-      "{}; use more tiles or a smaller batch",
-      obstacle.least_bytes, limits.bytes, limits.temp);
+      "no static plan: {}; use more tiles or a smaller batch",
+      internal::too_small_text(machine, options.available_memory_proportion, obstacle.least_bytes));
 }
 
 // Returns PopLibs' plan with its counted cost, if it keeps the limits.
@@ -294,7 +288,7 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
   if (state_->is_first_plan(problem) || !plan) take_cheaper(popsparse_plan(c, pattern, limits));
   if (may_part(problem, machine, options))
     take_cheaper(plan_apart(c, searcher, state_->of_transpose(), limits, counted));
-  if (!plan) return {std::nullopt, no_counted_plan(limits, found.obstacle), counted, {}};
+  if (!plan) return {std::nullopt, no_counted_plan(machine, options, found.obstacle), counted, {}};
   constexpr std::size_t kRunnerUps = 5;
   return {std::move(plan), "", counted, internal::runner_ups(found, is_first, kRunnerUps)};
 }
@@ -316,7 +310,7 @@ StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device:
     if (apart.cost && (!result.cost || apart.cost->cycles < result.cost->cycles))
       result = std::move(apart);
   }
-  if (!result.cost) result.reason = no_counted_plan(limits, found.obstacle);
+  if (!result.cost) result.reason = no_counted_plan(machine, options, found.obstacle);
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/planner/internal/search.hpp"
@@ -77,6 +78,15 @@ Plan make_plan(const Case& c, Dims parts);
 // Returns the upper bounds on temporary bytes that are tried one after the other until there is a
 // plan: one bound, or several under Options::poplibs_parity.
 std::vector<std::int64_t> temp_bounds(const device::Machine& machine, const Options& options);
+
+// Throws Error{InvalidArgument} unless temporary data may take this share of a tile's memory.
+void check_memory_share(double share);
+
+// Returns the bytes of that share.
+std::int64_t temp_bound(const device::Machine& machine, double share);
+
+// Returns "a tile needs 5 bytes at least and has 4, of which temporary data may take 60 %".
+std::string too_small_text(const device::Machine& machine, double share, std::int64_t least_bytes);
 
 // Throws Error{InvalidArgument} if the request is invalid.
 void check_request(const Problem& problem, const device::Machine& machine, const Options& options,
