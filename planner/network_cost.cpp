@@ -4,6 +4,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/network_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/internal/estimate.hpp"
 #include "tessera/planner/internal/priced_layer.hpp"
 
 namespace tessera::planner {
@@ -34,16 +35,10 @@ Cycles after_exchange(const PassCost& cost, const device::Machine& machine) {
 Cycles cell_cycles(const Plan& plan, Words words, const Problem& problem,
                    const device::Machine& machine) {
   const Dims& parts = plan.partition;
-  const codelets::ExchangeWidth width{machine.exchange_bytes_per_cycle,
-                                      machine.tiles_per_exchange_bus};
   const std::int64_t bucket =
       plan.nonzeros_per_bucket * bytes_of(problem.data_type) + words.value * machine.word_bits / 8;
-  const std::int64_t taken = (parts.z - 1) * bucket;
-  if (parts.x > 1 || parts.z % width.tiles_per_bus != 0)
-    return codelets::exchange_cycles(taken, width);
-  const std::int64_t near = std::min(taken, (width.tiles_per_bus - 1) * bucket);
-  return codelets::exchange_cycles(near, width) +
-         codelets::broadcast_cycles(taken - near, parts.z, parts.z, width);
+  return internal::receive_cycles(machine,
+                                  {parts.z * bucket, bucket, parts.z, parts.x == 1 ? parts.z : 1});
 }
 
 // Returns the cycles in which a tile receives the words of the cell that it works on in GradW.
@@ -60,12 +55,9 @@ std::int64_t travel_words(const Plan& plan, std::int64_t passes) {
 
 // Returns the bytes of the shares of both operands that a plan counts as resident.
 std::int64_t operand_shares(const Problem& problem, const Plan& plan) {
-  const Dims parts = plan.partition;
-  const Dims share = ceil_div(ceil_div(problem.size_in_blocks(), plan.grain), parts) * plan.grain;
-  const std::int64_t s = ceil_div(share.y, parts.x) * share.z;
-  const std::int64_t dq = ceil_div(share.x, parts.y) * share.z;
-  const bool backward = problem.grad_a || problem.grad_w;
-  return (s * (1 + problem.grad_a) + dq * (1 + backward)) * bytes_of(problem.data_type);
+  const Dims grains = ceil_div(problem.size_in_blocks(), plan.grain);
+  return internal::operand_shares(problem, plan.partition,
+                                  ceil_div(grains, plan.partition) * plan.grain);
 }
 
 }  // namespace

@@ -141,26 +141,35 @@ Shared shared_rows(std::int64_t bytes, std::int64_t rows, std::int64_t tiles,
 Cycles receive_cycles(const Case& c, const Shared& data, std::int64_t all_tiles) {
   const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle,
                                       c.machine.tiles_per_exchange_bus};
-  if (c.parity()) return codelets::broadcast_cycles(data.bytes, data.consecutive, all_tiles, width);
+  return c.parity() ? codelets::broadcast_cycles(data.bytes, data.consecutive, all_tiles, width)
+                    : receive_cycles(c.machine, data);
+}
+
+Cycles receive_cycles(const device::Machine& machine, const Shared& data) {
+  const codelets::ExchangeWidth width{machine.exchange_bytes_per_cycle,
+                                      machine.tiles_per_exchange_bus};
   // The last tile may hold less than the others, and then takes the most.
   const std::int64_t taken =
       data.holds_own ? std::min(data.bytes, data.piece_bytes * (data.tiles - 1)) : data.bytes;
   if (data.consecutive % width.tiles_per_bus != 0) return codelets::exchange_cycles(taken, width);
   const std::int64_t near = std::min(taken, data.piece_bytes * (width.tiles_per_bus - 1));
   return codelets::exchange_cycles(near, width) +
-         codelets::broadcast_cycles(taken - near, width.tiles_per_bus, all_tiles, width);
+         codelets::broadcast_cycles(taken - near, width.tiles_per_bus, width.tiles_per_bus, width);
+}
+
+// The tiles that need a slice hold equal shares of its rows.
+std::int64_t operand_shares(const Problem& problem, Dims parts, Dims share) {
+  const std::int64_t s = ceil_div(share.y, parts.x) * share.z;
+  const std::int64_t dq = ceil_div(share.x, parts.y) * share.z;
+  const bool backward = problem.grad_a || problem.grad_w;
+  return (s * (1 + problem.grad_a) + dq * (1 + backward)) * bytes_of(problem.data_type);
 }
 
 std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket) {
-  // The tiles that need a slice hold equal shares of its rows.
-  const Dims share = cut.share * c.candidate.grain;
-  const std::int64_t y_side = ceil_div(share.y, cut.parts.x) * share.z * c.input_bytes();
-  const std::int64_t x_side = ceil_div(share.x, cut.parts.y) * share.z * c.input_bytes();
   const std::int64_t values = bucket.values * c.input_bytes();
   const std::int64_t words = bucket.fwd_words + bucket.grad_a_words;
-  const bool backward = c.problem.grad_a || c.problem.grad_w;
   return values * (1 + c.problem.grad_w) + words * c.word_bytes() +
-         y_side * (1 + c.problem.grad_a) + x_side * (1 + backward);
+         operand_shares(c.problem, cut.parts, cut.share * c.candidate.grain);
 }
 
 Estimate estimate(const Case& c, const Cut& cut, const BucketSize& bucket) {

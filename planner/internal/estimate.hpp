@@ -57,6 +57,9 @@ PassEstimate estimate_fwd(const Case& c, const Cut& cut, const BucketSize& bucke
 PassEstimate estimate_grad_a(const Case& c, const Cut& cut, const BucketSize& bucket);
 PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bucket);
 
+// Returns the bytes of the even shares of both dense operands, of which every pass has its own.
+std::int64_t operand_shares(const Problem& problem, Dims parts, Dims share);
+
 // Returns the bytes that stay on a tile all the time: its bucket and its even share of the dense
 // operands.
 std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket);
@@ -132,6 +135,7 @@ Shared shared_rows(std::int64_t bytes, std::int64_t rows, std::int64_t tiles,
 // together what they all take, except the pieces of the bus' own tiles; `all_tiles` matters to
 // PopLibs alone, which also joins the tiles of an incomplete bus and takes all pieces to be far.
 Cycles receive_cycles(const Case& c, const Shared& data, std::int64_t all_tiles);
+Cycles receive_cycles(const device::Machine& machine, const Shared& data);
 
 // Returns the bytes that a tile must fetch. Under even_operand_shares these are 0 if an even share
 // of the operand is at least as large as the need, as in PopSparse.
