@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/distinct.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::runtime::internal {
@@ -54,8 +55,7 @@ void RehomeTables::find_moves() {
   std::vector<std::int64_t> wanted;
   for (const auto& distances : distances_)
     wanted.insert(wanted.end(), distances.begin(), distances.end());
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  keep_distinct(wanted);
   moves_.clear();
   std::int64_t at = 0;  // a bucket at home needs no move
   for (const std::int64_t distance : wanted)
@@ -94,8 +94,7 @@ void RehomeTables::set_pattern(std::int64_t group, std::span<const std::int64_t>
     const TileId tile = to_map_.tile({cell / to_.splits.y, cell % to_.splits.y, z, group});
     entries[std::size_t(to[i])] = entry(from[i], met_[std::size_t(cell)], tile, group, distances);
   }
-  std::sort(distances.begin(), distances.end());
-  distances.erase(std::unique(distances.begin(), distances.end()), distances.end());
+  keep_distinct(distances);
   distances_[std::size_t(group)] = std::move(distances);
   find_moves();
 }

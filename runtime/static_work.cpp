@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tessera/base/distinct.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::runtime::internal {
@@ -72,9 +73,7 @@ void check_plan(const StaticSizes& sizes, const planner::StaticPlan& plan, const
 // Lists the distinct columns of a tile and replaces its columns by their places in the list.
 void number_columns(StaticTileBlocks& own) {
   own.columns = own.column;
-  std::ranges::sort(own.columns);
-  const auto repeated = std::ranges::unique(own.columns);
-  own.columns.erase(repeated.begin(), repeated.end());
+  keep_distinct(own.columns);
   own.columns.shrink_to_fit();
   for (std::int32_t& column : own.column)
     column = std::int32_t(std::ranges::lower_bound(own.columns, column) - own.columns.begin());

@@ -6,20 +6,9 @@
 #include <utility>
 
 #include "tessera/base/dims.hpp"
+#include "tessera/base/distinct.hpp"
 
 namespace tessera::planner::internal {
-namespace {
-
-// Returns the number of different entries, and leaves one of each.
-template <class T>
-std::int64_t distinct(std::vector<T>& entries) {
-  std::ranges::sort(entries);
-  const auto repeated = std::ranges::unique(entries);
-  entries.erase(repeated.begin(), repeated.end());
-  return std::ssize(entries);
-}
-
-}  // namespace
 
 RowShares::RowShares(const StaticCase& c, const StaticLoad& load, std::int64_t columns)
     : load_(load), elements_(c.problem.block.rows * columns), dealt_(load.depth.size(), 0) {
@@ -49,7 +38,8 @@ CountedSums RowShares::next_tile() {
     for (const std::int32_t tile : tiles_of_row_[std::size_t(row.row)])
       if (tile != own) senders_.push_back(tile);
   }
-  sums.senders = distinct(senders_);
+  keep_distinct(senders_);
+  sums.senders = std::ssize(senders_);
   return sums;
 }
 
@@ -88,8 +78,10 @@ class SenderSets {
 
   void count(std::vector<std::vector<CountedSums>>& sums) {
     for (std::size_t part = 0; part < sets_.size(); ++part)
-      for (std::size_t tile = 0; tile < sets_[part].size(); ++tile)
-        sums[part][tile].senders = distinct(sets_[part][tile]);
+      for (std::size_t tile = 0; tile < sets_[part].size(); ++tile) {
+        keep_distinct(sets_[part][tile]);
+        sums[part][tile].senders = std::ssize(sets_[part][tile]);
+      }
   }
 
  private:
