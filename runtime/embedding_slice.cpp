@@ -48,11 +48,10 @@ void EmbeddingPass::load_homes() {
 }
 
 void EmbeddingPass::declare_arranging(BufferId buffer) {
-  const Cycles cycles =
+  program.charge(
+      Phase::Arrange, {{buffer}, {}}, all,
       codelets::arrange_cycles(sizes.ids * spec.grid.size.y * element(), engine.machine().tiles,
-                               engine.machine().arrange_bytes_per_cycle);
-  program.compute(Phase::Arrange, {{buffer}, {}}, all,
-                  [cycles](const device::Tile&) { return cycles; });
+                               engine.machine().arrange_bytes_per_cycle));
 }
 
 void EmbeddingPass::add_spread(std::vector<Gather>& gathers, SlotId home, SlotId to,

@@ -65,12 +65,11 @@ void GradWPass::declare_prearrange() {
                   [this](const device::Tile& tile) { return rearrange(tile); });
 }
 
-// Every tile arranges its runs of both operands, which are read in place: this is charged alone.
+// Every tile arranges its runs of both operands, which are read in place.
 void GradWPass::declare_arranging() {
-  const Cycles cycles = arrange_cycles(spec, spec.grid.size.x, engine.machine()) +
-                        arrange_cycles(spec, spec.grid.size.y, engine.machine());
-  program.compute(Phase::Arrange, {{use.q_home, use.s_home}, {}}, all,
-                  [cycles](const device::Tile&) { return cycles; });
+  program.charge(Phase::Arrange, {{use.q_home, use.s_home}, {}}, all,
+                 arrange_cycles(spec, spec.grid.size.x, engine.machine()) +
+                     arrange_cycles(spec, spec.grid.size.y, engine.machine()));
 }
 
 void GradWPass::declare() {

@@ -57,21 +57,18 @@ void SpmmPass::declare_fetches() {
   fetches->declare_clear();
 }
 
-// Adds the step in which every tile arranges its run of [groups * rows][z] elements, which is
-// charged alone: no data move, because the caller's memory is read in place.
+// Adds the step in which every tile arranges its run of [groups * rows][z] elements: no data move,
+// because the caller's memory is read in place.
 void SpmmPass::declare_arranging(BufferId buffer, std::int64_t rows) {
-  const Cycles cycles = arrange_cycles(spec, rows, engine.machine());
-  program.compute(Phase::Arrange, {{buffer}, {}}, all,
-                  [cycles](const device::Tile&) { return cycles; });
+  program.charge(Phase::Arrange, {{buffer}, {}}, all, arrange_cycles(spec, rows, engine.machine()));
 }
 
-// Each tile transposes the blocks of its own bucket before the buckets travel. This charges the
-// cycles only, because our kernels read the blocks in place.
+// Each tile transposes the blocks of its own bucket before the buckets travel. Our kernels read the
+// blocks in place.
 void SpmmPass::declare_transposing() {
-  const Cycles cycles = codelets::transpose_blocks_cycles(
-      spec.grid.blocks, spec.grid.block, spec.data_type(), engine.machine().workers);
-  program.compute(Phase::Transpose, {{use.home.payload}, {use.turned}}, all,
-                  [cycles](const device::Tile&) { return cycles; });
+  program.charge(Phase::Transpose, {{use.home.payload}, {use.turned}}, all,
+                 codelets::transpose_blocks_cycles(spec.grid.blocks, spec.grid.block,
+                                                   spec.data_type(), engine.machine().workers));
 }
 
 // Brings the slices of the operand, and the other buckets of a cell, to the tiles.

@@ -94,10 +94,9 @@ void StaticPass::declare() {
 // Every tile arranges its run of this many rows of each group, which is charged alone.
 void StaticPass::declare_arranging(std::vector<BufferId> reads, std::int64_t rows) {
   const StaticSizes& sizes = cut_.sizes;
-  const Cycles cycles = codelets::arrange_cycles(rows * sizes.size.z * sizes.bytes(), sizes.tiles,
-                                                 engine_.machine().arrange_bytes_per_cycle);
-  program_.compute(Phase::Arrange, {std::move(reads), {}}, all_,
-                   [cycles](const device::Tile&) { return cycles; });
+  program_.charge(Phase::Arrange, {std::move(reads), {}}, all_,
+                  codelets::arrange_cycles(rows * sizes.size.z * sizes.bytes(), sizes.tiles,
+                                           engine_.machine().arrange_bytes_per_cycle));
 }
 
 void StaticPass::declare_result() {

@@ -15,12 +15,6 @@ namespace tessera::runtime::internal {
 using device::ByteRows;
 using device::SlotKind;
 
-namespace {
-
-constexpr Phase kTransposePhase = Phase::TransposeOperand;
-
-}  // namespace
-
 TransposePass::TransposePass(const planner::TransposePlan& made, Bytes resident,
                              TileProgram& of_pass)
     : plan(made), program(of_pass), engine(of_pass.engine()) {
@@ -58,13 +52,12 @@ void TransposePass::add_parts(Bytes resident) {
 
 void TransposePass::declare_alone(Executor&) {
   program.step(NodeKind::Load, {}, {{}, {buckets, home}}, [this] { load(); });
-  program.compute(kTransposePhase, {{home}, {}}, tiles,
-                  [this](const device::Tile&) { return plan.arrange; });
+  program.charge(Phase::TransposeOperand, {{home}, {}}, tiles, plan.arrange);
   std::vector<device::Gather> gathers;
   for (const Part& part : parts)
     gathers.push_back({{{part.home, {0, part.rows.size()}}}, {part.arrived}, plan.senders});
-  program.exchange(kTransposePhase, {{home}, {arrived}}, std::move(gathers));
-  program.compute(kTransposePhase, {{arrived}, {turned}}, tiles,
+  program.exchange(Phase::TransposeOperand, {{home}, {arrived}}, std::move(gathers));
+  program.compute(Phase::TransposeOperand, {{arrived}, {turned}}, tiles,
                   [this](const device::Tile& tile) { return transpose(tile); });
   program.step(NodeKind::Collect, {}, {{turned}, {}}, [this] { collect(); });
 }

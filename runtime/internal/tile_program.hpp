@@ -76,6 +76,11 @@ class TileProgram {
         std::ssize(tiles));
   }
 
+  // Adds a step on these tiles that is charged alone: the data are where later steps read them.
+  int charge(Phase phase, Uses uses, std::span<const TileId> tiles, Cycles cycles) {
+    return compute(phase, std::move(uses), tiles, [cycles](const device::Tile&) { return cycles; });
+  }
+
   // Adds a step that exchanges these data.
   int exchange(Phase phase, Uses uses, std::vector<device::Gather> gathers,
                std::vector<device::Move> moves = {}, Exchanged exchanged = Exchanged::Data);
