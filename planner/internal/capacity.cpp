@@ -68,16 +68,6 @@ Value remembered(const Scatter& s, std::int64_t hands, Compute&& compute) {
   return entry.value;
 }
 
-// Returns the mean of the largest of n standard normal numbers: exact for 0 and 1, accurate to 0.02
-// from 6 on.
-double mean_of_largest_normal(double n) {
-  if (n < 2) return 0;
-  constexpr double kLogFourPi = 2.5310242469692907, kEulerGamma = 0.5772156649015329;
-  const double root = std::sqrt(2 * std::log(n));
-  return std::max(0.0,
-                  root - (std::log(root * root / 2) + kLogFourPi - 2 * kEulerGamma) / (2 * root));
-}
-
 // The count of a cell of so much variance is nearly normal, and the sum of its tails would take as
 // many steps as its spread.
 constexpr double kNormalVariance = 100;
@@ -161,6 +151,13 @@ double mean_hand_by_tails(const Scatter& s, std::int64_t hands) {
 
 }  // namespace
 
+double largest_normal(double n, double middle) {
+  if (n < 2) return 0;
+  constexpr double kLogFourPi = 2.5310242469692907;
+  const double root = std::sqrt(2 * std::log(n));
+  return root - (std::log(root * root / 2) + kLogFourPi - 2 * middle) / (2 * root);
+}
+
 double mean_hand_of_fullest(const Scatter& s, std::int64_t hands) {
   const double fullest = mean_of_fullest(s);
   if (fullest <= 0 || s.density >= 1 || s.cells == 1)
@@ -176,7 +173,7 @@ double mean_of_fullest(const Scatter& s) {
   const double variance = mean * (1 - s.density);
   if (variance > kNormalVariance) {
     const double beyond =
-        std::sqrt(variance) * mean_of_largest_normal(static_cast<double>(s.cells));
+        std::sqrt(variance) * largest_normal(static_cast<double>(s.cells), kMeanOfLargest);
     return std::min(most, whole * (mean + beyond));
   }
   return std::min(most, whole * remembered<double>(s, 1, [&] { return mean_by_tails(s, mean); }));

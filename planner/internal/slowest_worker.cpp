@@ -7,22 +7,13 @@
 #include <vector>
 
 #include "tessera/codelets/work_split.hpp"
+#include "tessera/planner/internal/capacity.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
 namespace tessera::planner::internal {
 namespace {
 
 using codelets::MatMulKernel;
-
-// Returns the median of the largest of n standard normal numbers, accurate to 0.02 from n = 6 on; 0
-// for one.
-double largest_of(double n) {
-  if (n < 2) return 0;
-  constexpr double kLogFourPi = 2.5310242469692907;
-  constexpr double kMedian = 0.36651292058166435;  // -log(log(2))
-  const double root = std::sqrt(2 * std::log(n));
-  return root - (std::log(root * root / 2) + kLogFourPi - 2 * kMedian) / (2 * root);
-}
 
 // Returns the standard normal quantile of p, with an error below 0.0005 (Abramowitz and Stegun,
 // formula 26.2.23).
@@ -108,7 +99,8 @@ std::array<Share, 2> weighted_shares(const WorkersJob& job, const Piece& piece) 
   const double records = piece.records;
   const double mean = load.mean / records / workers;
   const double fuller = piece.nonzeros / workers - mean;
-  const double cut = largest_of(load.cells) * kSpreadBeyondShare * per_row / std::sqrt(records);
+  const double cut = largest_normal(load.cells, kMedianOfLargest) * kSpreadBeyondShare * per_row /
+                     std::sqrt(records);
   const double longest = per_row + std::sqrt(per_row * (1 - piece.density()));
   const double beyond = std::min(longest, kRowsBeyondShare * per_row + std::hypot(fuller, cut));
   const double mine = mean + std::max(beyond, fuller);
@@ -208,8 +200,9 @@ double slowest_rectangle(const WorkersJob& job, const Piece& piece, const Cost& 
   const double mean = std::max(load.mean, 1e-3 * load.nonzeros);  // a request may say density 0
   const double per_row = mean / piece.records / rows;
   const double spread = std::sqrt(per_row * (1 - piece.density()));
-  const Excess excess{load.nonzeros / mean - 1, kSpreadOfFullest * largest_of(load.cells) * spread /
-                                                    std::sqrt(piece.records)};
+  const Excess excess{load.nonzeros / mean - 1, kSpreadOfFullest *
+                                                    largest_normal(load.cells, kMedianOfLargest) *
+                                                    spread / std::sqrt(piece.records)};
   const int phases = cuts_rows ? kPhases : 1;
   double sum = 0;
   for (int i = 0; i < phases; ++i) {
