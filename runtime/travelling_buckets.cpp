@@ -4,8 +4,6 @@
 
 #include <string>
 
-#include "tessera/base/error.hpp"
-
 namespace tessera::runtime::internal {
 namespace {
 
@@ -35,7 +33,7 @@ void TravellingBuckets::declare_move(TileProgram& program, std::span<const Bucke
   program.when(
       "nothing has left home", [this] { return loop_.first(); },
       [&] {
-        first_load_ = program.exchange_of(load_by(first_by_));
+        first_load_ = program.exchange_of(moved_by(first_by_, homes_, 0));
         program.exchange(kPhase, {read, {uses_[0].words, uses_[0].payload}}, first_load_,
                          [this, &program] { load(program.engine()); });
       });
@@ -47,13 +45,14 @@ void TravellingBuckets::declare_shifts(TileProgram& program) {
     for (std::size_t into = 0; into < 2; ++into) {
       if (along(map_.splits(), axis) == 1) continue;
       const BucketUse from = uses_[1 - into], to = uses_[into];
+      const Displacement by{axis == Axis::X, axis == Axis::Y, axis == Axis::Z};
       program.when(
           fmt::format("the next move is along {}, into the {} buffer", to_string(axis),
                       kBufferNames[into]),
           [this, axis, into] { return loop_.shifts(axis) && loop_.into() == into; },
           [&] {
             program.exchange(kPhase, {{from.words, from.payload}, {to.words, to.payload}},
-                             shift_to(axis, into));
+                             moved_by(by, buffers_[1 - into], into));
           });
     }
 }
@@ -86,29 +85,20 @@ void TravellingBuckets::load(device::Engine& engine) {
   const Displacement by = loop_.now().after;
   if (by == first_by_) return engine.exchange(kPhase, *first_load_);
   if (by != other_by_) {
-    other_load_ = engine.prepare(load_by(by));
+    other_load_ = engine.prepare(moved_by(by, homes_, 0));
     other_by_ = by;
   }
   engine.exchange(kPhase, other_load_);
 }
 
-std::vector<device::Gather> TravellingBuckets::load_by(Displacement by) const {
+std::vector<device::Gather> TravellingBuckets::moved_by(Displacement by,
+                                                        std::span<const BucketSlots> from,
+                                                        std::size_t into) const {
   std::vector<device::Gather> gathers;
   for (const TileId tile : map_.all()) {
-    const TileId from = map_.tile(map_.moved(map_.cell(tile), {-by.x, -by.y, -by.z}));
-    gather_bucket(gathers, homes_[std::size_t(from.value)], buffers_[0][std::size_t(tile.value)]);
-  }
-  return gathers;
-}
-
-std::vector<device::Gather> TravellingBuckets::shift_to(Axis axis, std::size_t buffer) const {
-  std::vector<device::Gather> gathers;
-  const Cell back{-std::int64_t{axis == Axis::X}, -std::int64_t{axis == Axis::Y},
-                  -std::int64_t{axis == Axis::Z}};
-  for (const TileId tile : map_.all()) {
-    const TileId from = map_.tile(map_.moved(map_.cell(tile), back));
-    gather_bucket(gathers, buffers_[1 - buffer][std::size_t(from.value)],
-                  buffers_[buffer][std::size_t(tile.value)]);
+    const TileId source = map_.tile(map_.moved(map_.cell(tile), {-by.x, -by.y, -by.z}));
+    gather_bucket(gathers, from[std::size_t(source.value)],
+                  buffers_[into][std::size_t(tile.value)]);
   }
   return gathers;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <utility>
 #include <vector>
 
 #include "tessera/runtime/internal/home_buckets.hpp"
@@ -43,8 +42,9 @@ class TravellingBuckets {
 
  private:
   void load(device::Engine& engine);
-  std::vector<device::Gather> load_by(Displacement by) const;
-  std::vector<device::Gather> shift_to(Axis axis, std::size_t buffer) const;
+  // Returns the gathers that move all buckets into a buffer.
+  std::vector<device::Gather> moved_by(Displacement by, std::span<const BucketSlots> from,
+                                       std::size_t into) const;
 
   TileMap map_;
   BucketShape shape_;
