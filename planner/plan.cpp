@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "tessera/base/error.hpp"
+#include "tessera/planner/internal/terms_text.hpp"
 
 namespace tessera::planner {
 
@@ -50,14 +50,10 @@ std::string to_string(const Plan& plan) {
     text += "GradA's own layout, x and y exchanged\n" + layout_text(other);
   text += fmt::format("cost       {} cycles, {} bytes temporary, {} bytes resident per tile\n",
                       plan.cost.cycles.value, plan.cost.temp.value, plan.cost.resident.value);
-  for (const PassCost& pass : plan.cost.passes) {
+  for (const PassCost& pass : plan.cost.passes)
     text += fmt::format("{:<10} {} cycles, {} bytes\n", to_string(pass.pass), pass.cycles().value,
-                        pass.temp().value);
-    for (const CostTerm& term : pass.terms)
-      if (term.cycles.value != 0 || term.temp.value != 0)
-        text += fmt::format("  {:<29} {:>12} cycles {:>12} bytes\n", to_string(term.name),
-                            term.cycles.value, term.temp.value);
-  }
+                        pass.temp().value) +
+            internal::terms_text(pass, internal::Shown::CyclesAndMemory);
   return text;
 }
 
