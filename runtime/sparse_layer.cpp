@@ -7,15 +7,13 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 
 namespace tessera::runtime::internal {
-namespace {
 
 using device::ByteRows;
-
-}  // namespace
 
 SparseLayer::SparseLayer(const Problem& of, const planner::Plan& plan, const device::Machine& on,
                          device::ExchangeMode how, Executor& threads)
@@ -39,7 +37,8 @@ SparseLayer::SparseLayer(const Problem& of, const planner::Plan& plan, const dev
 }
 
 verify::Rounding SparseLayer::rounding(Pass pass) const {
-  return weights_.layout_of(pass).rounding(weights_.pass_in_layout(pass));
+  return {problem.data_type, problem.partials_type,
+          planner::partial_sums(weights_.forward.plan, pass)};
 }
 
 std::optional<partitioner::Misfit> SparseLayer::encode(

@@ -39,15 +39,6 @@ GradWExchange WeightLayout::grad_w_exchange() const {
   return plan.grad_w_exchange_buckets ? GradWExchange::Buckets : GradWExchange::Inputs;
 }
 
-// The number of partial sums of a result is the number of cells along the summed axis.
-verify::Rounding WeightLayout::rounding(Pass pass) const {
-  const Dims& splits = grid.splits;
-  const std::int64_t partials = pass == Pass::Fwd     ? splits.y
-                                : pass == Pass::GradA ? splits.x
-                                                      : splits.z;
-  return {problem.data_type, problem.partials_type, partials};
-}
-
 Bytes WeightLayout::word_bytes() const {
   return Bytes((grid.meta_words + grid.grad_a_words) * grid.word_bits / 8);
 }

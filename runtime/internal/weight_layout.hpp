@@ -3,7 +3,6 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/runtime/internal/grad_w_pass.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
-#include "tessera/verify/verify.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -24,11 +23,9 @@ struct WeightLayout {
   WeightLayout(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
                Executor& executor);
 
-  // Return the inputs of a pass of this layout, the data that move in GradW, and the roundings of
-  // a result.
+  // Return the inputs of a pass of this layout, and the data that move in GradW.
   PassSpec spec(Pass pass) const { return spec_of(problem, plan, grid, pass); }
   GradWExchange grad_w_exchange() const;
-  verify::Rounding rounding(Pass pass) const;
 
   // The memory of the words of one bucket, of its values, and of both.
   Bytes word_bytes() const;
