@@ -98,14 +98,8 @@ std::string AttentionCost::table() const {
 }
 
 struct BlockAttention::State {
-  State(const Problem& p, std::span<const sparse::Csr<float>> masks, float scale,
-        const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
-        const planner::Options& options)
-      : State(p, masks, sparse::checked(std::vector(masks.begin(), masks.end())), scale, machine,
-              mode, executor, options) {}
-
   State(const Problem& p, std::span<const sparse::Csr<float>> masks,
-        std::span<const sparse::CheckedCsr<float>> weights, float scale,
+        const std::vector<sparse::CheckedCsr<float>>& weights, float scale,
         const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
         const planner::Options& options)
       : problem(checked(p)),
@@ -161,7 +155,9 @@ BlockAttention::BlockAttention(const Problem& problem, std::span<const sparse::C
                                float scale, const device::Machine& machine,
                                device::ExchangeMode mode, Executor& executor,
                                planner::Options options)
-    : state_(std::make_unique<State>(problem, masks, scale, machine, mode, executor, options)) {}
+    : state_(std::make_unique<State>(problem, masks,
+                                     sparse::checked(std::vector(masks.begin(), masks.end())),
+                                     scale, machine, mode, executor, options)) {}
 BlockAttention::~BlockAttention() = default;
 BlockAttention::BlockAttention(BlockAttention&&) noexcept = default;
 

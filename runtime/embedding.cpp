@@ -31,6 +31,13 @@ namespace {
 
 [[noreturn]] void refuse_embedding(const std::string& what) { throw_invalid("embedding: " + what); }
 
+[[noreturn]] void throw_wrong(const PassOptions& options, std::size_t row,
+                              const std::string& what) {
+  options.self_check->wrong_rows = 1;
+  options.self_check->first_wrong_row = std::int64_t(row);
+  throw Error(ErrorCode::CheckFailed, "self-check: " + what);
+}
+
 // Returns the specification of the forward layout of a plan with buckets.
 PassSpec embedding_spec(const Problem& problem, const planner::Plan& plan,
                         const device::Machine& machine) {
@@ -203,14 +210,12 @@ void Embedding::State::check_rows(std::span<const std::int64_t> ids, MatrixView<
       if (column < std::ssize(wanted)) wanted[std::size_t(column)] = T(weights.values[value]);
     });
     for (std::int64_t y = 0; y < std::ssize(wanted); ++y, ++options.self_check->compared) {
-      if (has_same_bits(wanted[std::size_t(y)], out(std::int64_t(i), y))) continue;
-      options.self_check->wrong_rows = 1;
-      options.self_check->first_wrong_row = std::int64_t(i);
-      throw Error(
-          ErrorCode::CheckFailed,
-          fmt::format("self-check: embedding_slice: row {} of the result, id {}, column {} "
-                      "is {}; the weights have {}",
-                      i, ids[i], y, float(out(std::int64_t(i), y)), float(wanted[std::size_t(y)])));
+      const T want = wanted[std::size_t(y)], got = out(std::int64_t(i), y);
+      if (!has_same_bits(want, got))
+        throw_wrong(options, i,
+                    fmt::format("embedding_slice: row {} of the result, id {}, column {} is {}; "
+                                "the weights have {}",
+                                i, ids[i], y, float(got), float(want)));
     }
   }
 }
@@ -221,13 +226,10 @@ void Embedding::State::check_values(const std::vector<T>& wanted, std::span<cons
   const std::vector<std::int64_t> positions = layer.value_positions(group);
   for (std::size_t i = 0; i < wanted.size(); ++i, ++options.self_check->compared) {
     const T got = values[std::size_t(positions[i])];
-    if (has_same_bits(wanted[i], got)) continue;
-    options.self_check->wrong_rows = 1;
-    options.self_check->first_wrong_row = std::int64_t(i);
-    throw Error(ErrorCode::CheckFailed,
-                fmt::format("self-check: embedding_update_add: value {} of the weights is {}; it "
-                            "must be {}",
-                            i, float(got), float(wanted[i])));
+    if (!has_same_bits(wanted[i], got))
+      throw_wrong(options, i,
+                  fmt::format("embedding_update_add: value {} of the weights is {}; it must be {}",
+                              i, float(got), float(wanted[i])));
   }
 }
 

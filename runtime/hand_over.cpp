@@ -6,11 +6,6 @@
 #include "tessera/codelets/cost/network_cycles.hpp"
 
 namespace tessera::runtime::internal {
-namespace {
-
-constexpr Phase kHandOverPhase = Phase::HandOver;
-
-}  // namespace
 
 Fetches::Padding Fetches::padding_of(const Fetch& fetch, const HomeShare& share) const {
   const planner::HomePadding padding = planner::padding_of(share, fetch.to->rows, fetch.to->cols);
@@ -42,7 +37,7 @@ void Fetches::declare_clear() {
     if (has_padding) uses.writes.push_back(fetch.to->buffer);
   }
   if (!uses.writes.empty())
-    program_.compute(kHandOverPhase, std::move(uses), padded_,
+    program_.compute(Phase::HandOver, std::move(uses), padded_,
                      [this](const device::Tile& tile) { return clear(tile); });
 }
 
@@ -83,7 +78,7 @@ void hand_over(TileProgram& program, const TensorHome& from, const TensorHome& t
   fetches.declare_clear();
   Uses uses;
   fetches.add_uses(uses);
-  program.exchange(kHandOverPhase, std::move(uses), {}, fetches.moves());
+  program.exchange(Phase::HandOver, std::move(uses), {}, fetches.moves());
 }
 
 }  // namespace tessera::runtime::internal

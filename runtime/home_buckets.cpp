@@ -1,13 +1,6 @@
 #include "tessera/runtime/internal/home_buckets.hpp"
 
-#include "tessera/base/error.hpp"
-
 namespace tessera::runtime::internal {
-namespace {
-
-std::vector<device::SlotId> only(device::SlotId slot) { return {slot}; }
-
-}  // namespace
 
 device::ByteRows rows_at(const void* data, std::int64_t rows, std::int64_t row_bytes) {
   return {static_cast<std::byte*>(const_cast<void*>(data)), rows, row_bytes, row_bytes};
@@ -64,8 +57,8 @@ void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketS
 }
 
 void gather_bucket(std::vector<device::Gather>& gathers, BucketSlots from, BucketSlots to) {
-  gathers.push_back({{{from.meta, {0, 1}}}, only(to.meta)});
-  gathers.push_back({{{from.payload, {0, 1}}}, only(to.payload)});
+  gathers.push_back({{{from.meta, {0, 1}}}, {to.meta}});
+  gathers.push_back({{{from.payload, {0, 1}}}, {to.payload}});
 }
 
 }  // namespace tessera::runtime::internal

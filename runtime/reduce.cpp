@@ -15,8 +15,6 @@
 namespace tessera::runtime::internal {
 namespace {
 
-constexpr Phase kReducePhase = Phase::Reduce;
-
 // Adds partial sums of 16 bits to one of their type.
 template <class T>
 void add_up_narrow(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
@@ -80,12 +78,12 @@ void Reduction::declare(TileProgram& program, BufferId partials,
   add_jobs(program, columns);
   std::vector<BufferId> reads{partials};
   if (depth_ > 1) {
-    program.exchange(kReducePhase, {{partials}, {others_buffer_}}, gathers(columns), {},
+    program.exchange(Phase::Reduce, {{partials}, {others_buffer_}}, gathers(columns), {},
                      only_charges_ ? Exchanged::CostAlone : Exchanged::Data);
     reads.push_back(others_buffer_);
   }
   if (!has_work()) return;
-  program.compute(kReducePhase, {reads, {result_buffer_}}, tiles_,
+  program.compute(Phase::Reduce, {reads, {result_buffer_}}, tiles_,
                   [this, &program](const device::Tile& tile) {
                     Job& job = jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])];
                     if (!only_charges_) add_up(tile, job);

@@ -163,21 +163,15 @@ verify::Rounding StaticLayer::State::rounding(Pass of) const {
 
 bool StaticLayer::State::product(Pass of, device::ByteRows in, device::ByteRows out,
                                  const PassOptions& options, device::Ledger& ledger) {
-  internal::StaticArrays arrays;
-  arrays.in = in;
-  arrays.out = out;
-  arrays.values = stored.data();
-  return passes[std::size_t(of)]->run(options, ledger, arrays);
+  return passes[std::size_t(of)]->run(
+      options, ledger, internal::StaticArrays{.in = in, .out = out, .values = stored.data()});
 }
 
 bool StaticLayer::State::gradient(device::ByteRows q_grad, device::ByteRows s,
                                   std::span<float> results, const PassOptions& options,
                                   device::Ledger& ledger) {
   gradients.resize(std::size_t(cut.first_value.back() * cut.sizes.bytes()));
-  internal::StaticArrays arrays;
-  arrays.in = q_grad;
-  arrays.in_s = s;
-  arrays.gradients = gradients.data();
+  const internal::StaticArrays arrays{.in = q_grad, .in_s = s, .gradients = gradients.data()};
   if (!passes[std::size_t(Pass::GradW)]->run(options, ledger, arrays)) return false;
   with_type(problem.data_type, [&]<class T>(T) {
     const T* const from = reinterpret_cast<const T*>(gradients.data());

@@ -71,17 +71,12 @@ struct FullyConnected::State : internal::LayerOnTiles {
   // Returns this layer, which has buckets. Throws Error{InvalidArgument} if the plan is dense.
   internal::SparseLayer& buckets_layer(const char* call);
 
-  template <class T>
-  void check_type(const char* name) const {
-    if (data_type_of<T>() != problem.data_type)
-      throw_invalid(fmt::format("{}: operands are {} but the layer is {}", name,
-                                to_string(data_type_of<T>()), to_string(problem.data_type)));
-  }
-
   // Throws Error{InvalidArgument} for operands of another type, and before the first set_weights.
   template <class T>
   void check_call(const char* name) const {
-    check_type<T>(name);
+    if (data_type_of<T>() != problem.data_type)
+      throw_invalid(fmt::format("{}: operands are {} but the layer is {}", name,
+                                to_string(data_type_of<T>()), to_string(problem.data_type)));
     if (empty()) throw_invalid(fmt::format("{}: call set_weights first", name));
   }
 
