@@ -73,6 +73,10 @@ bool widens(const HostProblem& problem, const host::HostCpu& cpu);
 // most: enough to make up for adding the lanes of each sum.
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu);
 
+// Returns true if GradW of elements reads panels of S, whose rows are so many elements apart, where
+// they are: its rows are read so few times that a copy would cost more than it saves.
+bool reads_in_place(const HostProblem& problem, std::int64_t row_stride);
+
 // Returns the smaller form of the positions of so many values in packed rows: one bit a place, or
 // one byte a value and one for each 256 places.
 codelets::PackedPositions packed_positions(std::int64_t rows, std::int64_t cols,

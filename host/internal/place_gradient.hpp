@@ -117,7 +117,7 @@ class PlaceGradient {
     group_ = group_of(problem, slice_);
     HostColumns columns = gradient_columns(cells, batch.s.cols);
     columns.stride = round_up(columns.width, kVectorBytes / std::int64_t{sizeof(T)});
-    columns.pack &= !is_read_rarely(problem, batch.s);
+    columns.pack &= !reads_in_place(problem, batch.s.row_stride);
     columns.pack |= is_cheaper_copied(problem, batch.s);
     s_.set_rows(problem.size.y);
     s_.begin(batch.s, columns);
@@ -182,14 +182,6 @@ class PlaceGradient {
     constexpr std::int64_t kFewestSlices = 4;
     return s_.count() > 1 && problem.block.is_element() &&
            ceil_div(block_cols_, slice_) >= kFewestSlices;
-  }
-  // Returns true if the rows of S are read so few times that a copy would cost more than it saves.
-  // Zen 5, 512 columns in two panels: rows read 3 to 10 times 0.60 to 0.92 of the time, 20 times
-  // 0.96 and 1.01; rows that are pages apart, read 16 times, 1.16.
-  static bool is_read_rarely(const HostProblem& problem, MatrixView<const T> s) {
-    constexpr std::int64_t kFewUses = 16, kPage = 4096 / sizeof(T);
-    return problem.block.is_element() && problem.blocks < kFewUses * problem.size.y &&
-           s.row_stride < kPage;
   }
   // Returns true if the rows of S are not at the boundaries of vectors, as those of NumPy's arrays
   // are not. Half of the loads from them cross two cache lines, which took GradW of elements 1.8
