@@ -10,9 +10,9 @@
 #include "tessera/base/file.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/distributed/lists.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/io/archive.hpp"
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/part.hpp"
 
 namespace tessera::distributed {
 namespace {
@@ -42,7 +42,7 @@ Range keep_rows(const io::Archive& archive, std::int64_t rows, const Communicato
   if (all.front() != 0 || all.back() > kMostLines || !std::ranges::is_sorted(all))
     archive.refuse("the list row_begin of a layer does not ascend from 0");
   layer.outputs = cut_evenly(all, rows, m.block.rows, ranks.size());
-  const Range own = in_blocks(layer.outputs.of(ranks.rank()), m.block.rows);
+  const Range own = sparse::in_blocks(layer.outputs.of(ranks.rank()), m.block.rows);
   const Range blocks{all[std::size_t(own.begin)], all[std::size_t(own.end)]};
   m.rows = own.size() * m.block.rows;
   for (std::int64_t row = own.begin; row <= own.end; ++row)

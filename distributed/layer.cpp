@@ -8,10 +8,10 @@
 
 #include "tessera/distributed/internal/rank_state.hpp"
 #include "tessera/distributed/lists.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/tree_sum.hpp"
 #include "tessera/layer/check_weights.hpp"
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/part.hpp"
 
 namespace tessera::distributed {
 namespace {

@@ -8,6 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/internal/proven.hpp"
+#include "tessera/sparse/part.hpp"
 
 namespace tessera::sparse {
 namespace {
@@ -88,18 +89,7 @@ Csr<T> cropped_checked(const Csr<T>& elements, std::int64_t rows, std::int64_t c
                             "must be at least as large and stored as elements",
                             rows, cols, elements.rows, elements.cols, elements.block.rows,
                             elements.block.cols));
-  Csr<T> result;
-  result.rows = rows, result.cols = cols;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t k = elements.row_begin[std::size_t(row)];
-         k < elements.row_begin[std::size_t(row) + 1]; ++k) {
-      if (elements.col[std::size_t(k)] >= cols) break;
-      result.col.push_back(elements.col[std::size_t(k)]);
-      result.values.push_back(elements.values[std::size_t(k)]);
-    }
-    result.row_begin.push_back(result.blocks());
-  }
-  return result;
+  return part_of(elements, {0, rows}, {0, cols});
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 #include "tessera/bench/timing.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/lists.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/sparse/part.hpp"
 #include "tessera/sparse/random.hpp"
 
 namespace tessera::bench {
@@ -70,7 +70,7 @@ class Runs {
     Problem of_rank = problem_;
     of_rank.size.x = rows_.size();
     local_ = std::make_unique<host::HostLayer>(of_rank, caches_, *one_);
-    local_->set_weights(distributed::rows_of(weights_, rows_));
+    local_->set_weights(sparse::rows_of(weights_, rows_));
     if (ranks.rank() != 0) return;
     alone_one_ = std::make_unique<host::HostLayer>(problem_, caches_, *one_);
     alone_one_->set_weights(weights_);

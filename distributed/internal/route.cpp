@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "tessera/distributed/lists.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/part.hpp"
 
 namespace tessera::distributed::internal {
 namespace {
@@ -26,8 +26,10 @@ TransposeRoute::TransposeRoute(Communicator& ranks, const Grid& grid, BlockShape
     : ranks_(ranks), block_(block) {
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const Place from = grid.forward(rank), to = grid.transposed(rank);
-    from_.push_back({in_blocks(from.rows, block.rows), in_blocks(from.columns, block.cols)});
-    to_.push_back({in_blocks(to.columns, block.rows), in_blocks(to.rows, block.cols)});
+    from_.push_back(
+        {sparse::in_blocks(from.rows, block.rows), sparse::in_blocks(from.columns, block.cols)});
+    to_.push_back(
+        {sparse::in_blocks(to.columns, block.rows), sparse::in_blocks(to.rows, block.cols)});
   }
 }
 

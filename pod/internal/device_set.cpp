@@ -26,7 +26,7 @@ std::vector<Cell> cut_weights(const Problem& problem, const Dims& parts,
         Cell& cell = cells.emplace_back();
         for (std::int64_t group = shares.g.begin; group < shares.g.end; ++group) {
           const sparse::Csr<float>& matrix = *weights[std::size_t(group)];
-          cell.runs.push_back(distributed::find_part(matrix, shares.x, shares.y));
+          cell.runs.push_back(sparse::find_part(matrix, shares.x, shares.y));
           cell.parts.push_back(sparse::checked(part_of(matrix, cell.runs.back())));
         }
       }

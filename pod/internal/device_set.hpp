@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
 #include "tessera/pod/pod_layer.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/checked.hpp"
+#include "tessera/sparse/part.hpp"
 
 namespace tessera::pod::internal {
 
 // The part of R that some devices have in common: those with the same g, x and y.
 struct Cell {
-  std::vector<distributed::Part> runs;           // [groups of the cell]
+  std::vector<sparse::Part> runs;                // [groups of the cell]
   std::vector<sparse::CheckedCsr<float>> parts;  // [groups of the cell]
 
   std::int64_t values() const;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tessera/distributed/cut.hpp"
-#include "tessera/distributed/part.hpp"
+#include "tessera/sparse/part.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 

@@ -6,10 +6,10 @@
 
 #include <string>
 
-#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/part.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/tests/support/message_of.hpp"

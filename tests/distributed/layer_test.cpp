@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/part.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/train/optim/values.hpp"

@@ -10,8 +10,8 @@
 
 #include "tessera/distributed/cut.hpp"
 #include "tessera/distributed/layer.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
+#include "tessera/sparse/part.hpp"
 #include "tessera/tests/layers/any_layer.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
 #include "tessera/tests/support/trials.hpp"
@@ -117,7 +117,7 @@ TEST(RanksMemory, ACommitAllocatesNothing) {
       const auto executor = make_executor(1);
       distributed::RankLayer layer(problem, host::read_host_cpu(), *executor, ranks);
       EXPECT_FALSE(layer.set_weights(sparse::checked(weights)));
-      const auto wanted = distributed::rows_of(others[1], layer.outputs(1));
+      const auto wanted = sparse::rows_of(others[1], layer.outputs(1));
       layer::PreparedUpdate update =
           layer.prepare_update(sparse::difference(layer.weights(1), wanted), 1);
       all_ranks.arrive_and_wait();

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/part.hpp"
 #include "tessera/sparse/restrict.hpp"
 
 namespace tessera::tools::internal {
@@ -104,8 +104,8 @@ sparse::CheckedCsr<float> RankTarget::matrix(Pass pass, const GroupShare& share)
   if (!rank_weights_.is_whole)
     return sparse::inside(is_transposed ? layer_.columns() : layer_.weights(), rows, cols);
   const sparse::CheckedCsr<float>& all = weights_.of_group(share.group);
-  return sparse::inside(is_transposed ? distributed::rows_of(*sparse::transpose(all), share.inputs)
-                                      : distributed::rows_of(*all, share.outputs),
+  return sparse::inside(is_transposed ? sparse::rows_of(*sparse::transpose(all), share.inputs)
+                                      : sparse::rows_of(*all, share.outputs),
                         rows, cols);
 }
 

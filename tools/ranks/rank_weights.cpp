@@ -9,10 +9,10 @@
 #include "tessera/base/error.hpp"
 #include "tessera/distributed/files.hpp"
 #include "tessera/distributed/lists.hpp"
-#include "tessera/distributed/part.hpp"
 #include "tessera/io/row_file.hpp"
 #include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/fit_range.hpp"
+#include "tessera/sparse/part.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/options/inputs.hpp"
 
@@ -77,7 +77,7 @@ RankWeights keep_rows(const Arguments& a, Communicator& ranks) {
       .layer = {{}, all.rows, all.cols, all.source, all.scale_exponent},
       .cut = distributed::cut_evenly(matrix.row_begin, all.rows, matrix.block.rows, ranks.size()),
       .block = matrix.block};
-  weights.rows = distributed::rows_of(matrix, weights.cut.of(ranks.rank()));
+  weights.rows = sparse::rows_of(matrix, weights.cut.of(ranks.rank()));
   return weights;
 }
 

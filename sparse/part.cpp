@@ -1,10 +1,10 @@
-#include "tessera/distributed/part.hpp"
+#include "tessera/sparse/part.hpp"
 
 #include <algorithm>
 
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::distributed {
+namespace tessera::sparse {
 
 std::int64_t Part::blocks() const {
   std::int64_t sum = 0;
@@ -16,7 +16,8 @@ Range in_blocks(Range elements, std::int64_t side) {
   return {ceil_div(elements.begin, side), ceil_div(elements.end, side)};
 }
 
-Part find_part(const sparse::Csr<float>& matrix, Range rows, Range cols) {
+template <class T>
+Part find_part(const Csr<T>& matrix, Range rows, Range cols) {
   Part part{in_blocks(rows, matrix.block.rows), in_blocks(cols, matrix.block.cols), {}};
   part.runs.reserve(std::size_t(part.block_rows.size()));
   for (std::int64_t row = part.block_rows.begin; row < part.block_rows.end; ++row) {
@@ -29,30 +30,31 @@ Part find_part(const sparse::Csr<float>& matrix, Range rows, Range cols) {
   return part;
 }
 
-sparse::Csr<float> part_of(const sparse::Csr<float>& matrix, const Part& part) {
-  sparse::Csr<float> result;
+template <class T>
+std::vector<T> values_of(const Csr<T>& matrix, const Part& part) {
+  const std::int64_t area = matrix.block.area();
+  std::vector<T> values;
+  values.reserve(std::size_t(part.blocks() * area));
+  for (const Range& run : part.runs)
+    values.insert(values.end(), matrix.values.begin() + run.begin * area,
+                  matrix.values.begin() + run.end * area);
+  return values;
+}
+
+template <class T>
+Csr<T> part_of(const Csr<T>& matrix, const Part& part) {
+  Csr<T> result;
   result.block = matrix.block;
   result.rows = part.block_rows.size() * matrix.block.rows;
   result.cols = part.block_cols.size() * matrix.block.cols;
-  const std::int64_t area = matrix.block.area();
+  result.values = values_of(matrix, part);
   result.col.reserve(std::size_t(part.blocks()));
-  result.values.reserve(std::size_t(part.blocks() * area));
   for (const Range& run : part.runs) {
     for (std::int64_t b = run.begin; b < run.end; ++b)
       result.col.push_back(std::int32_t(matrix.col[std::size_t(b)] - part.block_cols.begin));
-    result.values.insert(result.values.end(), matrix.values.begin() + run.begin * area,
-                         matrix.values.begin() + run.end * area);
     result.row_begin.push_back(std::int64_t(result.col.size()));
   }
   return result;
-}
-
-sparse::Csr<float> part_of(const sparse::Csr<float>& matrix, Range rows, Range cols) {
-  return part_of(matrix, find_part(matrix, rows, cols));
-}
-
-sparse::Csr<float> rows_of(const sparse::Csr<float>& matrix, Range rows) {
-  return part_of(matrix, rows, {0, matrix.cols});
 }
 
 void copy_to_whole(const Part& part, std::int64_t area, std::span<const float> values,
@@ -65,4 +67,11 @@ void copy_to_whole(const Part& part, std::int64_t area, std::span<const float> v
   }
 }
 
-}  // namespace tessera::distributed
+template Part find_part(const Csr<float>&, Range, Range);
+template Part find_part(const Csr<double>&, Range, Range);
+template std::vector<float> values_of(const Csr<float>&, const Part&);
+template std::vector<double> values_of(const Csr<double>&, const Part&);
+template Csr<float> part_of(const Csr<float>&, const Part&);
+template Csr<double> part_of(const Csr<double>&, const Part&);
+
+}  // namespace tessera::sparse
