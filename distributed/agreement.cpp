@@ -23,8 +23,7 @@ std::string text_of(const std::vector<char>& text) { return {text.begin(), text.
   if (!own.text.empty())
     difference = fmt::format(": rank {} has {}, rank 0 has {}", others[0],
                              text_of(texts[std::size_t(others[0])]), text_of(texts[0]));
-  throw Error(
-      ErrorCode::InvalidArgument,
+  throw_invalid(
       fmt::format("{}: rank{} {} {} given another {} than rank 0{}; give all ranks the same", call,
                   others.size() > 1 ? "s" : "", fmt::join(others, ", "),
                   others.size() > 1 ? "were" : "was", own.name, difference));
@@ -38,13 +37,15 @@ void Digest::add_word(std::uint64_t word) {
 }
 
 void Digest::add_bytes(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    std::uint64_t word = 0;
-    const std::size_t count = std::min(sizeof(word), bytes.size());
-    std::memcpy(&word, bytes.data(), count);
+  std::uint64_t word = 0;
+  for (; bytes.size() >= sizeof(word); bytes = bytes.subspan(sizeof(word))) {
+    std::memcpy(&word, bytes.data(), sizeof(word));
     add_word(word);
-    bytes = bytes.subspan(count);
   }
+  if (bytes.empty()) return;
+  word = 0;
+  std::memcpy(&word, bytes.data(), bytes.size());
+  add_word(word);
 }
 
 Given given_text(std::string_view name, std::string text) {

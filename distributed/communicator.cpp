@@ -1,26 +1,23 @@
 #include "tessera/distributed/communicator.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/stopwatch.hpp"
+#include "tessera/distributed/agreement.hpp"
 
 namespace tessera::distributed {
-std::uint64_t checksum(std::span<const std::byte> bytes) {
-  return crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-}
-
 void Transfer::wait_received() {
   if (pending_ == nullptr) return;
   const Stopwatch waiting;
   pending_->wait_received();
   ranks_->traffic_.wait_seconds += waiting.seconds();
   for (std::size_t i = 0; i < checked_.size(); ++i)
-    if (checksum(checked_[i].bytes) != sums_[i])
+    if (Digest().add(std::span<const std::byte>(checked_[i].bytes)).value() != sums_[i])
       throw Error(ErrorCode::CheckFailed,
                   fmt::format("{} have changed on their way from rank {} to rank {}", what_,
                               ranks_->number(checked_[i].from), ranks_->number(ranks_->rank())));
@@ -57,9 +54,8 @@ std::string size_text(const Waiting& waiting, int from, std::size_t expected, st
 
 void Communicator::check_other(int other) const {
   if (other >= 0 && other < size() && other != rank()) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("rank {} has no messages with rank {}; the other ranks are 0 to {}",
-                          rank(), other, size() - 1));
+  throw_invalid(fmt::format("rank {} has no messages with rank {}; the other ranks are 0 to {}",
+                            rank(), other, size() - 1));
 }
 
 Transfer Communicator::start(std::string_view what, std::span<const SendPiece> sends,
@@ -84,11 +80,10 @@ Transfer Communicator::start(std::string_view what, std::span<const SendPiece> s
     for (std::size_t i = 0, count = out.size(); i < count; ++i, ++sum) {
       const bool is_repeated = i > 0 && out[i].bytes.data() == out[i - 1].bytes.data() &&
                                out[i].bytes.size() == out[i - 1].bytes.size();
-      *sum = is_repeated ? sum[-1] : checksum(out[i].bytes);
+      *sum = is_repeated ? sum[-1] : Digest().add(out[i].bytes).value();
       out.push_back({out[i].to, std::as_bytes(std::span(sum, 1))});
     }
   }
-  for (const SendPiece& piece : out) traffic_.sent_bytes += std::ssize(piece.bytes);
   for (const ReceivePiece& piece : in) traffic_.received_bytes += std::ssize(piece.bytes);
   transfer.pending_ = begin(what, out, in);
   return transfer;
@@ -104,6 +99,24 @@ void Communicator::barrier(std::string_view what) {
     const ReceivePiece receive{(rank() + size() - distance) % size(), received};
     exchange(what, {send}, {receive});
   }
+}
+
+SubRanks::SubRanks(Communicator& all, std::vector<int> members)
+    : Communicator(int(std::ranges::find(members, all.rank()) - members.begin()),
+                   int(members.size()), all.timeout()),
+      all_(all),
+      members_(std::move(members)) {
+  TESSERA_ASSERT(rank() < size());
+}
+
+std::unique_ptr<internal::Pending> SubRanks::begin(std::string_view what,
+                                                   std::span<const SendPiece> sends,
+                                                   std::span<const ReceivePiece> receives) {
+  std::vector<SendPiece> out(sends.begin(), sends.end());
+  for (SendPiece& piece : out) piece.to = members_[std::size_t(piece.to)];
+  std::vector<ReceivePiece> in(receives.begin(), receives.end());
+  for (ReceivePiece& piece : in) piece.from = members_[std::size_t(piece.from)];
+  return std::make_unique<Transfer>(all_.start(what, out, in));
 }
 
 }  // namespace tessera::distributed

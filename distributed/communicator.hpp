@@ -17,9 +17,6 @@ namespace tessera::distributed {
 // Ranks are the processes (or threads) that compute one layer together, numbered from 0. They share
 // no memory that they write, and talk through a Communicator.
 
-// Returns a checksum of bytes that travel.
-std::uint64_t checksum(std::span<const std::byte> bytes);
-
 // Bytes that go to another rank.
 struct SendPiece {
   int to = 0;
@@ -35,7 +32,7 @@ struct ReceivePiece {
 // The traffic of one rank since its communicator was made. Bytes are those of pieces; bytes that a
 // network adds to them are not counted.
 struct Traffic {
-  std::int64_t sent_bytes = 0, received_bytes = 0;
+  std::int64_t received_bytes = 0;
   double wait_seconds = 0;  // in waits for transfers, by the clock
 
   friend bool operator==(const Traffic&, const Traffic&) = default;
@@ -202,6 +199,28 @@ class Communicator {
   int rank_, size_;
   std::chrono::milliseconds timeout_;
   Traffic traffic_;
+};
+
+// Some of the ranks of a communicator, numbered from 0 in the order of a list. All members make one
+// with the same list; other ranks take no part in its calls. Its timeout and its messages are those
+// of the communicator of all ranks, which must outlive it and counts the traffic as well.
+class SubRanks : public Communicator {
+ public:
+  // `members` are different ranks, of which the caller is one.
+  SubRanks(Communicator& all, std::vector<int> members);
+
+  int number(int rank) const override { return all_.number(members_[std::size_t(rank)]); }
+  void abort(int exit_code, const std::string& message) noexcept override {
+    all_.abort(exit_code, message);
+  }
+
+ protected:
+  std::unique_ptr<internal::Pending> begin(std::string_view what, std::span<const SendPiece> sends,
+                                           std::span<const ReceivePiece> receives) override;
+
+ private:
+  Communicator& all_;
+  std::vector<int> members_;
 };
 
 // The timeout of a communicator unless its maker is given another one.

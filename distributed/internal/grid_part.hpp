@@ -13,7 +13,6 @@
 #include "tessera/distributed/internal/grid.hpp"
 #include "tessera/distributed/internal/route.hpp"
 #include "tessera/distributed/internal/run_product.hpp"
-#include "tessera/distributed/internal/sub_ranks.hpp"
 #include "tessera/layer/change_part.hpp"
 #include "tessera/layer/pass_options.hpp"
 #include "tessera/sparse/change.hpp"

@@ -17,7 +17,6 @@
 #include "tessera/distributed/communicator.hpp"
 #include "tessera/distributed/internal/grid.hpp"
 #include "tessera/distributed/internal/panels.hpp"
-#include "tessera/distributed/internal/sub_ranks.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/layer.hpp"

@@ -65,7 +65,6 @@ TEST(Communicator, TransfersThatAreUnderWayTogetherAreMatchedInOrder) {
     transfers[0].wait();
     EXPECT_EQ(got, (std::vector<int>{10 + other, 20 + other}));
     EXPECT_EQ(ranks.traffic().received_bytes, 8);
-    EXPECT_EQ(ranks.traffic().sent_bytes, 8);
   });
 }
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/distributed/internal/sub_ranks.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -196,7 +195,7 @@ TEST(Replicas, RefusesWhatItDoesNotCompute) {
 
 TEST(SubRanks, TalkAmongThemselves) {
   run_ranks(4, [](Communicator& ranks) {
-    internal::SubRanks half(
+    SubRanks half(
         ranks, ranks.rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{3, 1});
     EXPECT_EQ(half.size(), 2);
     const int own = 10 + ranks.rank();
