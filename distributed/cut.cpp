@@ -44,10 +44,10 @@ std::string why_not_replicas(const Cut& cut, const Problem& problem, std::int64_
 RowCut cut_evenly(std::span<const std::int64_t> row_begin, std::int64_t rows,
                   std::int64_t block_rows, int ranks) {
   if (ranks < 1 || row_begin.empty() || row_begin.front() != 0)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("rows cannot be cut for {} ranks; 1 or more can be, by the positions "
-                            "of rows that begin with 0",
-                            ranks));
+    throw_invalid(
+        fmt::format("rows cannot be cut for {} ranks; 1 or more can be, by the positions "
+                    "of rows that begin with 0",
+                    ranks));
   if (row_begin.back() == 0) return cut_rows(rows, block_rows, ranks);
   RowCut cut;
   std::size_t row = 0;
@@ -71,9 +71,7 @@ RowCut cut_rows(std::int64_t rows, std::int64_t block_rows, int ranks) {
 }
 
 void check(const RowCut& cut, std::int64_t rows, std::int64_t block_rows, int ranks) {
-  const auto refuse = [](const std::string& why) {
-    throw Error(ErrorCode::InvalidArgument, "cut of rows: " + why);
-  };
+  const auto refuse = [](const std::string& why) { throw_invalid("cut of rows: " + why); };
   if (cut.ranks() != ranks)
     refuse(fmt::format("it has {} runs, but there are {} ranks", cut.ranks(), ranks));
   if (cut.begin.front() != 0 || cut.rows() != rows)
@@ -128,7 +126,7 @@ double received_values(const Dims& size, int ranks, int replicas, Pass pass) {
   const double c = replicas, all = ranks;
   double in = double(size.y) * double(size.z), out = double(size.x) * double(size.z);
   if (pass == Pass::GradA) std::swap(in, out);
-  // With replicas, rows of dS travel to the ranks that have these rows of S.
+  // With replicas, a rank's own sums of dS travel, too, if other ranks have these rows of S.
   const bool moves = pass == Pass::GradA && replicas > 1 && replicas * replicas != ranks;
   return in / c * (1 - c / all) + out * c / all * (1 - 1 / c) + (moves ? out / all : 0);
 }

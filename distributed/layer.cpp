@@ -20,8 +20,6 @@ using internal::Grid;
 using internal::GridPart;
 using internal::Place;
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::InvalidArgument, why); }
-
 }  // namespace
 
 Range RankLayer::State::columns_of_batch() const {
@@ -34,7 +32,7 @@ Range RankLayer::State::columns_of_batch() const {
 std::size_t RankLayer::State::index(std::int64_t group) const {
   const auto found = std::ranges::find(parts, group, &GroupPart::group);
   if (found == parts.end())
-    refuse(fmt::format("rank {} has nothing of group {}", ranks->rank(), group));
+    throw_invalid(fmt::format("rank {} has nothing of group {}", ranks->rank(), group));
   return std::size_t(found - parts.begin());
 }
 
@@ -47,10 +45,7 @@ std::unique_ptr<GridPart> RankLayer::State::make_part(std::int64_t group, Grid g
 // Makes new groups those of the layer.
 void RankLayer::State::take(std::vector<std::unique_ptr<GridPart>> next) {
   std::vector<GroupPart> of_next;
-  for (const auto& group : next) {
-    const Place& place = group->place();
-    of_next.push_back({group->group(), place.outputs, place.inputs, place.rows, place.columns});
-  }
+  for (const auto& group : next) of_next.push_back(group->part());
   groups = std::move(next);
   parts = std::move(of_next);
   place_groups();
@@ -89,8 +84,8 @@ RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor&
     : LayerOf(std::make_unique<State>(problem, internal::RankSetting{cpu, &executor}, ranks, cut)) {
   check_problem(problem);
   if (const std::string why = why_not(cut, problem, ranks.size()); !why.empty())
-    refuse(fmt::format("a layer with {} over {} rank{}: {}", to_string(cut), ranks.size(),
-                       ranks.size() == 1 ? "" : "s", why));
+    throw_invalid(fmt::format("a layer with {} over {} rank{}: {}", to_string(cut), ranks.size(),
+                              ranks.size() == 1 ? "" : "s", why));
   if (cut.replicas == 0)
     state().cut.replicas = cheapest_replicas(problem, int(state().ranks_of(0).size()));
   state().batch = state().columns_of_batch();
@@ -127,7 +122,7 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   const auto call = s.caller.enter("set_rows");
   const Dims size = s.problem.size;
   if (size.g != 1 || s.cut.replicas != 1 || s.splits_batch())
-    refuse(
+    throw_invalid(
         fmt::format("set_rows: a layer of {} groups with {} takes whole matrices; call "
                     "set_weights",
                     size.g, to_string(s.cut)));
@@ -177,7 +172,7 @@ void RankLayer::State::set_values(std::span<const float> values_of_group, std::i
 }
 
 verify::Rounding RankLayer::State::rounding(Pass pass) const {
-  if (groups.empty()) refuse("rounding: call set_weights first");
+  if (groups.empty()) throw_invalid("rounding: call set_weights first");
   verify::Rounding most = groups[0]->rounding(pass);
   for (const auto& group : groups)
     most.partials = std::max(most.partials, group->rounding(pass).partials);
@@ -201,21 +196,11 @@ std::span<const GroupPart> RankLayer::parts() const {
 
 Range RankLayer::columns_of_batch() const { return state().batch; }
 
-Range RankLayer::outputs(std::int64_t group) const {
-  check_group(group);
-  return state().parts[state().index(group)].outputs;
-}
-
-Range RankLayer::inputs(std::int64_t group) const {
-  check_group(group);
-  return state().parts[state().index(group)].inputs;
-}
-
 const sparse::Csr<float>& RankLayer::columns(std::int64_t group) const {
   check_group(group);
-  const GridPart& part = state().at(group);
-  if (!state().problem.grad_a) refuse("columns: the problem has no GradA");
-  return part.transpose();
+  GridPart& part = state().at(group);
+  if (!state().problem.grad_a) throw_invalid("columns: the problem has no GradA");
+  return part.columns().weights();
 }
 
 }  // namespace tessera::distributed

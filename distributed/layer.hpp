@@ -87,12 +87,8 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   std::span<const GroupPart> parts() const;
   Range columns_of_batch() const;
 
-  // Return this rank's rows of Q and S of one of its groups, in elements of the group.
-  Range outputs(std::int64_t group = 0) const;
-  Range inputs(std::int64_t group = 0) const;
-
   // Returns the part of the transpose of R that GradA of this rank reads, a matrix in transposed
-  // blocks: with one replica the rows are inputs(group). Needs a problem with grad_a.
+  // blocks: with one replica the rows are the inputs of the group. Needs a problem with grad_a.
   const sparse::Csr<float>& columns(std::int64_t group = 0) const;
 
  private:

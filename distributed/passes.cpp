@@ -134,8 +134,8 @@ bool RankLayer::State::compute_as(Pass pass, const layer::Operands& operands,
     case Pass::GradA: {
       const bool finished =
           run_pass(options, times, [&](std::size_t g, const auto& of_group, auto& seconds) {
-            return groups[g]->template grad_a<T>(rows_in(in, outputs[g]), rows_in(out, inputs[g]),
-                                                 of_group, seconds);
+            return groups[g]->columns().product(rows_in(in, outputs[g]), rows_in(out, inputs[g]),
+                                                of_group, seconds);
           });
       if (!options.where_positive.empty()) derive(options.where_positive.as<T>(), out);
       return finished;

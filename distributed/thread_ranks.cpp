@@ -164,9 +164,7 @@ class ThreadCommunicator : public Communicator {
 
 void run_ranks(int ranks, const std::function<void(Communicator&)>& body,
                std::chrono::milliseconds timeout) {
-  if (ranks < 1)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("there cannot be {} ranks; 1 or more can", ranks));
+  if (ranks < 1) throw_invalid(fmt::format("there cannot be {} ranks; 1 or more can", ranks));
   Group group(ranks);
   std::vector<std::exception_ptr> failures(std::size_t(ranks), nullptr);
   const auto run = [&](int rank) {

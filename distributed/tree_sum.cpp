@@ -95,8 +95,7 @@ void tree_sum(Communicator& ranks, std::int64_t leaves, std::span<float> sum,
               const WriteLeaf& write_leaf, SumMemory& memory) {
   const DefaultFloatMode mode;
   if (leaves < 1 || leaves > kMostLeaves)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("a sum of {} lists: there must be 1 to {}", leaves, kMostLeaves));
+    throw_invalid(fmt::format("a sum of {} lists: there must be 1 to {}", leaves, kMostLeaves));
   memory.take_back();
   const std::vector<Subtree> own = subtrees_in(sum, memory, own_leaves(ranks, leaves), write_leaf);
   const int size = ranks.size(), rank = ranks.rank();

@@ -9,14 +9,12 @@
 namespace tessera::distributed::internal {
 namespace {
 
-std::vector<int> every(int first, int step, int count) {
-  std::vector<int> members;
-  for (int i = 0; i < count; ++i) members.push_back(first + i * step);
-  return members;
-}
-
-Range pieces(const RowCut& cut, int first, int count) {
-  return {cut.begin[std::size_t(first)], cut.begin[std::size_t(first + count)]};
+// Returns rank_of(i) for each i below `count`.
+template <class RankOf>
+std::vector<int> list_of(int count, const RankOf& rank_of) {
+  std::vector<int> ranks;
+  for (int i = 0; i < count; ++i) ranks.push_back(rank_of(i));
+  return ranks;
 }
 
 // Returns the cut of the pieces [first, first + count) among themselves.
@@ -28,30 +26,40 @@ RowCut among(const RowCut& cut, int first, int count) {
   return part;
 }
 
-// Adds what follows from run and part.
-Place with_ranges(Place place, const RowCut& rows, const RowCut& cols, int runs, int parts) {
-  const int piece = place.run * parts + place.part, input = place.part * runs + place.run;
-  place.rows = pieces(rows, place.run * parts, parts);
-  place.columns = pieces(cols, place.part * runs, runs);
-  place.outputs = rows.of(piece);
-  place.inputs = cols.of(input);
-  place.operand = among(cols, place.part * runs, runs);
-  place.results = among(rows, place.run * parts, parts);
-  return place;
+Range pieces(const RowCut& cut, int first, int count) {
+  return {cut.begin[std::size_t(first)], cut.begin[std::size_t(first + count)]};
 }
 
 }  // namespace
 
+// Returns the place without its ranks, in a matrix whose rows and columns are cut so.
+Place Grid::place(const RowCut& m_rows, const RowCut& m_cols, int run, int part) const {
+  return {.rows = pieces(m_rows, run * replicas, replicas),
+          .columns = pieces(m_cols, part * runs(), runs()),
+          .operand = among(m_cols, part * runs(), runs()),
+          .results = among(m_rows, run * replicas, replicas)};
+}
+
 Place Grid::forward(int rank) const {
   const int run = rank / replicas, part = rank % replicas;
-  const Place place{every(part, replicas, runs()), every(run * replicas, 1, replicas), run, part};
-  return with_ranges(place, rows, cols, runs(), replicas);
+  Place place = this->place(rows, cols, run, part);
+  place.of_part = list_of(runs(), [&](int i) { return i * replicas + part; });
+  place.of_run = list_of(replicas, [&](int k) { return run * replicas + k; });
+  place.to = place.from = place.of_run;
+  return place;
 }
 
 Place Grid::transposed(int rank) const {
   const int run = rank % runs(), part = rank / runs();
-  const Place place{every(part * runs(), 1, runs()), every(run, runs(), replicas), run, part};
-  return with_ranges(place, cols, rows, runs(), replicas);
+  Place place = this->place(cols, rows, run, part);
+  place.of_part = list_of(runs(), [&](int i) { return part * runs() + i; });
+  place.of_run = list_of(replicas, [&](int k) { return k * runs() + run; });
+  place.to = list_of(replicas, [&](int k) {
+    const int piece = run * replicas + k;
+    return piece % runs() * replicas + piece / runs();
+  });
+  place.from = list_of(replicas, [&](int k) { return k * runs() + input_piece(rank) / replicas; });
+  return place;
 }
 
 std::vector<std::int64_t> column_counts(const sparse::Csr<float>& matrix) {
@@ -74,10 +82,10 @@ Grid grid_of(const Problem& problem, const Cut& cut, std::span<const std::int64_
   for (int rank = 0; rank < ranks; ++rank)
     if (grid.forward(rank).columns.size() == 0 ||
         (problem.grad_a && grid.transposed(rank).columns.size() == 0))
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("set_weights: a part of the rows or columns is empty; {} replicas "
-                              "are too many for this matrix, use fewer",
-                              cut.replicas));
+      throw_invalid(
+          fmt::format("set_weights: a part of the rows or columns is empty; {} replicas "
+                      "are too many for this matrix, use fewer",
+                      cut.replicas));
   return grid;
 }
 

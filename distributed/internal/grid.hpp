@@ -15,10 +15,10 @@ namespace tessera::distributed::internal {
 // columns. Rows and columns are elements of the whole product.
 struct Place {
   std::vector<int> of_part, of_run;  // the ranks with this part, by run; with this run, by part
-  int run = 0, part = 0;
-  Range rows, columns;      // of M, of which the rank has the values
-  Range outputs, inputs;    // rows of the result and of S
-  RowCut operand, results;  // of S of the part, by run; of the results of the run, by part
+  Range rows, columns;               // of M, of which the rank has the values
+  RowCut operand, results;           // of S of the part, by run; of the results of the run
+  std::vector<int> to, from;  // the ranks that have each piece of `results` as rows of Q or S; the
+                              // ranks with the sums of this rank's rows of them, by part
 };
 
 // The cut of a matrix R and of its transpose over ranks. Runs and parts are neighbouring pieces of
@@ -30,11 +30,19 @@ struct Grid {
   int ranks() const { return rows.ranks(); }
   int runs() const { return ranks() / replicas; }
 
+  // Return a rank's rows of Q, and of S: the operand and the results of its columns.
+  Range outputs(int rank) const { return rows.of(rank); }
+  Range inputs(int rank) const { return cols.of(input_piece(rank)); }
+
   // Return the place of a rank in M = R, and in M = transpose(R). Rank i * replicas + k has run i
   // of part k of R, so that its rows of Q are the piece of its number; rank k * runs + i has run i
   // of part k of the transpose, so that its rows of dQ are the same piece.
   Place forward(int rank) const;
   Place transposed(int rank) const;
+
+ private:
+  int input_piece(int rank) const { return rank % replicas * runs() + rank / replicas; }
+  Place place(const RowCut& m_rows, const RowCut& m_cols, int run, int part) const;
 };
 
 // Returns the number of blocks of each block column.

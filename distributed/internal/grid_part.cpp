@@ -1,18 +1,10 @@
 #include "tessera/distributed/internal/grid_part.hpp"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "tessera/distributed/lists.hpp"
-
 namespace tessera::distributed::internal {
 namespace {
-
-Range overlap(Range a, Range b) {
-  const std::int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
 
 Problem of_one_group(Problem problem) {
   problem.size.g = 1;
@@ -44,40 +36,15 @@ GridPart::GridPart(const RankSetting& setting, Communicator& all, const Problem&
   if (!problem.grad_a) return;
   route_.emplace(ranks_, grid_, problem.block);
   transposed_.emplace(setting, ranks_, Pass::GradA, transposed(problem),
-                      grid_.transposed(ranks_.rank()), route_->transpose_of(fwd_.weights()));
-}
-
-// Sends rows of dS from where GradA has left them to the ranks that have these rows of S.
-void GridPart::move_home(MatrixView<float> s_grad, bool is_checked) {
-  const Range from = transposed_->place().outputs, home = place().inputs;
-  const auto out = [&](int rank) {
-    const Range rows = overlap(from, grid_.forward(rank).inputs);
-    return std::span(moved_.elements())
-        .subspan(std::size_t((rows.size() > 0 ? rows.begin - from.begin : 0) * s_grad.cols),
-                 std::size_t(rows.size() * s_grad.cols));
-  };
-  std::vector<Matrix<float>> in;
-  for (int rank = 0; rank < ranks_.size(); ++rank)
-    in.emplace_back(overlap(grid_.transposed(rank).outputs, home).size(), s_grad.cols);
-  const auto in_of = [&](int rank) { return std::span(in[std::size_t(rank)].elements()); };
-  std::ranges::copy(out(ranks_.rank()), in_of(ranks_.rank()).begin());
-  ranks_.exchange_all("GradA: rows of dS", out, in_of, is_checked);
-  for (int rank = 0; rank < ranks_.size(); ++rank) {
-    const Range rows = overlap(grid_.transposed(rank).outputs, home);
-    for (std::int64_t r = 0; r < rows.size(); ++r)
-      for (std::int64_t c = 0; c < s_grad.cols; ++c)
-        s_grad(rows.begin - home.begin + r, c) = in[std::size_t(rank)](r, c);
-  }
+                      grid_.transposed(ranks_.rank()), route_->pattern_of(fwd_.weights()));
+  send_values();
 }
 
 GridPart::Prepared GridPart::prepare(const sparse::PatternChange& change) {
   Prepared prepared{.rows = fwd_.prepare(change), .transposed = {}};
-  if (transposed_) {
-    const sparse::PatternChange of_transpose = route_->change_of(change);
-    prepared.transposed = transposed_->prepare(of_transpose);
-    route_->reserve(transposed_->weights().blocks() + std::ssize(of_transpose.added) -
-                    std::ssize(of_transpose.removed));
-  }
+  if (!transposed_) return prepared;
+  const sparse::Csr<float> after = route_->pattern_of(sparse::with_change(weights(), change));
+  prepared.transposed = transposed_->prepare(sparse::difference(transposed_->weights(), after));
   return prepared;
 }
 
@@ -85,7 +52,7 @@ void GridPart::commit(Prepared& prepared) {
   fwd_.commit(prepared.rows);
   if (!transposed_) return;
   transposed_->commit(prepared.transposed);
-  route_->set_pattern(transposed_->weights());
+  route_->forget_pattern();
 }
 
 void GridPart::set_values(std::span<const float> values) {
@@ -104,7 +71,8 @@ void GridPart::change_values(const layer::ChangePart& change) {
 }
 
 void GridPart::send_values() {
-  if (transposed_) transposed_->set_values(route_->values_of(fwd_.weights()));
+  if (transposed_)
+    transposed_->set_values(route_->values_of(fwd_.weights(), transposed_->weights()));
 }
 
 verify::Rounding GridPart::rounding(Pass pass) const {

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include "tessera/base/dims.hpp"
@@ -13,6 +12,7 @@
 #include "tessera/distributed/internal/grid.hpp"
 #include "tessera/distributed/internal/route.hpp"
 #include "tessera/distributed/internal/run_product.hpp"
+#include "tessera/distributed/layer.hpp"
 #include "tessera/layer/change_part.hpp"
 #include "tessera/layer/pass_options.hpp"
 #include "tessera/sparse/change.hpp"
@@ -31,23 +31,10 @@ class GridPart {
   GridPart(const RankSetting& setting, Communicator& all, const Problem& problem,
            std::int64_t group, Range of_group, Grid grid, sparse::Csr<float> own);
 
-  // Returns the products with R, of Fwd and GradW.
+  // Return the products with R, of Fwd and GradW, and with its transpose, of GradA.
   RunProduct& rows() { return fwd_; }
+  RunProduct& columns() { return *transposed_; }
 
-  // The pass of RankLayer (layer.hpp). Returns false if a stop ended it.
-  template <class T>
-  bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, const layer::PassOptions& options,
-              host::HostTimes& times) {
-    // With one part the rows of dS are where they belong.
-    if constexpr (std::is_same_v<T, float>)
-      if (grid_.replicas > 1) {
-        moved_ = Matrix<float>(transposed_->place().outputs.size(), q_grad.cols);
-        if (!transposed_->product(q_grad, moved_.view(), options, times)) return false;
-        move_home(s_grad, options.self_check != nullptr);
-        return true;
-      }
-    return transposed_->product(q_grad, s_grad, options, times);
-  }
   // A change of the group's pattern that was prepared. No communication is left, and commit()
   // allocates nothing.
   struct Prepared {
@@ -58,17 +45,18 @@ class GridPart {
   void set_values(std::span<const float> values);
   void change_values(const layer::ChangePart& change);
 
-  std::int64_t group() const { return group_; }
+  GroupPart part() const {
+    const int rank = ranks_.rank();
+    return {group_, grid_.outputs(rank), grid_.inputs(rank), place().rows, place().columns};
+  }
   const Grid& grid() const { return grid_; }
   const Place& place() const { return fwd_.place(); }
   const sparse::Csr<float>& weights() const { return fwd_.weights(); }
-  const sparse::Csr<float>& transpose() const { return transposed_->weights(); }
   std::int64_t values() const { return std::ssize(fwd_.weights().values); }
   verify::Rounding rounding(Pass pass) const;
 
  private:
   void send_values();
-  void move_home(MatrixView<float> s_grad, bool is_checked);
 
   std::int64_t group_;
   SubRanks ranks_;
@@ -76,7 +64,6 @@ class GridPart {
   RunProduct fwd_;
   std::optional<TransposeRoute> route_;  // these two with GradA
   std::optional<RunProduct> transposed_;
-  Matrix<float> moved_;  // rows of dS before they go to their ranks
 };
 
 }  // namespace tessera::distributed::internal

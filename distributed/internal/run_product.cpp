@@ -34,6 +34,7 @@ Problem problem_of_part(Problem problem, const Place& place) {
 RunProduct::RunProduct(const RankSetting& setting, Communicator& ranks, Pass pass,
                        const Problem& problem, Place place, sparse::Csr<float> own)
     : setting_(setting),
+      ranks_(ranks),
       pass_(pass),
       problem_(problem_of_part(problem, place)),
       place_(std::move(place)),
@@ -190,20 +191,34 @@ std::span<float> RunProduct::piece(int part) {
                std::size_t(rows.size() * run_rows_.cols()));
 }
 
-// Sends the partial sums of this rank to the ranks with these rows of Q, and adds up those of its
-// own rows in the order of the parts.
-void RunProduct::add_partial_sums(MatrixView<float> q, const layer::PassOptions& options) {
-  const int parts = of_run_.size(), own = of_run_.rank();
-  const auto size = std::size_t(q.rows * q.cols);
-  received_.resize(size * std::size_t(parts));
-  const auto from = [&](int part) {
-    return std::span(received_).subspan(std::size_t(part) * size, size);
-  };
-  of_run_.exchange_all(
-      "partial sums", [&](int part) { return piece(part); }, from, options.self_check != nullptr);
+// Sends the partial sums of this rank to the ranks with these rows of the results. Returns those of
+// its own rows, `size` numbers of each part.
+std::vector<const float*> RunProduct::exchange_sums(std::size_t size, bool is_checked) {
+  std::vector<SendPiece> sends;
+  std::span<const float> own;  // the sums that stay here, if there are any
+  for (int i = 0; i < std::ssize(place_.to); ++i) {
+    const int rank = place_.to[std::size_t(i)];
+    if (rank == ranks_.rank())
+      own = piece(i);
+    else
+      sends.push_back({rank, std::as_bytes(piece(i))});
+  }
+  received_.resize(size * place_.from.size());
+  std::vector<ReceivePiece> receives;
   std::vector<const float*> sums;  // of each part
-  for (int part = 0; part < parts; ++part)
-    sums.push_back(part == own ? piece(own).data() : from(part).data());
+  for (const int rank : place_.from) {
+    const auto from = std::span(received_).subspan(size * sums.size(), size);
+    sums.push_back(rank == ranks_.rank() ? own.data() : from.data());
+    if (rank != ranks_.rank()) receives.push_back({rank, std::as_writable_bytes(from)});
+  }
+  ranks_.exchange("partial sums", sends, receives, is_checked);
+  return sums;
+}
+
+// Adds up the partial sums of this rank's rows in the order of the parts.
+void RunProduct::add_partial_sums(MatrixView<float> q, const layer::PassOptions& options) {
+  std::vector<const float*> sums =
+      exchange_sums(std::size_t(q.rows * q.cols), options.self_check != nullptr);
   std::vector<float> row(std::size_t(q.cols));
   for (std::int64_t r = 0; r < q.rows; ++r) {
     for (std::int64_t c = 0; c < q.cols; ++c) {
@@ -221,9 +236,8 @@ RunProduct::Prepared RunProduct::prepare(const sparse::PatternChange& change) {
   if (layer_)
     prepared.update.emplace(layer_->prepare_update(change));
   else if (!change.removed.empty() || !change.added.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("change of the pattern: rank {} has no rows to change",
-                            of_part_.number(of_part_.rank())));
+    throw_invalid(fmt::format("change of the pattern: rank {} has no rows to change",
+                              of_part_.number(of_part_.rank())));
   prepared.blocks = blocks_ + sum_of_ranks(of_part_, "numbers of blocks",
                                            std::ssize(change.added) - std::ssize(change.removed));
   // The update is kept beside a layer that is cut again: it says where blocks are placed. Cells of

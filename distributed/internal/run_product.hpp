@@ -93,9 +93,11 @@ class RunProduct {
   host::HostLayer layer_of(sparse::Csr<float> own, std::int64_t blocks) const;
   MatrixView<float> run_rows(std::int64_t cols);
   std::span<float> piece(int part);
+  std::vector<const float*> exchange_sums(std::size_t size, bool is_checked);
   void add_partial_sums(MatrixView<float> q, const layer::PassOptions& options);
 
   RankSetting setting_;
+  Communicator& ranks_;
   Pass pass_;
   Problem problem_;  // of the part
   Place place_;

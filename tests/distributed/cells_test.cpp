@@ -119,10 +119,10 @@ void expect_bits_of_one(const Shape& shape, const sparse::Csr<float>& before,
     RankLayer layer(problem, kCpu, *own, ranks,
                     {.rows = cut_rows(shape.x, shape.block.rows, count)});
     layer.set_weights(sparse::checked(before));
-    const Range rows = layer.outputs();
+    const Range rows = layer.parts()[0].outputs;
     layer.commit(
         layer.prepare_update(sparse::difference(rows_of(before, rows), rows_of(after, rows))));
-    got.passes(layer, rows, layer.inputs(),
+    got.passes(layer, rows, layer.parts()[0].inputs,
                after.row_begin[std::size_t(rows.begin / shape.block.rows)] * shape.block.area());
   });
   EXPECT_EQ(got.q, expected.q);

@@ -47,6 +47,10 @@ std::vector<std::int64_t> groups_of(const RankLayer& layer) {
   return groups;
 }
 
+const GroupPart& part_of(const RankLayer& layer, std::int64_t group) {
+  return *std::ranges::find(layer.parts(), group, &GroupPart::group);
+}
+
 template <class T>
 void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
   SCOPED_TRACE(std::to_string(groups) + " groups, ranks " + std::to_string(count));
@@ -74,8 +78,8 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
           for (std::int64_t c = 0; c < kZ; ++c) own.push_back(all(g * rows + r, c));
       return own;
     };
-    const auto in = [&](std::int64_t g) { return layer.inputs(g); };
-    const auto out = [&](std::int64_t g) { return layer.outputs(g); };
+    const auto in = [&](std::int64_t g) { return part_of(layer, g).inputs; };
+    const auto out = [&](std::int64_t g) { return part_of(layer, g).outputs; };
     const auto view = [](const std::vector<T>& rows) {
       return MatrixView<const T>{rows.data(), std::ssize(rows) / kZ, kZ, kZ, 1};
     };
@@ -98,7 +102,8 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
       const auto own_groups = groups_of(layer);
       if (std::ranges::find(own_groups, g) != own_groups.end()) {
         const std::int64_t begin =
-            of_group.row_begin[std::size_t(layer.outputs(g).begin / block.rows)] * block.area();
+            of_group.row_begin[std::size_t(part_of(layer, g).outputs.begin / block.rows)] *
+            block.area();
         const auto from = gradients.begin() + first + begin;
         expected.insert(expected.end(), from, from + std::ssize(layer.weights(g).values));
       }
