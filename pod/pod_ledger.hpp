@@ -28,6 +28,9 @@ struct PodStep {
 
   friend bool operator==(const PodStep&, const PodStep&) = default;
 
+  // Returns for example "all-gather of S", "devices" or "barrier".
+  std::string name() const;
+
   // Returns the device that all others wait for, the first among equal ones; nullptr if this is no
   // device step.
   const DeviceFigures* slowest() const;
@@ -53,9 +56,5 @@ struct PodLedger {
 // Returns the ledger as text: one line for each step, with the slowest device of device steps and
 // the bytes by level of collectives.
 std::string to_string(const PodLedger& ledger);
-
-// Returns the ledgers of passes that ran one after the other as a trace in Chrome's JSON format
-// (Perfetto reads it): a row for each device, and one for the collectives.
-std::string trace_json(const std::vector<PodLedger>& passes, double clock_hz);
 
 }  // namespace tessera::pod

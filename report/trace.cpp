@@ -40,19 +40,16 @@ class Tracer {
   }
 
   std::string text() {
-    add_name("process_name", kMachineTrack, shown(run_.name) + " on " + shown(run_.machine.name));
-    add_name("thread_name", kMachineTrack, "whole machine");
+    events_.add_name("process_name", kMachineTrack,
+                     shown(run_.name) + " on " + shown(run_.machine.name));
+    events_.add_name("thread_name", kMachineTrack, "whole machine");
     for (std::int64_t track = 0; track < tracks(); ++track) name_track(track);
     for (std::int64_t i = 0; i < steps_; ++i) add_step(std::size_t(i));
-    Json trace;
-    trace["displayTimeUnit"] = "ns";
-    trace["otherData"] = {{"cycles", run_.ledger.total().value},
-                          {"steps", run_.ledger.steps.size()},
-                          {"steps_left_out", std::ssize(run_.ledger.steps) - steps_},
-                          {"tiles", run_.machine.tiles},
-                          {"tiles_of_a_track", tiles_of_a_track_}};
-    trace["traceEvents"] = std::move(events_);
-    return trace.dump() + "\n";
+    return events_.text({{"cycles", run_.ledger.total().value},
+                         {"steps", run_.ledger.steps.size()},
+                         {"steps_left_out", std::ssize(run_.ledger.steps) - steps_},
+                         {"tiles", run_.machine.tiles},
+                         {"tiles_of_a_track", tiles_of_a_track_}});
   }
 
  private:
@@ -62,43 +59,25 @@ class Tracer {
   double microseconds(Cycles cycles) const {
     return double(cycles.value) / run_.machine.clock_hz * 1e6;
   }
-  void add_name(const char* what, std::int64_t track, const std::string& name) {
-    events_.push_back({{"name", what},
-                       {"ph", "M"},
-                       {"ts", 0},
-                       {"pid", 0},
-                       {"tid", track},
-                       {"args", {{"name", name}}}});
-  }
   void name_track(std::int64_t track) {
     const std::int64_t first = first_tile_ + track * tiles_of_a_track_;
     const std::int64_t last = std::min(first + tiles_of_a_track_, end_tile_) - 1;
-    add_name("thread_name", track + 1,
-             first == last ? fmt::format("tile {}", first)
-                           : fmt::format("slowest of tiles {}..{}", first, last));
+    events_.add_name("thread_name", track + 1,
+                     first == last ? fmt::format("tile {}", first)
+                                   : fmt::format("slowest of tiles {}..{}", first, last));
   }
   void add_span(std::string_view name, std::string_view category, std::int64_t track, Cycles length,
                 Json args) {
     args["cycles"] = length.value;
     args["origin"] = to_string(device::StepRecord::kCyclesOrigin);
-    events_.push_back({{"name", name},
-                       {"cat", category},
-                       {"ph", "X"},
-                       {"ts", microseconds(now_)},
-                       {"dur", microseconds(length)},
-                       {"pid", 0},
-                       {"tid", track},
-                       {"args", std::move(args)}});
+    events_.add_span(name, category, track, microseconds(now_), microseconds(length),
+                     std::move(args));
   }
   void add_memory(std::size_t i) {
     const int stage = i < run_.tiles.stages.size() ? run_.tiles.stages[i] : -1;
     if (stage < 0 || std::size_t(stage) >= run_.memory.by_stage.size()) return;
-    events_.push_back({{"name", "bytes on the fullest tile"},
-                       {"ph", "C"},
-                       {"ts", microseconds(now_)},
-                       {"pid", 0},
-                       {"tid", kMachineTrack},
-                       {"args", {{"bytes", run_.memory.by_stage[std::size_t(stage)].value}}}});
+    events_.add_count("bytes on the fullest tile", kMachineTrack, microseconds(now_),
+                      {{"bytes", run_.memory.by_stage[std::size_t(stage)].value}});
   }
   void add_step(std::size_t i) {
     const device::StepRecord& step = run_.ledger.steps[i];
@@ -135,10 +114,47 @@ class Tracer {
   std::int64_t steps_ = 0;
   std::int64_t tiles_of_a_track_ = 0;  // 0: no tracks
   Cycles now_;
-  Json events_ = json::List();
+  TraceEvents events_;
 };
 
 }  // namespace
+
+void TraceEvents::add_name(const char* what, std::int64_t track, const std::string& name) {
+  events_.push_back({{"name", what},
+                     {"ph", "M"},
+                     {"ts", 0},
+                     {"pid", 0},
+                     {"tid", track},
+                     {"args", {{"name", name}}}});
+}
+
+void TraceEvents::add_span(std::string_view name, std::string_view category, std::int64_t track,
+                           double begin, double length, Json args) {
+  events_.push_back({{"name", name},
+                     {"cat", category},
+                     {"ph", "X"},
+                     {"ts", begin},
+                     {"dur", length},
+                     {"pid", 0},
+                     {"tid", track},
+                     {"args", std::move(args)}});
+}
+
+void TraceEvents::add_count(std::string_view name, std::int64_t track, double begin, Json args) {
+  events_.push_back({{"name", name},
+                     {"ph", "C"},
+                     {"ts", begin},
+                     {"pid", 0},
+                     {"tid", track},
+                     {"args", std::move(args)}});
+}
+
+std::string TraceEvents::text(Json other) {
+  const Json trace = {{"displayTimeUnit", "ns"},
+                      {"otherData", std::move(other)},
+                      {"traceEvents", std::move(events_)}};
+  return trace.dump() + "\n";
+}
 
 std::string to_trace(const TracedRun& run, const TraceLimits& limits) {
   constexpr std::int64_t kFewestEvents = 100;

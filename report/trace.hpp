@@ -2,13 +2,36 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/device/ledger.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/device/memory.hpp"
+#include "tessera/json/value.hpp"
 
 namespace tessera::report {
+
+// The events of a trace in Chrome's format (JSON), for Perfetto or chrome://tracing. Times are in
+// microseconds.
+class TraceEvents {
+ public:
+  // Adds the name of the process ("process_name"), or of a track ("thread_name").
+  void add_name(const char* what, std::int64_t track, const std::string& name);
+
+  // Adds what a track does from `begin` on.
+  void add_span(std::string_view name, std::string_view category, std::int64_t track, double begin,
+                double length, json::Value args);
+
+  // Adds the value of a counter from `begin` on.
+  void add_count(std::string_view name, std::int64_t track, double begin, json::Value args);
+
+  // Returns the text of the trace, whose otherData are `other`.
+  std::string text(json::Value other);
+
+ private:
+  json::Value events_ = json::List();
+};
 
 // The limits on the size of a trace.
 struct TraceLimits {

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+
+#include "tessera/report/trace.hpp"
 
 namespace tessera::study {
 namespace {
@@ -126,6 +129,32 @@ Report report_of(const PodRun& run, const std::string& program) {
                     {"how", "modelled"}},
           .tables = {pass_table(run), device_table(run), level_table(run)},
           .verdict = verdict_words(run)};
+}
+
+std::string to_trace(const PodRun& run) {
+  constexpr std::int64_t kLinks = 0;  // the track of collectives and barriers
+  const auto track_of = [](std::int64_t device) { return device + 1; };
+  report::TraceEvents events;
+  events.add_name("thread_name", kLinks, "links");
+  double begin = 0;
+  std::set<std::int64_t> named;
+  for (const PodRunPass& pass : run.passes)
+    for (const pod::PodStep& step : pass.ledger.steps) {
+      const std::string name = to_string(pass.ledger.pass) + " " + step.name();
+      json::Value args = json::Object();
+      if (step.collective) args["level_bytes"] = step.collective->level_bytes;
+      if (step.devices.empty())
+        events.add_span(name, "links", kLinks, begin * kMicro, step.seconds * kMicro, args);
+      for (const auto& [device, cycles, moved] : step.devices) {
+        if (named.insert(device).second)
+          events.add_name("thread_name", track_of(device), fmt::format("device {}", device));
+        const double seconds = double(cycles.value) / run.plan.pod.machine.clock_hz;
+        events.add_span(name, "device", track_of(device), begin * kMicro, seconds * kMicro,
+                        {{"cycles", cycles.value}, {"bytes_between_tiles", moved.value}});
+      }
+      begin += step.seconds;
+    }
+  return events.text(json::Object());
 }
 
 std::string to_text(const PodRun& run, bool with_plans) {

@@ -37,6 +37,10 @@ struct PodRun {
 // Returns the tables of a run: its passes, devices, and traffic by level. `program` names the tool.
 Report report_of(const PodRun& run, const std::string& program);
 
+// Returns the passes of a run, one after the other, as a trace in Chrome's format: a track for each
+// device, and one for the links.
+std::string to_trace(const PodRun& run);
+
 // Returns the text of a run, with the plan of each shape of a device if that is wanted.
 std::string to_text(const PodRun& run, bool with_plans);
 

@@ -86,11 +86,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run, Fil
 }
 
 void write_files(const Arguments& a, const PodRun& run, Files files, const study::Report& report) {
-  if (!a.trace.empty()) {
-    std::vector<pod::PodLedger> ledgers;
-    for (const study::PodRunPass& pass : run.passes) ledgers.push_back(pass.ledger);
-    write_results(a.trace, pod::trace_json(ledgers, run.plan.pod.machine.clock_hz));
-  }
+  if (!a.trace.empty()) write_results(a.trace, study::to_trace(run));
   if (a.output_dir.empty()) return;
   files.emplace_back("plan.json", pod::pod_plan_to_json(run.plan));
   files.emplace_back("report.json", study::to_json(report));
