@@ -12,17 +12,12 @@ namespace {
 
 using Json = json::Value;
 
-// The kinds of grids beside the fastest one.
-struct Kind {
-  std::string_view name;
-  GridPins pins;
-};
-
-std::vector<Kind> other_kinds(const PodPlan& plan) {
-  std::vector<Kind> kinds{{"one device", {1, 1, 1, 1}},
-                          {"data parallel", {1, 1, 1, {}}},
-                          {"x alone", {1, {}, 1, 1}},
-                          {"y alone", {1, 1, {}, 1}}};
+// Returns the kinds of grids beside the fastest one.
+std::vector<std::pair<std::string_view, GridPins>> other_kinds(const PodPlan& plan) {
+  std::vector<std::pair<std::string_view, GridPins>> kinds{{"one device", {1, 1, 1, 1}},
+                                                           {"data parallel", {1, 1, 1, {}}},
+                                                           {"x alone", {1, {}, 1, 1}},
+                                                           {"y alone", {1, 1, {}, 1}}};
   if (plan.problem.size.g > 1) kinds.push_back({"groups alone", {{}, 1, 1, 1}});
   kinds.push_back({"z on all", {1, 1, 1, plan.pod.devices()}});
   return kinds;
@@ -33,10 +28,9 @@ void add_prices(internal::LevelPrices& prices, const PodPlan& plan, Pass pass,
                 const PlannedCollective& c, std::vector<AlgorithmPrice>& all) {
   for (std::size_t l = 0; l < c.levels.size(); ++l) {
     if (c.levels[l].members == 1) continue;
-    const double part = internal::part_bytes(plan.grid, l, c, plan.problem.data_type);
-    for (const collectives::LevelCost& cost : prices.at(l, plan.grid.levels[l], c.axis))
-      all.push_back({pass, c, l, cost.algorithm, prices.seconds(l, cost, c.operation, part),
-                     cost.algorithm == c.levels[l].algorithm});
+    for (const internal::LevelPrice& price : prices.all(plan.grid, l, c, plan.problem.data_type))
+      all.push_back(
+          {pass, c, l, price.algorithm, price.seconds, price.algorithm == c.levels[l].algorithm});
   }
 }
 
@@ -80,29 +74,24 @@ std::string to_text(const PodExplanation& explanation) {
 }
 
 std::string to_json(const PodExplanation& explanation) {
-  Json object;
-  for (const GridAlternative& alternative : explanation.grids) {
-    Json& grid = object["grids"].push_back();
-    grid["kind"] = alternative.kind;
-    if (!alternative.plan) {
-      grid["seconds"] = nullptr;
-      continue;
-    }
-    grid["seconds"] = alternative.plan->seconds();
-    grid["parts"] = planner::json_of(alternative.plan->grid.parts());
-    grid["serial_parts"] = alternative.plan->serial_parts;
+  Json grids = json::List(), algorithms = json::List();
+  for (const auto& [kind, plan] : explanation.grids) {
+    Json grid = {{"kind", kind}, {"seconds", nullptr}};
+    if (plan)
+      grid.update({{"seconds", plan->seconds()},
+                   {"parts", planner::json_of(plan->grid.parts())},
+                   {"serial_parts", plan->serial_parts}});
+    grids.push_back(std::move(grid));
   }
-  object["collectives"] = json::List();
-  for (const AlgorithmPrice& price : explanation.algorithms) {
-    Json& row = object["collectives"].push_back();
-    row["pass"] = to_string(price.pass);
-    row["operation"] = collectives::to_string(price.collective.operation);
-    row["operand"] = to_string(price.collective.operand);
-    row["level"] = price.level;
-    row["algorithm"] = collectives::to_string(price.algorithm);
-    row["seconds"] = price.seconds;
-    row["chosen"] = price.chosen;
-  }
+  for (const AlgorithmPrice& price : explanation.algorithms)
+    algorithms.push_back({{"pass", to_string(price.pass)},
+                          {"operation", collectives::to_string(price.collective.operation)},
+                          {"operand", to_string(price.collective.operand)},
+                          {"level", price.level},
+                          {"algorithm", collectives::to_string(price.algorithm)},
+                          {"seconds", price.seconds},
+                          {"chosen", price.chosen}});
+  const Json object = {{"grids", std::move(grids)}, {"collectives", std::move(algorithms)}};
   return object.dump();
 }
 

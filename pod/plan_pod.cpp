@@ -60,10 +60,14 @@ class PodSearch {
     while (!open_.empty() && open_.top().floor < best_seconds_) {
       Candidate next = open_.top();
       open_.pop();
-      if (!next.refined)
+      if (!next.refined) {
         refine(std::move(next));
-      else
-        evaluate(next);
+        continue;
+      }
+      consider(next);
+      // Smaller parts of the batch take at least as long if they run by the same kind of plan, but
+      // may have a faster one in the same memory.
+      if (!next.next_is_open) push(next.family, 2 * next.serial_parts);
     }
     if (!result_.plan) result_.reason = no_plan();
     return std::move(result_);
@@ -71,19 +75,18 @@ class PodSearch {
 
  private:
   std::int64_t most_serial_parts(std::size_t family) const {
-    return internal::largest_share(problem_, families_[family].parts, 1).z;
+    return internal::share_size(problem_, families_[family].parts, 1).z;
   }
 
-  double seconds_of(Cycles cycles) const { return double(cycles.value) / pod_.machine.clock_hz; }
-
   planner::PlanFloor floor_of_device(const Candidate& c, std::int64_t boxes) const {
-    const Dims share = internal::largest_share(problem_, families_[c.family].parts, c.serial_parts);
+    const Dims share = internal::share_size(problem_, families_[c.family].parts, c.serial_parts);
     return planner::plan_floor(device_problem(problem_, share), pod_.machine, options_for(c),
                                boxes);
   }
 
   double floor_of(const Candidate& c, const planner::PlanFloor& device) const {
-    return c.layout.seconds + seconds_of(device.cycles) * double(c.serial_parts);
+    const double seconds = double(device.cycles.value) / pod_.machine.clock_hz;
+    return c.layout.seconds + seconds * double(c.serial_parts);
   }
 
   // Adds the candidate of a family with so many serial parts. If its devices have no plan with
@@ -114,13 +117,6 @@ class PodSearch {
       open_.push(std::move(c));
     }
     if (opens_next) push(family, next);
-  }
-
-  // Smaller parts of the batch take at least as long if they run by the same kind of plan, but may
-  // have a faster one in the same memory.
-  void evaluate(const Candidate& c) {
-    consider(c);
-    if (!c.next_is_open) push(c.family, 2 * c.serial_parts);
   }
 
   void consider(const Candidate& c) {
@@ -183,18 +179,6 @@ class PodSearch {
   PodResult result_;
 };
 
-void check_pins(const GridPins& pins, std::int64_t devices) {
-  const std::pair<const char*, std::optional<std::int64_t>> all[] = {
-      {"g", pins.g}, {"x", pins.x}, {"y", pins.y}, {"z", pins.z}};
-  for (const auto& [name, pin] : all)
-    if (pin && (*pin < 1 || *pin > devices))
-      throw Error(
-          ErrorCode::InvalidArgument,
-          fmt::format("the pinned count of {} is {}; it must be in 1..{}, the devices of the "
-                      "pod",
-                      name, *pin, devices));
-}
-
 }  // namespace
 
 PodResult plan_pod(const Problem& problem, const device::Pod& pod, const planner::Options& options,
@@ -202,7 +186,6 @@ PodResult plan_pod(const Problem& problem, const device::Pod& pod, const planner
   check_problem(problem);
   device::check_pod(pod, pod.name);
   planner::check_options(options);
-  check_pins(pins, pod.devices());
   return PodSearch(problem, pod, options, pins, cache).run();
 }
 

@@ -36,9 +36,8 @@ Dims PodGrid::parts() const {
 
 void check_grid(const PodGrid& grid, const device::Pod& pod) {
   if (grid.levels.size() != pod.levels.size())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("a grid has {} levels and its pod {}; it needs a cut for each",
-                            grid.levels.size(), pod.levels.size()));
+    throw_invalid(fmt::format("a grid has {} levels and its pod {}; it needs a cut for each",
+                              grid.levels.size(), pod.levels.size()));
   for (std::size_t l = 0; l < grid.levels.size(); ++l) {
     const LevelCut& cut = grid.levels[l];
     const std::int64_t devices = pod.levels[l].devices;
@@ -47,10 +46,10 @@ void check_grid(const PodGrid& grid, const device::Pod& pod) {
     const double product = double(cut.parts.g) * double(cut.parts.x) * double(cut.parts.y) *
                            double(cut.parts.z);  // beyond 64 bits if all are large
     if (!positive || product > double(devices) || !is_order(cut.order))
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("level {} of a grid has the parts {}; it needs at least one of each, "
-                              "at most {} together, and every axis once in its order",
-                              l, to_string(cut.parts), devices));
+      throw_invalid(
+          fmt::format("level {} of a grid has the parts {}; it needs at least one of each, "
+                      "at most {} together, and every axis once in its order",
+                      l, to_string(cut.parts), devices));
   }
 }
 

@@ -46,15 +46,13 @@ namespace {
 void check_fault(const internal::DeviceSet& devices, Pass pass, const DeviceOptions& options) {
   if (!options.fault) return;
   if (options.ranks != nullptr)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: a fault needs all devices in one process", to_string(pass)));
+    throw_invalid(fmt::format("{}: a fault needs all devices in one process", to_string(pass)));
   const auto is_faulty = [&](const DevicePlace& place) {
     return place.device == options.fault->device;
   };
   if (std::ranges::none_of(devices.places(), is_faulty))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: device {} is not in use, so it can have no fault", to_string(pass),
-                            options.fault->device));
+    throw_invalid(fmt::format("{}: device {} is not in use, so it can have no fault",
+                              to_string(pass), options.fault->device));
 }
 
 // New weights that every device has tried.

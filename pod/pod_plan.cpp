@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
@@ -21,11 +22,9 @@ std::string algorithms_text(const PlannedCollective& c) {
 }
 
 std::string collective_text(const PlannedCollective& c, std::int64_t runs) {
-  std::string text =
-      fmt::format("  {:<20} {:>11.2f} us  of {} along {}: {}\n",
-                  collectives::to_string(c.operation), c.seconds * double(runs) * kMicroseconds,
-                  to_string(c.operand), to_string(c.axis), algorithms_text(c));
-  return text;
+  return fmt::format("  {:<20} {:>11.2f} us  of {} along {}: {}\n",
+                     collectives::to_string(c.operation), c.seconds * double(runs) * kMicroseconds,
+                     to_string(c.operand), to_string(c.axis), algorithms_text(c));
 }
 
 std::string pass_text(const PodPass& pass) {
@@ -51,7 +50,7 @@ std::string pass_text(const PodPass& pass) {
 template <class Part>
 double sum_of(const std::vector<PodPass>& passes, Part part) {
   double sum = 0;
-  for (const PodPass& pass : passes) sum += part(pass);
+  for (const PodPass& pass : passes) sum += std::invoke(part, pass);
   return sum;
 }
 
@@ -73,30 +72,21 @@ std::string_view to_string(Operand operand) {
   return "";
 }
 
-double PodPlan::seconds() const {
-  return sum_of(passes, [](const PodPass& pass) { return pass.seconds(); });
-}
+double PodPlan::seconds() const { return sum_of(passes, &PodPass::seconds); }
 
-double PodPlan::device_seconds() const {
-  return sum_of(passes, [](const PodPass& pass) { return pass.device_seconds; });
-}
+double PodPlan::device_seconds() const { return sum_of(passes, &PodPass::device_seconds); }
 
-double PodPlan::collective_seconds() const {
-  return sum_of(passes, [](const PodPass& pass) { return pass.collective_seconds; });
-}
+double PodPlan::collective_seconds() const { return sum_of(passes, &PodPass::collective_seconds); }
 
 Dims size_at(const PodPlan& plan, const Dims& at) {
-  Dims size = internal::shares_at(plan.problem, plan.grid.parts(), at).size();
-  size.z = ceil_div(size.z, plan.serial_parts);
-  return size;
+  return internal::share_size(plan.problem, plan.grid.parts(), plan.serial_parts, at);
 }
 
 const DeviceShape& shape_at(const PodPlan& plan, const Dims& at) {
   const Dims size = size_at(plan, at);
   const auto found = std::ranges::find(plan.shapes, size, &DeviceShape::size);
   if (found == plan.shapes.end())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("a pod plan has no devices with a part of {}", to_string(size)));
+    throw_invalid(fmt::format("a pod plan has no devices with a part of {}", to_string(size)));
   return *found;
 }
 

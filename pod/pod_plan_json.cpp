@@ -29,42 +29,39 @@ Json collectives_json(const PodPass& pass, When when) {
   Json array = json::List();
   for (const PlannedCollective& c : pass.collectives) {
     if (c.when != when) continue;
-    Json& object = array.push_back();
-    object["operation"] = collectives::to_string(c.operation);
-    object["operand"] = to_string(c.operand);
-    object["axis"] = to_string(c.axis);
-    object["levels"] = json::List();
+    Json levels = json::List();
     for (const collectives::LevelPart& level : c.levels)
-      object["levels"].push_back(
+      levels.push_back(
           {{"members", level.members}, {"algorithm", collectives::to_string(level.algorithm)}});
-    object["elements"] = c.elements;
-    object["seconds"] = c.seconds;
-    object["level_bytes"] = c.level_bytes;
+    array.push_back({{"operation", collectives::to_string(c.operation)},
+                     {"operand", to_string(c.operand)},
+                     {"axis", to_string(c.axis)},
+                     {"levels", std::move(levels)},
+                     {"elements", c.elements},
+                     {"seconds", c.seconds},
+                     {"level_bytes", c.level_bytes}});
   }
   return array;
 }
 
 // All that follows from the grid and the plans of the devices.
 Json cost_json(const PodPlan& plan) {
-  Json cost;
-  cost["seconds"] = plan.seconds();
-  cost["device_seconds"] = plan.device_seconds();
-  cost["collective_seconds"] = plan.collective_seconds();
-  cost["buffer_bytes"] = plan.buffer.value;
-  cost["passes"] = json::List();
-  for (const PodPass& pass : plan.passes) {
-    Json& object = cost["passes"].push_back();
-    object["pass"] = to_string(pass.pass);
-    object["cycles"] = pass.cycles.value;
-    object["add_cycles"] = pass.add_cycles.value;
-    object["before"] = collectives_json(pass, When::Before);
-    object["after"] = collectives_json(pass, When::After);
-    object["once"] = collectives_json(pass, When::Once);
-    object["device_seconds"] = pass.device_seconds;
-    object["collective_seconds"] = pass.collective_seconds;
-    object["barrier_seconds"] = pass.barrier_seconds;
-  }
-  return cost;
+  Json passes = json::List();
+  for (const PodPass& pass : plan.passes)
+    passes.push_back({{"pass", to_string(pass.pass)},
+                      {"cycles", pass.cycles.value},
+                      {"add_cycles", pass.add_cycles.value},
+                      {"before", collectives_json(pass, When::Before)},
+                      {"after", collectives_json(pass, When::After)},
+                      {"once", collectives_json(pass, When::Once)},
+                      {"device_seconds", pass.device_seconds},
+                      {"collective_seconds", pass.collective_seconds},
+                      {"barrier_seconds", pass.barrier_seconds}});
+  return {{"seconds", plan.seconds()},
+          {"device_seconds", plan.device_seconds()},
+          {"collective_seconds", plan.collective_seconds()},
+          {"buffer_bytes", plan.buffer.value},
+          {"passes", std::move(passes)}};
 }
 
 LevelCut read_cut(const json::Value& value, json::Place place) {

@@ -1,6 +1,7 @@
 #include "tessera/pod/internal/grids.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -11,20 +12,14 @@ namespace {
 // Every count of parts is tried on a level with at most so many devices.
 constexpr std::int64_t kEveryCount = 64;
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
 auto key_of(const Dims& d) { return std::tuple(d.g, d.x, d.y, d.z); }
 
-bool obeys(const GridPins& pins, const Dims& parts) {
-  const auto is = [](const std::optional<std::int64_t>& pin, std::int64_t count) {
-    return !pin || *pin == count;
-  };
-  return is(pins.g, parts.g) && is(pins.x, parts.x) && is(pins.y, parts.y) && is(pins.z, parts.z);
-}
-
-// The most parts that a dimension can have in a grid that obeys the pins.
-Dims most_parts(const Problem& problem, const GridPins& pins) {
-  const Dims& size = problem.size;
-  return {pins.g.value_or(size.g), pins.x.value_or(ceil_div(size.x, problem.block.rows)),
-          pins.y.value_or(ceil_div(size.y, problem.block.cols)), pins.z.value_or(size.z)};
+// Returns the parts that are pinned, and `others` where none are.
+Dims pinned_or(const GridPins& pins, const Dims& others) {
+  return {pins.g.value_or(others.g), pins.x.value_or(others.x), pins.y.value_or(others.y),
+          pins.z.value_or(others.z)};
 }
 
 bool within(const Dims& parts, const Dims& most) {
@@ -48,6 +43,23 @@ std::vector<std::array<Axis, 3>> orders(const device::PodLevel& level, const Dim
   return all;
 }
 
+// Gives a level of a grid the order with the least price(grid, level), and returns that. The order
+// on one level changes the prices of that level only.
+template <class Price>
+double take_cheapest_order(const device::PodLevel& links, std::size_t level, const Price& price,
+                           PodGrid& grid) {
+  double least = kNever;
+  LevelCut cheapest = grid.levels[level];
+  for (const auto& order : orders(links, cheapest.parts)) {
+    grid.levels[level].order = order;
+    const double sum = price(grid, level);
+    if (sum < least) cheapest = grid.levels[level];
+    least = std::min(least, sum);
+  }
+  grid.levels[level] = cheapest;
+  return least;
+}
+
 // Returns the parts of one level of a pod that are tried, in ascending order of g, x, y, z: all
 // whose product is at most the devices of the level, or, on a level with more than 64 devices,
 // those whose product divides it.
@@ -67,7 +79,7 @@ std::vector<Dims> level_parts(const device::PodLevel& level) {
 
 std::vector<GridFamily> grid_families(const Problem& problem, const device::Pod& pod,
                                       const GridPins& pins) {
-  const Dims most = most_parts(problem, pins);
+  const Dims least = pinned_or(pins, {}), most = pinned_or(pins, blocks_of(problem));
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, GridFamily> families;
   families[key_of({})] = {{}, {PodGrid{}}};
   for (const device::PodLevel& level : pod.levels) {
@@ -90,48 +102,33 @@ std::vector<GridFamily> grid_families(const Problem& problem, const device::Pod&
   }
   std::vector<GridFamily> result;
   for (auto& [ignored, family] : families)
-    if (suits(problem, family.parts) && obeys(pins, family.parts))
+    if (suits(problem, family.parts) && within(least, family.parts))
       result.push_back(std::move(family));
   return result;
 }
 
 CheapestLayout cheapest_layout(LevelPrices& prices, const Problem& problem,
                                const GridFamily& family, std::int64_t serial_parts) {
-  const device::Pod& pod = prices.pod();
-  const Dims share = largest_share(problem, family.parts, serial_parts);
   std::vector<PlannedCollective> needs;
   const std::vector<Pass> passes = passes_of(problem);
   for (const Pass pass : passes)
-    for (const PlannedCollective& need : collectives_of(problem, pass, family.parts, serial_parts,
-                                                        share, expected_nonzeros(problem, share)))
-      needs.push_back(need);
-  CheapestLayout best{{}, std::numeric_limits<double>::infinity()};
-  for (const PodGrid& layout : family.layouts) {
-    PodGrid grid = layout;
-    double seconds = barrier_seconds(pod, grid) * double(passes.size());
-    // The order on one level changes the prices of that level only.
-    for (std::size_t l = 0; l < grid.levels.size(); ++l) {
-      LevelCut best_cut = grid.levels[l];
-      double least = std::numeric_limits<double>::infinity();
-      for (const auto& order : orders(pod.levels[l], grid.levels[l].parts)) {
-        const LevelCut cut{grid.levels[l].parts, order};
-        double sum = 0;
-        for (const PlannedCollective& need : needs) {
-          if (along(cut.parts, need.axis) == 1) continue;
-          const double part = part_bytes(grid, l, need, problem.data_type);
-          const collectives::LevelCost& cost = prices.cheapest(l, cut, need.axis, part);
-          const std::int64_t runs = need.when == When::Once ? 1 : serial_parts;
-          sum += prices.seconds(l, cost, need.operation, part) * double(runs);
-        }
-        if (sum < least) {
-          least = sum;
-          best_cut = cut;
-        }
-      }
-      grid.levels[l] = best_cut;
-      seconds += least;
+    std::ranges::move(collectives_of(problem, pass, family.parts, serial_parts),
+                      std::back_inserter(needs));
+  const auto price = [&](const PodGrid& grid, std::size_t level) {
+    double sum = 0;
+    for (const PlannedCollective& need : needs) {
+      if (along(grid.levels[level].parts, need.axis) == 1) continue;
+      const std::int64_t runs = need.when == When::Once ? 1 : serial_parts;
+      sum += prices.least(grid, level, need, problem.data_type).seconds * double(runs);
     }
-    if (seconds < best.seconds) best = {std::move(grid), seconds};
+    return sum;
+  };
+  CheapestLayout best{{}, kNever};
+  for (const PodGrid& layout : family.layouts) {
+    CheapestLayout own{layout, barrier_seconds(prices.pod(), layout) * double(passes.size())};
+    for (std::size_t l = 0; l < layout.levels.size(); ++l)
+      own.seconds += take_cheapest_order(prices.pod().levels[l], l, price, own.grid);
+    if (own.seconds < best.seconds) best = std::move(own);
   }
   return best;
 }

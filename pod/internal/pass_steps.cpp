@@ -43,8 +43,7 @@ void for_each_field(DeviceOutcome& outcome, std::vector<float>& results, const M
 }
 
 [[noreturn]] void refuse_results(int rank) {
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("rank {} has other results; give all ranks the same layer", rank));
+  throw_invalid(fmt::format("rank {} has other results; give all ranks the same layer", rank));
 }
 
 }  // namespace
@@ -74,20 +73,18 @@ PassSteps::PassSteps(DeviceSet& set, Pass pass, const layer::PassOptions& option
       ledger_(ledger),
       devices_(chosen()) {
   ledger_ = {pass, {}, std::ssize(devices_)};
-  const Dims parts = plan().grid.parts();
-  needs_ =
-      collectives_of(plan().problem, pass, parts, plan().serial_parts,
-                     largest_share(plan().problem, parts, plan().serial_parts), set.most_values());
+  needs_ = collectives_of(plan().problem, pass, plan().grid.parts(), plan().serial_parts,
+                          set.most_values());
   if (options_.self_check != nullptr) *options_.self_check = {};
 }
 
 std::vector<std::size_t> PassSteps::chosen() const {
   const std::int64_t all = std::ssize(set_.places()), wanted = target_.devices_simulated;
   if (wanted < 0 || wanted > all)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("devices_simulated is {}; it must be in 0..{}, the devices in use, "
-                            "and 0 means all of them",
-                            wanted, all));
+    throw_invalid(
+        fmt::format("devices_simulated is {}; it must be in 0..{}, the devices in use, "
+                    "and 0 means all of them",
+                    wanted, all));
   const std::int64_t count = wanted == 0 ? all : wanted;
   std::vector<std::size_t> some;
   for (std::int64_t i = 0; i < count; ++i) some.push_back(std::size_t(i * all / count));
@@ -141,7 +138,7 @@ bool PassSteps::run_devices(std::int64_t part, const Run& run, Results& results)
   std::vector<DeviceOutcome> outcomes(set_.places().size());
   const int rank = target_.ranks != nullptr ? target_.ranks->rank() : 0;
   set_.for_each(devices_of(rank), [&](std::size_t d, runtime::FullyConnected& layer) {
-    run_device(d, run, layer, device_options(d, part, outcomes[d].checks), outcomes[d]);
+    run_device(d, part, run, layer, outcomes[d]);
   });
   if (target_.ranks != nullptr) take_others(outcomes, results);
   if (std::ranges::any_of(outcomes, &DeviceOutcome::stopped)) return false;
@@ -153,12 +150,20 @@ bool PassSteps::run_devices(std::int64_t part, const Run& run, Results& results)
   return true;
 }
 
-void PassSteps::run_device(std::size_t device, const Run& run, runtime::FullyConnected& layer,
-                           const runtime::TilePass& with, DeviceOutcome& outcome) const {
+void PassSteps::run_device(std::size_t device, std::int64_t part, const Run& run,
+                           runtime::FullyConnected& layer, DeviceOutcome& outcome) const {
   const DevicePlace& place = set_.places()[device];
+  runtime::TilePass with;
+  with.pass.stop = options_.stop;
+  if (options_.self_check != nullptr) with.pass.self_check = &outcome.checks;
+  with.pass.repair = options_.repair;
+  if (part == 0 && target_.fault && target_.fault->device == place.device) {
+    with.tiles.fault = target_.fault->fault;
+    with.tiles.struck = target_.struck;
+  }
   device::Ledger cost;
   try {
-    outcome.stopped = !run(device, layer, with, cost);
+    outcome.stopped = !run(device, layer, with.pass, cost);
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("device {} ({}): {}", place.device, to_string(place.at), error.what()));
@@ -183,9 +188,8 @@ void PassSteps::take_others(std::vector<DeviceOutcome>& outcomes, Results& resul
     });
   const auto counts = gather(ranks, "numbers of devices", std::ssize(devices_));
   if (std::ranges::count(counts, counts[0]) != std::ssize(counts))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("ranks run {} devices of a pod; give all ranks the same layer",
-                            fmt::join(counts, ", ")));
+    throw_invalid(fmt::format("ranks run {} devices of a pod; give all ranks the same layer",
+                              fmt::join(counts, ", ")));
   const auto lists = gather_lists(ranks, "outcomes and results of devices", own);
   for (int rank = 0; rank < ranks.size(); ++rank) {
     if (rank == ranks.rank()) continue;
@@ -200,32 +204,14 @@ void PassSteps::take_others(std::vector<DeviceOutcome>& outcomes, Results& resul
   }
 }
 
-runtime::TilePass PassSteps::device_options(std::size_t d, std::int64_t part,
-                                            verify::Checksums& check) const {
-  runtime::TilePass with;
-  with.pass.stop = options_.stop;
-  if (options_.self_check != nullptr) with.pass.self_check = &check;
-  with.pass.repair = options_.repair;
-  const bool struck = target_.fault && target_.fault->device == set_.places()[d].device;
-  if (struck && part == 0) {
-    with.tiles.fault = target_.fault->fault;
-    with.tiles.struck = target_.struck;
-  }
-  return with;
-}
-
 void PassSteps::add_device_step(std::int64_t part, const std::vector<DeviceOutcome>& outcomes) {
   PodStep step;
   for (const std::size_t d : devices_) step.devices.push_back(outcomes[d].figures);
   Cycles cycles = step.slowest()->cycles;
-  if (pass_ == Pass::GradW && part > 0) cycles += planned_add_cycles();
+  for (const PodPass& row : plan().passes)
+    if (row.pass == pass_ && part > 0) cycles += row.add_cycles;
   step.seconds = double(cycles.value) / plan().pod.machine.clock_hz;
   ledger_.steps.push_back(std::move(step));
-}
-
-Cycles PassSteps::planned_add_cycles() const {
-  const auto row = std::ranges::find(plan().passes, Pass::GradW, &PodPass::pass);
-  return row == plan().passes.end() ? Cycles() : row->add_cycles;
 }
 
 void PassSteps::end() {

@@ -104,14 +104,11 @@ class PassSteps {
   const PodPlan& plan() const { return set_.plan(); }
   std::vector<std::size_t> chosen() const;
   bool begin(std::string_view name);
-  void run_device(std::size_t device, const Run& run, runtime::FullyConnected& layer,
-                  const runtime::TilePass& with, DeviceOutcome& outcome) const;
+  void run_device(std::size_t device, std::int64_t part, const Run& run,
+                  runtime::FullyConnected& layer, DeviceOutcome& outcome) const;
   std::span<const std::size_t> devices_of(int rank) const;
   void take_others(std::vector<DeviceOutcome>& outcomes, Results& results);
-  runtime::TilePass device_options(std::size_t d, std::int64_t part,
-                                   verify::Checksums& check) const;
   void add_device_step(std::int64_t part, const std::vector<DeviceOutcome>& outcomes);
-  Cycles planned_add_cycles() const;
 
   DeviceSet& set_;
   const Pass pass_;

@@ -16,12 +16,6 @@ using collectives::LevelCost;
 using collectives::LevelPart;
 using collectives::Operation;
 
-// The share of one dimension without a smaller count that has it.
-bool has_least_count(std::int64_t size, std::int64_t grain, std::int64_t parts) {
-  const std::int64_t grains = ceil_div(size, grain);
-  return parts <= grains && ceil_div(grains, ceil_div(grains, parts)) == parts;
-}
-
 // Devices on a ring share links with those between them; on other levels each has its own.
 bool shares_links(device::LevelKind kind) { return kind == device::LevelKind::Ring; }
 
@@ -42,6 +36,21 @@ bool has_buffer(Operation operation) {
   return operation == Operation::ReduceScatter || operation == Operation::AllReduce;
 }
 
+// Returns the bytes of a member's part of a collective on a level.
+double part_bytes(const PodGrid& grid, std::size_t level, const PlannedCollective& collective,
+                  DataType type) {
+  auto part = double(collective.elements * bytes_of(type));
+  for (std::size_t l = 0; l <= level; ++l)
+    part /= double(along(grid.levels[l].parts, collective.axis));
+  return part;
+}
+
+// Returns the non-zeros that a device with a share of this size has on average.
+std::int64_t expected_nonzeros(const Problem& problem, const Dims& share) {
+  const Dims whole = device_problem(problem, share).size_in_blocks();
+  return std::llround(problem.density * double(whole.g) * double(whole.x) * double(whole.y));
+}
+
 // The cycles in which a tile adds its gradients to those of the part before.
 Cycles add_cycles(const PodPlan& plan, const planner::Plan& device, const Dims& size) {
   const std::int64_t all = expected_nonzeros(plan.problem, size);
@@ -56,11 +65,9 @@ Cycles add_cycles(const PodPlan& plan, const planner::Plan& device, const Dims& 
 }  // namespace
 
 bool suits(const Problem& problem, const Dims& parts) {
-  const Dims& size = problem.size;
-  return has_least_count(size.g, 1, parts.g) &&
-         has_least_count(size.x, problem.block.rows, parts.x) &&
-         has_least_count(size.y, problem.block.cols, parts.y) &&
-         has_least_count(size.z, 1, parts.z);
+  const Dims blocks = blocks_of(problem);
+  return is_share_count(blocks.g, parts.g) && is_share_count(blocks.x, parts.x) &&
+         is_share_count(blocks.y, parts.y) && is_share_count(blocks.z, parts.z);
 }
 
 Shares shares_at(const Problem& problem, const Dims& parts, const Dims& at) {
@@ -70,10 +77,13 @@ Shares shares_at(const Problem& problem, const Dims& parts, const Dims& at) {
           share_of(problem.size.z, 1, parts.z, at.z)};
 }
 
-Dims largest_share(const Problem& problem, const Dims& parts, std::int64_t serial_parts) {
-  Dims size = shares_at(problem, parts, {0, 0, 0, 0}).size();
-  size.z = ceil_div(size.z, serial_parts);
-  return size;
+Dims share_size(const Problem& problem, const Dims& parts, std::int64_t serial_parts,
+                const Dims& at) {
+  return ceil_div(shares_at(problem, parts, at).size(), {1, 1, 1, serial_parts});
+}
+
+Dims blocks_of(const Problem& problem) {
+  return ceil_div(problem.size, {1, problem.block.rows, problem.block.cols, 1});
 }
 
 void check_cut(const PodPlan& plan) {
@@ -81,20 +91,15 @@ void check_cut(const PodPlan& plan) {
   device::check_pod(plan.pod, plan.pod.name);
   check_grid(plan.grid, plan.pod);
   if (plan.serial_parts < 1 || !suits(plan.problem, plan.grid.parts()) ||
-      plan.serial_parts > largest_share(plan.problem, plan.grid.parts(), 1).z)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the grid {} with {} serial parts leaves a share of {} empty",
-                            to_string(plan.grid), plan.serial_parts, to_string(plan.problem)));
-}
-
-std::int64_t expected_nonzeros(const Problem& problem, const Dims& share) {
-  const Dims whole = device_problem(problem, share).size_in_blocks();
-  return std::llround(problem.density * double(whole.g) * double(whole.x) * double(whole.y));
+      plan.serial_parts > share_size(plan.problem, plan.grid.parts(), 1).z)
+    throw_invalid(fmt::format("the grid {} with {} serial parts leaves a share of {} empty",
+                              to_string(plan.grid), plan.serial_parts, to_string(plan.problem)));
 }
 
 std::vector<PlannedCollective> collectives_of(const Problem& problem, Pass pass, const Dims& parts,
-                                              std::int64_t serial_parts, const Dims& share,
-                                              std::int64_t nonzeros) {
+                                              std::int64_t serial_parts,
+                                              std::optional<std::int64_t> nonzeros) {
+  const Dims share = share_size(problem, parts, serial_parts);
   const std::int64_t s = share.g * share.y * share.z, q = share.g * share.x * share.z;
   std::vector<PlannedCollective> all;
   const auto add = [&](Operation operation, Operand operand, Axis axis, std::int64_t elements,
@@ -116,13 +121,15 @@ std::vector<PlannedCollective> collectives_of(const Problem& problem, Pass pass,
       if (!keeps_slices) add(Operation::AllGather, Operand::S, Axis::X, s, When::Before);
       if (!keeps_slices || !problem.grad_a)
         add(Operation::AllGather, Operand::QGrad, Axis::Y, q, When::Before);
-      add(Operation::AllReduce, Operand::Gradient, Axis::Z, nonzeros, When::Once);
+      add(Operation::AllReduce, Operand::Gradient, Axis::Z,
+          nonzeros.value_or(expected_nonzeros(problem, share)), When::Once);
       break;
   }
   return all;
 }
 
-const std::vector<LevelCost>& LevelPrices::at(std::size_t level, const LevelCut& cut, Axis axis) {
+const std::vector<LevelCost>& LevelPrices::costs(std::size_t level, const LevelCut& cut,
+                                                 Axis axis) {
   const device::PodLevel& links = pod_.levels[level];
   const std::int64_t members = along(cut.parts, axis);
   const bool shared = shares_links(links.kind);
@@ -135,46 +142,35 @@ const std::vector<LevelCost>& LevelPrices::at(std::size_t level, const LevelCut&
   return entry->second;
 }
 
-const LevelCost& LevelPrices::cheapest(std::size_t level, const LevelCut& cut, Axis axis,
-                                       double part_bytes) {
-  const std::vector<LevelCost>& costs = at(level, cut, axis);
-  return *std::ranges::min_element(costs, {}, [&](const LevelCost& cost) {
-    return cost.seconds(pod_.levels[level], part_bytes);
-  });
+std::vector<LevelPrice> LevelPrices::all(const PodGrid& grid, std::size_t level,
+                                         const PlannedCollective& c, DataType type) {
+  const Dims& parts = grid.levels[level].parts;
+  const bool shared = shares_links(pod_.levels[level].kind);
+  const double priced = double(shared ? parts.product() : along(parts, c.axis));
+  const double part = part_bytes(grid, level, c, type), runs = runs_of_a_gather(c.operation);
+  std::vector<LevelPrice> prices;
+  for (const LevelCost& cost : costs(level, grid.levels[level], c.axis))
+    prices.push_back({cost.algorithm, cost.seconds(pod_.levels[level], part) * runs,
+                      cost.sent * part * double(grid.devices()) / priced * runs,
+                      has_buffer(c.operation) ? cost.held * part : 0});
+  return prices;
 }
 
-double LevelPrices::seconds(std::size_t level, const LevelCost& cost, Operation operation,
-                            double part_bytes) const {
-  return cost.seconds(pod_.levels[level], part_bytes) * runs_of_a_gather(operation);
-}
-
-double part_bytes(const PodGrid& grid, std::size_t level, const PlannedCollective& collective,
-                  DataType type) {
-  auto part = double(collective.elements * bytes_of(type));
-  for (std::size_t l = 0; l <= level; ++l)
-    part /= double(along(grid.levels[l].parts, collective.axis));
-  return part;
+LevelPrice LevelPrices::least(const PodGrid& grid, std::size_t level, const PlannedCollective& c,
+                              DataType type) {
+  const std::vector<LevelPrice> prices = all(grid, level, c, type);
+  return *std::ranges::min_element(prices, {}, &LevelPrice::seconds);
 }
 
 double add_prices(LevelPrices& prices, const PodGrid& grid, DataType type, PlannedCollective& c) {
-  const double devices = double(grid.devices()), runs = runs_of_a_gather(c.operation);
   double buffer = 0;
   for (std::size_t l = 0; l < grid.levels.size(); ++l) {
-    const LevelCut& cut = grid.levels[l];
-    const std::int64_t members = along(cut.parts, c.axis);
-    if (members == 1) {
-      c.levels.push_back({1, collectives::Algorithm::OneWayRing});
-      c.level_bytes.push_back(0);
-      continue;
-    }
-    const double part = part_bytes(grid, l, c, type);
-    const LevelCost& cost = prices.cheapest(l, cut, c.axis, part);
-    const std::int64_t priced_devices =
-        shares_links(prices.pod().levels[l].kind) ? cut.parts.product() : members;
-    c.levels.push_back({std::int32_t(members), cost.algorithm});
-    c.level_bytes.push_back(cost.sent * part * devices / double(priced_devices) * runs);
-    c.seconds += prices.seconds(l, cost, c.operation, part);
-    if (has_buffer(c.operation)) buffer = std::max(buffer, cost.held * part);
+    const std::int64_t members = along(grid.levels[l].parts, c.axis);
+    const LevelPrice price = members > 1 ? prices.least(grid, l, c, type) : LevelPrice();
+    c.levels.push_back({std::int32_t(members), price.algorithm});
+    c.level_bytes.push_back(price.link_bytes);
+    c.seconds += price.seconds;
+    buffer = std::max(buffer, price.buffer);
   }
   return buffer;
 }
@@ -199,8 +195,7 @@ std::vector<DeviceShape> shapes_of(const Problem& problem, const Dims& parts,
     };
     const Dims at{place(parts.g, 3), place(parts.x, 2), place(parts.y, 1), place(parts.z, 0)};
     if (devices == 0) continue;
-    Dims size = shares_at(problem, parts, at).size();
-    size.z = ceil_div(size.z, serial_parts);
+    const Dims size = share_size(problem, parts, serial_parts, at);
     const auto same = std::ranges::find(shapes, size, &DeviceShape::size);
     if (same != shapes.end())
       same->devices += devices;
@@ -213,8 +208,6 @@ std::vector<DeviceShape> shapes_of(const Problem& problem, const Dims& parts,
 void add_costs(LevelPrices& prices, PodPlan& plan) {
   const Problem& problem = plan.problem;
   const Dims parts = plan.grid.parts();
-  const Dims share = largest_share(problem, parts, plan.serial_parts);
-  const std::int64_t nonzeros = expected_nonzeros(problem, share);
   const double clock = double(plan.pod.machine.clock_hz);
   double buffer = 0;
   plan.passes.clear();
@@ -227,7 +220,7 @@ void add_costs(LevelPrices& prices, PodPlan& plan) {
       if (pass == Pass::GradW && plan.serial_parts > 1)
         row.add_cycles = std::max(row.add_cycles, add_cycles(plan, shape.plan, shape.size));
     }
-    row.collectives = collectives_of(problem, pass, parts, plan.serial_parts, share, nonzeros);
+    row.collectives = collectives_of(problem, pass, parts, plan.serial_parts);
     for (PlannedCollective& c : row.collectives) {
       buffer = std::max(buffer, add_prices(prices, plan.grid, problem.data_type, c));
       row.collective_seconds += c.seconds * double(row.runs(c));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -10,16 +11,20 @@
 
 namespace tessera::pod::internal {
 
-// Returns the largest share of every dimension for the parts of a grid, with the batch cut into
-// serial parts.
-Dims largest_share(const Problem& problem, const Dims& parts, std::int64_t serial_parts);
-
 // Returns share `at` of every dimension, without the cut into serial parts.
 struct Shares {
   Range g, x, y, z;
   Dims size() const { return {g.size(), x.size(), y.size(), z.size()}; }
 };
 Shares shares_at(const Problem& problem, const Dims& parts, const Dims& at);
+
+// Returns the size of share `at`, by default of the largest one, for the parts of a grid, with the
+// batch cut into serial parts.
+Dims share_size(const Problem& problem, const Dims& parts, std::int64_t serial_parts,
+                const Dims& at = {0, 0, 0, 0});
+
+// Returns the blocks that a layer has in each dimension, the last of which may be smaller.
+Dims blocks_of(const Problem& problem);
 
 // Returns true if no share is empty and no count has a smaller one with as large shares.
 bool suits(const Problem& problem, const Dims& parts);
@@ -28,15 +33,19 @@ bool suits(const Problem& problem, const Dims& parts);
 // serial parts that leave a share empty.
 void check_cut(const PodPlan& plan);
 
-// Returns the collectives of a pass on devices whose largest share is `share`, for R with
-// `nonzeros` elements there, before they have levels and prices. Slices stay gathered for GradW if
-// the batch is in one part.
+// Returns the collectives of a pass, before they have levels and prices. `nonzeros` are the most
+// elements of R that a device has; no value: those that the largest share has on average. Slices
+// stay gathered for GradW if the batch is in one part.
 std::vector<PlannedCollective> collectives_of(const Problem& problem, Pass pass, const Dims& parts,
-                                              std::int64_t serial_parts, const Dims& share,
-                                              std::int64_t nonzeros);
+                                              std::int64_t serial_parts,
+                                              std::optional<std::int64_t> nonzeros = {});
 
-// Returns the non-zeros that a device with a share of this size has on average.
-std::int64_t expected_nonzeros(const Problem& problem, const Dims& share);
+// The price of a collective on one level of a grid, by one algorithm.
+struct LevelPrice {
+  collectives::Algorithm algorithm = collectives::Algorithm::OneWayRing;
+  double seconds = 0, link_bytes = 0;  // of one run
+  double buffer = 0;                   // bytes that a device needs to receive contributions to sums
+};
 
 // The prices of gathers and sums on the levels of one pod. Keeps its answers, so one thread at a
 // time may use it.
@@ -44,28 +53,23 @@ class LevelPrices {
  public:
   explicit LevelPrices(const device::Pod& pod) : pod_(pod) {}
 
-  // Returns the price by each algorithm of a collective along an axis of a cut of a level.
-  const std::vector<collectives::LevelCost>& at(std::size_t level, const LevelCut& cut, Axis axis);
-
-  // Returns the cheapest algorithm for parts of so many bytes, the first among equal ones.
-  const collectives::LevelCost& cheapest(std::size_t level, const LevelCut& cut, Axis axis,
-                                         double part_bytes);
-
-  // Returns the time of an operation on one level by an algorithm.
-  double seconds(std::size_t level, const collectives::LevelCost& cost,
-                 collectives::Operation operation, double part_bytes) const;
+  // Return the price by each algorithm of a collective whose axis is cut on the level, and the
+  // least one, the first among equal ones.
+  std::vector<LevelPrice> all(const PodGrid& grid, std::size_t level,
+                              const PlannedCollective& collective, DataType type);
+  LevelPrice least(const PodGrid& grid, std::size_t level, const PlannedCollective& collective,
+                   DataType type);
 
   const device::Pod& pod() const { return pod_; }
 
  private:
   using Key = std::tuple<std::size_t, std::int64_t, std::int64_t, std::int64_t>;
+  const std::vector<collectives::LevelCost>& costs(std::size_t level, const LevelCut& cut,
+                                                   Axis axis);
+
   const device::Pod& pod_;
   std::map<Key, std::vector<collectives::LevelCost>> known_;
 };
-
-// Returns the bytes of a member's part of a collective on a level.
-double part_bytes(const PodGrid& grid, std::size_t level, const PlannedCollective& collective,
-                  DataType type);
 
 // Adds algorithms, time and bytes to a collective. Returns the bytes that a device needs to receive
 // contributions to sums.

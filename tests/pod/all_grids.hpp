@@ -87,7 +87,7 @@ inline double least_seconds(const Drawn& drawn) {
     for (PodGrid grid : family.layouts)
       for (const auto& order : orders) {
         grid.levels[1].order = order;
-        const std::int64_t most = internal::largest_share(drawn.problem, family.parts, 1).z;
+        const std::int64_t most = internal::share_size(drawn.problem, family.parts, 1).z;
         for (std::int64_t parts = 1; parts <= most; parts *= 2) consider(grid, parts);
       }
   return least;

@@ -129,7 +129,7 @@ void expect_right_on_every_grid(const Problem& problem, const device::Pod& pod) 
     for (const PodGrid& grid : family.layouts) {
       devices.insert(grid.devices());
       const std::int64_t serial_parts = 1 + (grid.devices() % 3 == 0);
-      if (serial_parts > internal::largest_share(problem, family.parts, 1).z) continue;
+      if (serial_parts > internal::share_size(problem, family.parts, 1).z) continue;
       SCOPED_TRACE(to_string(grid));
       PodLayer layer(plan_of_grid(problem, pod, grid, serial_parts), device::ExchangeMode::Share,
                      DeviceOrder::OneAfterAnother, *executor);
