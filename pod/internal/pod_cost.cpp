@@ -142,24 +142,35 @@ const std::vector<LevelCost>& LevelPrices::costs(std::size_t level, const LevelC
   return entry->second;
 }
 
-std::vector<LevelPrice> LevelPrices::all(const PodGrid& grid, std::size_t level,
-                                         const PlannedCollective& c, DataType type) {
+LevelPrice LevelPrices::price(const PodGrid& grid, std::size_t level, const PlannedCollective& c,
+                              double part, const LevelCost& cost) const {
   const Dims& parts = grid.levels[level].parts;
   const bool shared = shares_links(pod_.levels[level].kind);
   const double priced = double(shared ? parts.product() : along(parts, c.axis));
-  const double part = part_bytes(grid, level, c, type), runs = runs_of_a_gather(c.operation);
+  const double runs = runs_of_a_gather(c.operation);
+  return {cost.algorithm, cost.seconds(pod_.levels[level], part) * runs,
+          cost.sent * part * double(grid.devices()) / priced * runs,
+          has_buffer(c.operation) ? cost.held * part : 0};
+}
+
+std::vector<LevelPrice> LevelPrices::all(const PodGrid& grid, std::size_t level,
+                                         const PlannedCollective& c, DataType type) {
+  const double part = part_bytes(grid, level, c, type);
   std::vector<LevelPrice> prices;
   for (const LevelCost& cost : costs(level, grid.levels[level], c.axis))
-    prices.push_back({cost.algorithm, cost.seconds(pod_.levels[level], part) * runs,
-                      cost.sent * part * double(grid.devices()) / priced * runs,
-                      has_buffer(c.operation) ? cost.held * part : 0});
+    prices.push_back(price(grid, level, c, part, cost));
   return prices;
 }
 
+// The search asks for it most of all, so it makes no list.
 LevelPrice LevelPrices::least(const PodGrid& grid, std::size_t level, const PlannedCollective& c,
                               DataType type) {
-  const std::vector<LevelPrice> prices = all(grid, level, c, type);
-  return *std::ranges::min_element(prices, {}, &LevelPrice::seconds);
+  const double part = part_bytes(grid, level, c, type);
+  const auto seconds = [&](const LevelCost& cost) {
+    return cost.seconds(pod_.levels[level], part);
+  };
+  return price(grid, level, c, part,
+               *std::ranges::min_element(costs(level, grid.levels[level], c.axis), {}, seconds));
 }
 
 double add_prices(LevelPrices& prices, const PodGrid& grid, DataType type, PlannedCollective& c) {

@@ -66,6 +66,8 @@ class LevelPrices {
   using Key = std::tuple<std::size_t, std::int64_t, std::int64_t, std::int64_t>;
   const std::vector<collectives::LevelCost>& costs(std::size_t level, const LevelCut& cut,
                                                    Axis axis);
+  LevelPrice price(const PodGrid& grid, std::size_t level, const PlannedCollective& collective,
+                   double part, const collectives::LevelCost& cost) const;
 
   const device::Pod& pod_;
   std::map<Key, std::vector<collectives::LevelCost>> known_;
