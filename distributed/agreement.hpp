@@ -16,8 +16,9 @@
 
 namespace tessera::distributed {
 
-// A number of 64 bits that summarises what a rank was given. Ranks with other digests were given
-// other things; ranks with equal ones were given the same, except with a chance of about 2^-64.
+// A number of 64 bits that summarises what a rank was given or sends. Other digests say that other
+// things were given; equal ones that they are the same, except with a chance of about 2^-64. One
+// changed word is always seen.
 class Digest {
  public:
   // Adds numbers by their bits: 0 and -0 differ.

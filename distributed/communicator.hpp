@@ -183,7 +183,7 @@ class Communicator {
   // Returns the longest time that this rank waits for others without anything happening.
   std::chrono::milliseconds timeout() const { return timeout_; }
 
-  // Returns what this rank has sent and received so far.
+  // Returns what this rank has received and how long it has waited so far.
   const Traffic& traffic() const { return traffic_; }
 
  protected:
