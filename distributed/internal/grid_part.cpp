@@ -43,8 +43,7 @@ GridPart::GridPart(const RankSetting& setting, Communicator& all, const Problem&
 GridPart::Prepared GridPart::prepare(const sparse::PatternChange& change) {
   Prepared prepared{.rows = fwd_.prepare(change), .transposed = {}};
   if (!transposed_) return prepared;
-  const sparse::Csr<float> after = route_->pattern_of(sparse::with_change(weights(), change));
-  prepared.transposed = transposed_->prepare(sparse::difference(transposed_->weights(), after));
+  prepared.transposed = transposed_->prepare(route_->change_of(change));
   return prepared;
 }
 

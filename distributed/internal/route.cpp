@@ -29,30 +29,48 @@ sparse::Part TransposeRoute::common_part(const sparse::Csr<float>& matrix, const
                    inside(region.columns, other.columns, matrix.block.cols));
 }
 
-sparse::Csr<float> TransposeRoute::pattern_of(const sparse::Csr<float>& own) {
+// Returns places of the transpose, from the ranks that have them in R.
+std::vector<sparse::BlockAt> TransposeRoute::moved(std::span<const sparse::BlockAt> own) {
   const Region &from = from_[std::size_t(ranks_.rank())], &to = to_[std::size_t(ranks_.rank())];
   std::vector<std::vector<sparse::BlockAt>> lists(to_.size());
   std::size_t rank = 0;
+  for (const sparse::BlockAt& place : own) {
+    const sparse::BlockAt at{static_cast<std::int32_t>(from.rows.begin + place.row),
+                             static_cast<std::int32_t>(from.columns.begin + place.col)};
+    // The next region is mostly this one or the next one.
+    while (!to_[rank].has(at)) rank = (rank + 1) % to_.size();
+    lists[rank].push_back(at);
+  }
+  std::vector<sparse::BlockAt> places;
+  for (const auto& list : exchange_lists(ranks_, "places of the weights", lists))
+    for (const sparse::BlockAt& at : list)
+      places.push_back({at.col - static_cast<std::int32_t>(to.columns.begin),
+                        at.row - static_cast<std::int32_t>(to.rows.begin)});
+  return places;
+}
+
+sparse::Csr<float> TransposeRoute::pattern_of(const sparse::Csr<float>& own) {
+  const Region& to = to_[std::size_t(ranks_.rank())];
+  std::vector<sparse::BlockAt> all;
+  all.reserve(own.col.size());
   for (std::int64_t row = 0; row < own.block_rows(); ++row)
     for (std::int64_t i = own.row_begin[std::size_t(row)]; i < own.row_begin[std::size_t(row) + 1];
-         ++i) {
-      const sparse::BlockAt at{
-          static_cast<std::int32_t>(from.rows.begin + row),
-          static_cast<std::int32_t>(from.columns.begin + own.col[std::size_t(i)])};
-      // The next region is mostly this one or the next one.
-      while (!to_[rank].has(at)) rank = (rank + 1) % to_.size();
-      lists[rank].push_back(at);
-    }
+         ++i)
+      all.push_back({static_cast<std::int32_t>(row), own.col[std::size_t(i)]});
   sparse::Coo<float> places{.rows = to.columns.size() * block_.cols,
                             .cols = to.rows.size() * block_.rows,
                             .block = block_.transposed()};
-  for (const auto& list : exchange_lists(ranks_, "places of the weights", lists))
-    for (const sparse::BlockAt& at : list) {
-      places.row.push_back(at.col - static_cast<std::int32_t>(to.columns.begin));
-      places.col.push_back(at.row - static_cast<std::int32_t>(to.rows.begin));
-    }
+  for (const sparse::BlockAt& at : moved(all)) {
+    places.row.push_back(at.row);
+    places.col.push_back(at.col);
+  }
   places.values.resize(places.row.size() * std::size_t(block_.area()));
   return sparse::to_csr(places);
+}
+
+sparse::PatternChange TransposeRoute::change_of(const sparse::PatternChange& own) {
+  std::vector<sparse::BlockAt> removed = moved(own.removed);
+  return {.removed = std::move(removed), .added = moved(own.added)};
 }
 
 // Finds the parts of R that travel between this rank and each other one, and the order of its part
@@ -61,17 +79,18 @@ void TransposeRoute::find_parts(const sparse::Csr<float>& own,
                                 const sparse::Csr<float>& transpose) {
   const auto rank = std::size_t(ranks_.rank());
   const sparse::Csr<float> columns = sparse::transpose(transpose);
-  out_.clear();
-  in_.clear();
+  std::vector<sparse::Part> out, in;
   for (std::size_t r = 0; r < to_.size(); ++r) {
-    out_.push_back(common_part(own, from_[rank], to_[r]));
-    in_.push_back(common_part(columns, to_[rank], from_[r]));
+    out.push_back(common_part(own, from_[rank], to_[r]));
+    in.push_back(common_part(columns, to_[rank], from_[r]));
   }
   // The order of blocks is that of as many elements.
   const sparse::Csr<float> elements{
       columns.block_rows(), columns.block_cols(), {1, 1},
       columns.row_begin,    columns.col,          std::vector<float>(columns.col.size())};
   order_ = sparse::transpose_order(elements);
+  out_ = std::move(out);
+  in_ = std::move(in);
 }
 
 std::span<const float> TransposeRoute::values_of(const sparse::Csr<float>& own,

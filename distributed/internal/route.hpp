@@ -27,6 +27,9 @@ class TransposeRoute {
   // blocks are sorted.
   sparse::Csr<float> pattern_of(const sparse::Csr<float>& own);
 
+  // Returns the change of the transpose that belongs to a change of R. O(changes).
+  sparse::PatternChange change_of(const sparse::PatternChange& own);
+
   // Is called when the pattern has changed.
   void forget_pattern() noexcept { in_.clear(); }
 
@@ -45,6 +48,7 @@ class TransposeRoute {
     }
   };
 
+  std::vector<sparse::BlockAt> moved(std::span<const sparse::BlockAt> own);
   static sparse::Part common_part(const sparse::Csr<float>& matrix, const Region& region,
                                   const Region& other);
   void find_parts(const sparse::Csr<float>& own, const sparse::Csr<float>& transpose);
@@ -52,8 +56,8 @@ class TransposeRoute {
   Communicator& ranks_;
   BlockShape block_;
   std::vector<Region> from_, to_;       // by rank
-  std::vector<sparse::Part> out_, in_;  // of `own`, and of this rank's columns of R, by rank; empty
-                                        // before the values of a new pattern travel
+  std::vector<sparse::Part> out_, in_;  // of `own`, and of this rank's columns of R, by rank; in_
+                                        // is empty before the values of a new pattern travel
   std::vector<std::int64_t> order_;     // positions in the columns of the blocks of the transpose
   std::vector<float> columns_, values_;
 };
