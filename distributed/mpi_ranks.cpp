@@ -85,8 +85,13 @@ class Patience {
 // Returns how long a rank waits without a pause: not at all if there are more ranks on this
 // computer than cores.
 std::chrono::microseconds busy_time() {
-  const bool are_more = ranks_of_this_computer() > ::sysconf(_SC_NPROCESSORS_ONLN);
-  return std::chrono::microseconds(are_more ? 0 : 200);
+  MPI_Comm neighbours = MPI_COMM_NULL;
+  require(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours),
+          "the ranks of this computer");
+  int count = 1;
+  MPI_Comm_size(neighbours, &count);
+  MPI_Comm_free(&neighbours);
+  return std::chrono::microseconds(count > ::sysconf(_SC_NPROCESSORS_ONLN) ? 0 : 200);
 }
 
 class MpiTransfer : public internal::Pending {
