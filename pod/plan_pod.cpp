@@ -179,6 +179,16 @@ class PodSearch {
   PodResult result_;
 };
 
+void check_pins(const GridPins& pins, std::int64_t devices) {
+  const std::pair<const char*, std::optional<std::int64_t>> all[] = {
+      {"g", pins.g}, {"x", pins.x}, {"y", pins.y}, {"z", pins.z}};
+  for (const auto& [name, pin] : all)
+    if (pin && (*pin < 1 || *pin > devices))
+      throw_invalid(
+          fmt::format("the pinned count of {} is {}; it must be in 1..{}, the devices of the pod",
+                      name, *pin, devices));
+}
+
 }  // namespace
 
 PodResult plan_pod(const Problem& problem, const device::Pod& pod, const planner::Options& options,
@@ -186,6 +196,7 @@ PodResult plan_pod(const Problem& problem, const device::Pod& pod, const planner
   check_problem(problem);
   device::check_pod(pod, pod.name);
   planner::check_options(options);
+  check_pins(pins, pod.devices());
   return PodSearch(problem, pod, options, pins, cache).run();
 }
 

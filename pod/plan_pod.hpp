@@ -13,7 +13,7 @@ namespace tessera::pod {
 
 // The counts of parts that a caller fixes; the planner searches those that are empty.
 struct GridPins {
-  std::optional<std::int64_t> g, x, y, z;
+  std::optional<std::int64_t> g, x, y, z;  // 1 .. devices
 
   friend bool operator==(const GridPins&, const GridPins&) = default;
 };
@@ -39,8 +39,8 @@ struct PodResult {
 // Grids whose collectives, together with a floor of the cycles of their devices, take as long as
 // the best grid are not planned. `cache` is optional and keeps plans of devices.
 //
-// Throws Error{InvalidArgument} if the problem, the pod or an option is invalid. The result is
-// deterministic. Any number of threads may call it.
+// Throws Error{InvalidArgument} if the problem, the pod, an option or a pin is invalid. The result
+// is deterministic. Any number of threads may call it.
 PodResult plan_pod(const Problem& problem, const device::Pod& pod,
                    const planner::Options& options = {}, const GridPins& pins = {},
                    planner::PlanCache* cache = nullptr);
