@@ -196,8 +196,7 @@ TEST(Replicas, RefusesWhatItDoesNotCompute) {
 
 TEST(SubRanks, TalkAmongThemselves) {
   run_ranks(4, [](Communicator& ranks) {
-    SubRanks half(
-        ranks, ranks.rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{3, 1});
+    SubRanks half(ranks, ranks.rank() % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{3, 1});
     EXPECT_EQ(half.size(), 2);
     const int own = 10 + ranks.rank();
     int other = 0;
