@@ -319,6 +319,23 @@ TEST(RunsOfRows, ReceivesTheRowsOfTheOthersAndNothingElse) {
   });
 }
 
+// Two places of eight bytes and the lengths of lists, where all places of the others would be some
+// 2,300 bytes.
+TEST(RunsOfRows, SendsNothingButTheChangeOfAPattern) {
+  const LayerCase c{96, 80, 8, {1, 1}, 0.2};
+  run_ranks(4, [&](Communicator& ranks) {
+    const auto executor = make_executor(1);
+    RankLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks);
+    layer.set_weights(sparse::checked(c.weights()));
+    sparse::PatternChange change = moves_of(layer.weights());
+    change.removed.resize(1);
+    change.added.resize(1);
+    const std::int64_t before = ranks.traffic().received_bytes;
+    const auto prepared = layer.prepare_update(change);
+    EXPECT_LT(ranks.traffic().received_bytes - before, 500);
+  });
+}
+
 TEST(RunsOfRows, TakesTheCutsOfItsNeighbours) {
   const LayerCase c{24, 20, 8, {1, 1}, 0.4};
   const RowCut outputs{{0, 3, 24}}, inputs{{0, 19, 20}};

@@ -187,8 +187,8 @@ HWY_INLINE void add_tile(const BlockRun<In, Walk>& run, float* out, std::int64_t
 }
 
 // True on processors that read rows from L2 again about as fast as they compute: AMD's with 512-bit
-// units have an L1 cache above 32 KiB. Zen 5, blocks of 16 in turns: 512 columns 0.81 to 0.95 of the
-// time, 256 columns 0.91 to 0.98, 128 columns 0.94 to 0.97.
+// units have an L1 cache above 32 KiB. Zen 5, blocks of 16 in turns: 512 columns 0.78 to 0.95 of the
+// time, 256 columns 0.90 and 0.98, 128 columns 0.95 to 0.97.
 HWY_INLINE bool rereads_rows() {
 #if HWY_TARGET == HWY_AVX3 && defined(_SC_LEVEL1_DCACHE_SIZE)
   static const bool rereads =

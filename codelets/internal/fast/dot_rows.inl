@@ -85,8 +85,8 @@ class HeldRow {
 
 // Does the same with short rows of floats: kSteps times sixteen columns, of which the last sixteen
 // may be fewer. Dot products of rows in memory took longer: 1024 x 1024, density 0.1, AMD Zen 3, z 10
-// 0.74 of the time, z 32 0.82, z 64 0.79; Zen 5, 512 x 512, density 0.1, z 16 0.89, z 50 0.81, z 100
-// 0.85. With vectors of sixteen lanes and up to 128 columns they are faster than held rows, too (z 64
+// 0.74 of the time, z 32 0.82, z 64 0.79; Zen 5, density 0.1, 512 x 512, z 16 0.89, z 100 0.82, 768 x
+// 3072, z 50 0.81. With vectors of sixteen lanes and up to 128 columns they are faster than held rows, too (z 64
 // 0.90, z 128 0.93), and beyond that they are not (z 192 1.09).
 template <std::size_t kSteps>
 class ShortRow {
