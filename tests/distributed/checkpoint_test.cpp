@@ -94,6 +94,17 @@ TEST(Checkpoint, IsReadOnAnyNumberOfRanks) {
   }
 }
 
+TEST(Checkpoint, IsThereWhenAnyRankGoesOn) {
+  const TemporaryFolder folder;
+  run_ranks(4, [&](Communicator& ranks) {
+    for (int step = 0; step < 10; ++step) {
+      const std::string path = folder / std::to_string(step);
+      write_checkpoint(ranks, path, part_of(step, ranks.rank(), ranks.size()));
+      EXPECT_TRUE(fs::exists(path)) << "rank " << ranks.rank();
+    }
+  });
+}
+
 std::string refusal_of(const std::string& path) {
   return test::message_of(
       [&] { run_ranks(2, [&](Communicator& ranks) { read_checkpoint(ranks, path); }); });

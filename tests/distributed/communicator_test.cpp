@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tessera/distributed/lists.hpp"
+#include "tessera/distributed/mpi_ranks.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/tests/support/message_of.hpp"
 
@@ -19,6 +20,20 @@ namespace tessera::distributed {
 namespace {
 
 using namespace std::chrono_literals;
+
+// The launcher says by an environment variable how many ranks share the computer's cores.
+TEST(RanksOfThisComputer, AreAsManyAsTheLauncherSays) {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
+    unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    unsetenv("MPI_LOCALNRANKS");
+    EXPECT_EQ(ranks_of_this_computer(), 1);
+    for (const auto& [text, ranks] : {std::pair("3", 3), {"0", 1}, {"many", 1}}) {
+      setenv(name, text, 1);
+      EXPECT_EQ(ranks_of_this_computer(), ranks) << name << " " << text;
+    }
+    unsetenv(name);
+  }
+}
 
 TEST(Communicator, ListsArriveAtTheRankTheyAreFor) {
   for (const int count : {1, 2, 3, 4, 5, 8})

@@ -139,7 +139,7 @@ TEST(Replicas, IsRightAndHasTheSameBitsForEveryNumberOfRanks) {
   }
 }
 
-TEST(Replicas, ReceivesNoMoreThanTheBound) {
+TEST(Replicas, ReceivesOnAverageAsMuchAsIsForecast) {
   const Problem problem = problem_of({1, 256, 256, 40}, {1, 1});
   const auto weights = sparse::random_pattern(256, 256, {1, 1}, 0.5, 1);
   const Pass passes[] = {Pass::Fwd, Pass::GradA, Pass::GradW};
@@ -147,8 +147,9 @@ TEST(Replicas, ReceivesNoMoreThanTheBound) {
     const Outcome outcome = run(problem, weights, 16, replicas);
     for (int p = 0; p < 3; ++p) {
       const double bytes = 4 * received_values(problem.size, 16, replicas, passes[p]);
-      EXPECT_LE(double(outcome.most_bytes[p]), 1.1 * bytes)
-          << replicas << " replicas, pass " << p;  // runs have as many non-zeros, not rows
+      SCOPED_TRACE(testing::Message() << replicas << " replicas, pass " << p);
+      EXPECT_GE(double(outcome.most_bytes[p]), bytes);
+      EXPECT_LE(double(outcome.most_bytes[p]), 1.1 * bytes);  // as many non-zeros, not rows
     }
   }
 }

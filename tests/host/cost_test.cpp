@@ -94,6 +94,7 @@ TEST(HostForecast, ContainsTheCopyOfAnOperandIntoPanels) {
     EXPECT_DOUBLE_EQ(f.copy_seconds, rows * 256 * 1e-9);
     EXPECT_DOUBLE_EQ(f.seconds(), f.copy_seconds + f.kernel_seconds + f.result_seconds);
     EXPECT_DOUBLE_EQ((3.0 * f).copy_seconds, 3 * f.copy_seconds);
+    EXPECT_DOUBLE_EQ((3.0 * f).seconds(), 3 * f.seconds());
     rates.copy_seconds *= 2;
     EXPECT_DOUBLE_EQ(forecast_sparse(pass, problem, {kCpu, 1, rates}).seconds() - f.seconds(),
                      f.copy_seconds);

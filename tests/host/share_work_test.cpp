@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/half.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/host/sddmm.hpp"
@@ -63,6 +64,29 @@ TEST(ShareWork, LeavesSmallPassesToTheCallingThread) {
     EXPECT_GT(large.forward, 0);
     EXPECT_GT(large.grad_a, 0);
     EXPECT_GT(large.grad_w, 0);
+  }
+  const Loops copying = loops_of(64, 0.2, 128, {1, 1});  // two panels of S are copied
+  EXPECT_EQ(copying.forward, 0);
+  EXPECT_EQ(copying.grad_a, 0);
+}
+
+TEST(ShareWork, OfPackedRowsDependsOnAllColumns) {
+  HostCpu cpu = read_host_cpu();
+  cpu.vector = Bytes(64);
+  cpu.l2 = Bytes(1 << 10);  // smaller than the weights, so that they are packed
+  cpu.cores = 1;
+  for (const std::int64_t outputs : {60, 600}) {
+    CountingExecutor executor;
+    HostLayer layer({.size = {1, outputs, 1200, 4}, .density = 0.25, .data_type = DataType::Half},
+                    cpu, executor);
+    layer.set_weights(sparse::random_pattern(outputs, 1200, {1, 1}, 0.25, 3));
+    ASSERT_TRUE(layer.is_packed(Pass::Fwd));
+    const Matrix<Half> s = random_matrix<Half>(1200, 4, 1);
+    Matrix<Half> q(outputs, 4);
+    executor.loops = 0;
+    const HostTimes times = layer.forward<Half>(s.view(), q.view());
+    EXPECT_EQ(executor.loops > 0, outputs == 600);
+    EXPECT_GT(times.kernel_seconds, 0);
   }
 }
 
