@@ -32,7 +32,7 @@ HostColumns panels_of(const CompressedRows<T, Index, Position>& a, MatrixView<co
   const std::int64_t z = b.cols;
   if (!a.block.is_element() && !b.rows_are_contiguous()) return turned_columns(z);
   if (!a.block.is_element()) {
-    constexpr int kThreads = 1;  // cells of blocks do not depend on it
+    constexpr int kThreads = 1;  // panels of blocks do not depend on it
     const HostCells cells = product_cells(
         {{1, a.rows, a.cols, z}, a.block, std::ssize(a.col), data_type_of<T>()}, cpu, kThreads);
     return {cells.z, cells.z, cells.pack};

@@ -457,6 +457,18 @@ TEST(HostCells, OfOneThreadAreNotCutAlongOutputs) {
   EXPECT_EQ(one, shared);  // the slices of S, and with them the order of sums, are the same
 }
 
+TEST(HostCells, OfBlocksOfOneThreadAreCutOnlyWhereWordsOf16BitsCouldNotCount) {
+  HostProblem problem{{1, 512, 1024, 64}, {16, 16}, 100, DataType::Float};
+  HostCells one = product_cells(problem, kUsual, 1);
+  const HostCells shared = product_cells(problem, kUsual, 2);
+  EXPECT_EQ(one.x, 512);
+  EXPECT_EQ(shared.x, 32);
+  one.x = shared.x;
+  EXPECT_EQ(one, shared);
+  problem.blocks = 32 * 16;  // 4,096 values in each block row
+  EXPECT_EQ(product_cells(problem, kUsual, 1).x, 12 * 16);
+}
+
 TEST(HostCells, CopyWhatBlocksReadOftenOnlyWhereTheSecondLevelCacheIsLarge) {
   HostCpu large = kUsual, small = kUsual;
   large.l2 = Bytes(2 << 20);
