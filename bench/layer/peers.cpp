@@ -69,7 +69,7 @@ std::function<void()> eigen_gradient(const sparse::Csr<float>&, MatrixView<const
 std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies,
                                      double least_seconds) {
   constexpr std::size_t kRounds = 9;
-  constexpr double kLongEnough = 4e-4;  // seconds; a virtual machine reads the clock in up to 2 us
+  constexpr double kLongEnough = 1e-3;  // seconds; a virtual machine reads the clock in up to 2 us
   std::vector<std::vector<double>> times(bodies.size());
   std::vector<int> repeats;
   for (const auto& body : bodies) {
@@ -80,12 +80,11 @@ std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& b
   double sum = 0;
   while (times[0].size() < kRounds || sum < least_seconds)
     for (std::size_t b = 0; b < bodies.size(); ++b) {
-      bodies[b]();
-      const double all = seconds(
-          [&] {
-            for (int i = 0; i < repeats[b]; ++i) bodies[b]();
-          },
-          Clock::OwnThread);
+      const auto repeat = [&] {
+        for (int i = 0; i < repeats[b]; ++i) bodies[b]();
+      };
+      repeat();
+      const double all = seconds(repeat, Clock::OwnThread);
       times[b].push_back(all / repeats[b]);
       sum += all;
     }

@@ -77,8 +77,9 @@ std::vector<NamedProduct> right_products(const std::vector<Peer>& list, const Pe
                                          Matrix<float>& q);
 
 // Returns the median times of bodies that run in turns, nine times at least and together for so
-// many seconds. Each body runs once untimed first, because the others have replaced its data in the
-// caches; a body of few microseconds runs often for each time.
+// many seconds. A body runs for a millisecond, or once, for each time, and as long untimed before
+// it, because the others have replaced its data in the caches: 2 MB of operands are at their rate
+// after some runs only.
 std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies,
                                      double least_seconds = 0.5);
 
