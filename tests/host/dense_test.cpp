@@ -12,6 +12,7 @@
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::host {
@@ -166,6 +167,13 @@ HostRates rates_with(double sparse_flops, double dense_flops) {
   for (KernelRate& k : rates.kernels) k.flops = sparse_flops;
   for (DenseRate& d : rates.dense) d.flops = dense_flops;
   return rates;
+}
+
+TEST(HostDense, HasNoBucketsAndSaysHowToHaveThem) {
+  DenseRun<float> run({.options = {.dense = DenseChoice::Always}});
+  EXPECT_EQ(test::refusal([&] { run.layer.buckets(); }),
+            "buckets: the forward pass is dense, so there are no buckets; use weights() and "
+            "set_values(), or DenseChoice::Never");
 }
 
 TEST(HostDense, IsChosenPassByPassByTheForecast) {
