@@ -128,6 +128,12 @@ TYPED_TEST(SpmmViews, CutWideOperandsInPanels) {
   sorted.expect_all_views({.beta = 1, .bias = sorted.bias, .activation = Activation::Relu});
 }
 
+// The results of up to 1,024 rows need no memory of their own.
+TYPED_TEST(SpmmViews, MultiplyAVectorIntoManyRows) {
+  for (const std::int64_t rows : {1024, 1025, 5000})
+    ViewsCase<TypeParam, std::int32_t>(rows, 40, 1, 3 * rows).expect_all_views({});
+}
+
 TYPED_TEST(SpmmViews, MultiplyVectors) {
   const ViewsCase<TypeParam, std::int32_t> c(300, 200, 1, 20'000);
   const auto executor = make_executor(2);
