@@ -66,13 +66,6 @@ Given given_caches(const host::HostCpu& cpu) {
       fmt::format("{}, {} and {} bytes", cpu.l1_data.value, cpu.l2.value, cpu.l3.value));
 }
 
-Given given_cut(const Cut& cut) {
-  std::string text = to_string(cut);
-  if (cut.rows) text += fmt::format(", rows from {}", fmt::join(cut.rows->begin, ", "));
-  if (cut.cols) text += fmt::format(", columns from {}", fmt::join(cut.cols->begin, ", "));
-  return given_text("cut", std::move(text));
-}
-
 Given given_weights(std::span<const sparse::CheckedCsr<float>> weights) {
   Digest digest;
   std::int64_t blocks = 0;

@@ -10,7 +10,6 @@
 
 #include "tessera/base/problem.hpp"
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/cut.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/sparse/checked.hpp"
 
@@ -52,7 +51,6 @@ struct Given {
 Given given_text(std::string_view name, std::string text);
 Given given_problem(const Problem& problem);
 Given given_caches(const host::HostCpu& cpu);
-Given given_cut(const Cut& cut);
 Given given_weights(std::span<const sparse::CheckedCsr<float>> weights);
 
 // Throws Error{InvalidArgument} on every rank unless all ranks were given the same. The message

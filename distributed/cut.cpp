@@ -13,9 +13,8 @@ namespace tessera::distributed {
 namespace {
 
 std::string why_not_leaves(const Cut& cut, const Problem& problem) {
-  if (cut.rows || cut.cols || cut.replicas != 1)
-    return "with leaves every rank has all rows and columns of the weights; leave out rows, cols "
-           "and replicas";
+  if (cut.replicas != 1)
+    return "with leaves every rank has all rows and columns of the weights; leave out replicas";
   if (cut.leaves < 0 || cut.leaves > kMostLeaves)
     return fmt::format("there are {} leaves; give 1 to {}, or 0 to keep the batch whole",
                        cut.leaves, kMostLeaves);
@@ -94,17 +93,8 @@ std::string to_string(const Cut& cut) {
 
 std::string why_not(const Cut& cut, const Problem& problem, int ranks) {
   if (cut.leaves != 0) return why_not_leaves(cut, problem);
-  const std::int64_t of_group = ranks_of_group(0, problem.size.g, ranks).size();
-  if (cut.replicas != 1) {
-    if (std::string why = why_not_replicas(cut, problem, of_group); !why.empty()) return why;
-  }
-  try {
-    if (cut.rows) check(*cut.rows, problem.size.x, problem.block.rows, int(of_group));
-    if (cut.cols) check(*cut.cols, problem.size.y, problem.block.cols, int(of_group));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  if (cut.replicas == 1) return {};
+  return why_not_replicas(cut, problem, ranks_of_group(0, problem.size.g, ranks).size());
 }
 
 Range leaf_columns(const Cut& cut, std::int64_t batch, std::int64_t leaf) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,7 +45,8 @@ RowCut cut_rows(std::int64_t rows, std::int64_t block_rows, int ranks);
 void check(const RowCut& cut, std::int64_t rows, std::int64_t block_rows, int ranks);
 
 // The cut of a layer over P ranks. Without any other value than the defaults, R is cut into runs of
-// rows: every rank has one run of the rows of Q and of R, and one run of the rows of S.
+// rows: every rank has one run of the rows of Q and of R, and one run of the rows of S. Runs have
+// about as many non-zeros each.
 //
 // The groups of a layer (Problem::size.g) are dealt to the ranks first. With g groups
 //
@@ -56,11 +56,6 @@ void check(const RowCut& cut, std::int64_t rows, std::int64_t block_rows, int ra
 //
 // and each group is then cut over its ranks as the fields say.
 struct Cut {
-  // The rows of Q and of S that each rank of a group has. Without a value R is cut into runs of
-  // rows, and of columns, with about as many non-zeros. A network gives the outputs of one layer to
-  // the next one as inputs, so that results are where the next operands are expected.
-  std::optional<RowCut> rows = {}, cols = {};
-
   // The number of parts of the columns of R, a divisor of the number of ranks of a group; 0 is
   // cheapest_replicas. With 1, no sum crosses ranks. With c > 1 (in the literature: 1.5D) the rows
   // are cut into P / c runs, a rank has one run of one part, and the c ranks of a run add up their

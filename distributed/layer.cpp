@@ -95,15 +95,17 @@ RankLayer::State& RankLayer::state() const { return static_cast<State&>(backend(
 
 std::optional<partitioner::Misfit> RankLayer::State::set_weights(
     std::vector<sparse::CheckedCsr<float>> weights) {
-  require_same(
-      *ranks, "set_weights",
-      {given_problem(problem), given_caches(setting.cpu), given_cut(cut), given_weights(weights)});
+  require_same(*ranks, "set_weights",
+               {given_problem(problem), given_caches(setting.cpu),
+                given_text("cut", to_string(cut)), given_weights(weights)});
   // A matrix that cannot be cut is refused on all ranks, before any of them sends a part of one.
   std::vector<Grid> grids;
   for (std::size_t g = 0; g < weights.size(); ++g)
-    grids.push_back(internal::grid_of(problem, cut, weights[g]->row_begin,
-                                      internal::column_counts(*weights[g]),
-                                      int(ranks_of(std::int64_t(g)).size())));
+    grids.push_back(
+        internal::grid_of(problem, cut.replicas,
+                          cut_evenly(weights[g]->row_begin, problem.size.x, problem.block.rows,
+                                     int(ranks_of(std::int64_t(g)).size())),
+                          internal::column_counts(*weights[g])));
   std::vector<std::unique_ptr<GridPart>> parts_of_rank;
   for (std::size_t g = 0; g < weights.size(); ++g) {
     const Range of_group = ranks_of(std::int64_t(g));
@@ -131,14 +133,13 @@ void RankLayer::set_rows(const RowCut& rows, sparse::Csr<float> own) {
   part.size.x = rows.of(s.ranks->rank()).size();
   layer::check_weight_matrix(part, own);
   sparse::check(own);
-  Cut cut = s.cut;
-  cut.rows = rows;
   require_same(*s.ranks, "set_rows",
-               {given_problem(s.problem), given_caches(s.setting.cpu), given_cut(cut)});
+               {given_problem(s.problem), given_caches(s.setting.cpu),
+                given_text("cut", fmt::format("{}, rows from {}", to_string(s.cut),
+                                              fmt::join(rows.begin, ", ")))});
   Grid grid = internal::grid_of(
-      s.problem, cut, {},
-      sums_of_ranks(*s.ranks, "numbers of blocks of the columns", internal::column_counts(own)),
-      s.ranks->size());
+      s.problem, s.cut.replicas, rows,
+      sums_of_ranks(*s.ranks, "numbers of blocks of the columns", internal::column_counts(own)));
   std::vector<std::unique_ptr<GridPart>> groups;
   groups.push_back(s.make_part(0, std::move(grid), std::move(own)));
   s.version = layer::new_number();
@@ -180,14 +181,7 @@ verify::Rounding RankLayer::State::rounding(Pass pass) const {
   return most;
 }
 
-Cut RankLayer::cut(std::int64_t group) const {
-  Cut cut = state().cut;
-  if (state().groups.empty() || state().splits_batch()) return cut;
-  const Grid& grid = state().at(group).grid();
-  cut.rows = grid.rows;
-  cut.cols = grid.cols;
-  return cut;
-}
+const Cut& RankLayer::cut() const { return state().cut; }
 
 std::span<const GroupPart> RankLayer::parts() const {
   check_group(0);

@@ -78,9 +78,8 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   // groups or with replicas or leaves.
   void set_rows(const RowCut& rows, sparse::Csr<float> own);
 
-  // Returns the cut with its number of replicas. After the first weights it also has the rows and
-  // columns of all ranks of a group that this rank has, unless it has leaves.
-  Cut cut(std::int64_t group = 0) const;
+  // Returns the cut with its number of replicas.
+  const Cut& cut() const;
 
   // Return what this rank has, after the first weights: its groups, ascending; and its columns of
   // the batch. Operands have any number of columns without leaves.

@@ -44,13 +44,16 @@ void run(Communicator& ranks, const std::string& file, const std::string& saved_
   const auto executor = make_executor(1);
   distributed::RankLayer layer(kProblem, host::read_host_cpu(), *executor, ranks);
   train::ValueState<float> state;
+  distributed::RowCut outputs;  // of all ranks
   if (first == 0) {
     const distributed::FileRows own = distributed::read_own_rows(ranks, file);
-    layer.set_rows(own.outputs, own.rows);
+    outputs = own.outputs;
+    layer.set_rows(outputs, own.rows);
     state = train::make_value_state<float>(kOptimiser, layer.values());
   } else {
     const distributed::RunState saved = distributed::read_checkpoint(ranks, saved_run);
-    layer.set_rows(saved.layers[0].outputs, saved.layers[0].rows);
+    outputs = saved.layers[0].outputs;
+    layer.set_rows(outputs, saved.layers[0].rows);
     state = {saved.step, saved.layers[0].slots};
   }
   const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
@@ -68,8 +71,7 @@ void run(Communicator& ranks, const std::string& file, const std::string& saved_
     layer.grad_w<float>(q_gradient, own_s, gradients);
     layer.change_values(train::ValueStep<float>(kOptimiser, gradients, state));
   }
-  write_checkpoint(ranks, saved_run,
-                   {state.steps, {{*layer.cut().rows, layer.weights(), state.arrays}}});
+  write_checkpoint(ranks, saved_run, {state.steps, {{outputs, layer.weights(), state.arrays}}});
 }
 
 // Returns the weights after three steps of ranks that have all weights and split the batch.

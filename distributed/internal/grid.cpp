@@ -68,24 +68,20 @@ std::vector<std::int64_t> column_counts(const sparse::Csr<float>& matrix) {
   return counts;
 }
 
-Grid grid_of(const Problem& problem, const Cut& cut, std::span<const std::int64_t> row_begin,
-             std::span<const std::int64_t> counts, int ranks) {
+Grid grid_of(const Problem& problem, int replicas, const RowCut& rows,
+             std::span<const std::int64_t> counts) {
   std::vector<std::int64_t> col_begin(counts.size() + 1);
   std::partial_sum(counts.begin(), counts.end(), col_begin.begin() + 1);
-  const auto runs = [&](const std::optional<RowCut>& given, std::span<const std::int64_t> begin,
-                        std::int64_t size, std::int64_t side) {
-    return given ? *given : cut_evenly(begin, size, side, ranks);
-  };
-  const Grid grid{.rows = runs(cut.rows, row_begin, problem.size.x, problem.block.rows),
-                  .cols = runs(cut.cols, col_begin, problem.size.y, problem.block.cols),
-                  .replicas = cut.replicas};
-  for (int rank = 0; rank < ranks; ++rank)
+  const Grid grid{.rows = rows,
+                  .cols = cut_evenly(col_begin, problem.size.y, problem.block.cols, rows.ranks()),
+                  .replicas = replicas};
+  for (int rank = 0; rank < grid.ranks(); ++rank)
     if (grid.forward(rank).columns.size() == 0 ||
         (problem.grad_a && grid.transposed(rank).columns.size() == 0))
       throw_invalid(
           fmt::format("set_weights: a part of the rows or columns is empty; {} replicas "
                       "are too many for this matrix, use fewer",
-                      cut.replicas));
+                      replicas));
   return grid;
 }
 

@@ -48,10 +48,10 @@ struct Grid {
 // Returns the number of blocks of each block column.
 std::vector<std::int64_t> column_counts(const sparse::Csr<float>& matrix);
 
-// Returns the cut of one group over its ranks. Where `cut` does not say how, ranks have about as
-// many blocks each: `row_begin` has the positions of the block rows (Csr::row_begin), and `counts`
-// the numbers of blocks of the block columns. Throws Error{InvalidArgument} if a part is empty.
-Grid grid_of(const Problem& problem, const Cut& cut, std::span<const std::int64_t> row_begin,
-             std::span<const std::int64_t> counts, int ranks);
+// Returns the cut of one group over its ranks, with these runs of rows and about as many blocks in
+// each run of columns; `counts` has the numbers of blocks of the block columns. Throws
+// Error{InvalidArgument} if a part is empty.
+Grid grid_of(const Problem& problem, int replicas, const RowCut& rows,
+             std::span<const std::int64_t> counts);
 
 }  // namespace tessera::distributed::internal

@@ -49,7 +49,6 @@ class GridPart {
     const int rank = ranks_.rank();
     return {group_, grid_.outputs(rank), grid_.inputs(rank), place().rows, place().columns};
   }
-  const Grid& grid() const { return grid_; }
   const Place& place() const { return fwd_.place(); }
   const sparse::Csr<float>& weights() const { return fwd_.weights(); }
   std::int64_t values() const { return std::ssize(fwd_.weights().values); }

@@ -116,10 +116,10 @@ void expect_bits_of_one(const Shape& shape, const sparse::Csr<float>& before,
   expected.passes(alone, {0, shape.x}, {0, shape.y}, 0);
   run_ranks(count, [&](Communicator& ranks) {
     const auto own = make_executor(1);
-    RankLayer layer(problem, kCpu, *own, ranks,
-                    {.rows = cut_rows(shape.x, shape.block.rows, count)});
-    layer.set_weights(sparse::checked(before));
-    const Range rows = layer.parts()[0].outputs;
+    RankLayer layer(problem, kCpu, *own, ranks);
+    const RowCut outputs = cut_rows(shape.x, shape.block.rows, count);
+    const Range rows = outputs.of(ranks.rank());
+    layer.set_rows(outputs, rows_of(before, rows));
     layer.commit(
         layer.prepare_update(sparse::difference(rows_of(before, rows), rows_of(after, rows))));
     got.passes(layer, rows, layer.parts()[0].inputs,

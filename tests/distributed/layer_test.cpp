@@ -336,17 +336,17 @@ TEST(RunsOfRows, SendsNothingButTheChangeOfAPattern) {
   });
 }
 
-TEST(RunsOfRows, TakesTheCutsOfItsNeighbours) {
+TEST(RunsOfRows, TakesTheRowsThatItIsGiven) {
   const LayerCase c{24, 20, 8, {1, 1}, 0.4};
-  const RowCut outputs{{0, 3, 24}}, inputs{{0, 19, 20}};
+  const RowCut outputs{{0, 3, 24}};
   run_ranks(2, [&](Communicator& ranks) {
     const auto executor = make_executor(1);
-    RankLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks,
-                    {.rows = outputs, .cols = inputs});
-    layer.set_weights(sparse::checked(c.weights()));
-    EXPECT_EQ(layer.cut().rows, outputs);
-    EXPECT_EQ(layer.cut().cols, inputs);
-    EXPECT_EQ(layer.weights().rows, outputs.of(ranks.rank()).size());
+    RankLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks);
+    const Range rows = outputs.of(ranks.rank());
+    layer.set_rows(outputs, rows_of(c.weights(), rows));
+    EXPECT_EQ(layer.parts()[0].outputs, rows);
+    EXPECT_EQ(layer.parts()[0].rows, rows);
+    EXPECT_EQ(layer.weights().rows, rows.size());
   });
 }
 
