@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tessera/pod/internal/pod_cost.hpp"
+
 namespace tessera::pod {
 namespace {
 
@@ -13,14 +15,6 @@ std::string bytes_text(const std::vector<double>& level_bytes) {
     if (level_bytes[l] > 0)
       text += fmt::format("{}level {}: {:.0f} bytes", text.empty() ? "" : ", ", l, level_bytes[l]);
   return text;
-}
-
-template <class Counts>
-double sum_of(const std::vector<PodStep>& steps, Counts counts) {
-  double sum = 0;
-  for (const PodStep& step : steps)
-    if (counts(step)) sum += step.seconds;
-  return sum;
 }
 
 }  // namespace
@@ -37,16 +31,16 @@ std::string PodStep::name() const {
   return devices.empty() ? "barrier" : "devices";
 }
 
-double PodLedger::seconds() const {
-  return sum_of(steps, [](const PodStep&) { return true; });
-}
+double PodLedger::seconds() const { return internal::sum_of(steps, &PodStep::seconds); }
 
 double PodLedger::device_seconds() const {
-  return sum_of(steps, [](const PodStep& step) { return !step.devices.empty(); });
+  return internal::sum_of(
+      steps, [](const PodStep& step) { return step.devices.empty() ? 0 : step.seconds; });
 }
 
 double PodLedger::collective_seconds() const {
-  return sum_of(steps, [](const PodStep& step) { return step.collective.has_value(); });
+  return internal::sum_of(steps,
+                          [](const PodStep& step) { return step.collective ? step.seconds : 0; });
 }
 
 std::vector<double> PodLedger::level_bytes() const {

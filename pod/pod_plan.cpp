@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
@@ -47,13 +46,6 @@ std::string pass_text(const PodPass& pass) {
   return text;
 }
 
-template <class Part>
-double sum_of(const std::vector<PodPass>& passes, Part part) {
-  double sum = 0;
-  for (const PodPass& pass : passes) sum += std::invoke(part, pass);
-  return sum;
-}
-
 }  // namespace
 
 std::string_view to_string(Operand operand) {
@@ -72,11 +64,15 @@ std::string_view to_string(Operand operand) {
   return "";
 }
 
-double PodPlan::seconds() const { return sum_of(passes, &PodPass::seconds); }
+double PodPlan::seconds() const { return internal::sum_of(passes, &PodPass::seconds); }
 
-double PodPlan::device_seconds() const { return sum_of(passes, &PodPass::device_seconds); }
+double PodPlan::device_seconds() const {
+  return internal::sum_of(passes, &PodPass::device_seconds);
+}
 
-double PodPlan::collective_seconds() const { return sum_of(passes, &PodPass::collective_seconds); }
+double PodPlan::collective_seconds() const {
+  return internal::sum_of(passes, &PodPass::collective_seconds);
+}
 
 Dims size_at(const PodPlan& plan, const Dims& at) {
   return internal::share_size(plan.problem, plan.grid.parts(), plan.serial_parts, at);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -10,6 +11,14 @@
 #include "tessera/pod/pod_plan.hpp"
 
 namespace tessera::pod::internal {
+
+// Returns the sum of part(item) over all items.
+template <class Item, class Part>
+double sum_of(const std::vector<Item>& items, Part part) {
+  double sum = 0;
+  for (const Item& item : items) sum += std::invoke(part, item);
+  return sum;
+}
 
 // Returns share `at` of every dimension, without the cut into serial parts.
 struct Shares {
