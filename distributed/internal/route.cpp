@@ -73,8 +73,8 @@ sparse::PatternChange TransposeRoute::change_of(const sparse::PatternChange& own
   return {.removed = std::move(removed), .added = moved(own.added)};
 }
 
-// Finds the parts of R that travel between this rank and each other one, and the order of its part
-// of the transpose. `own` and `transpose` are the rank's parts.
+// Finds the parts of R that travel between this rank and each other one, and the places of those
+// that come. `own` and `transpose` are the rank's parts.
 void TransposeRoute::find_parts(const sparse::Csr<float>& own,
                                 const sparse::Csr<float>& transpose) {
   const auto rank = std::size_t(ranks_.rank());
@@ -86,9 +86,9 @@ void TransposeRoute::find_parts(const sparse::Csr<float>& own,
   }
   // The order of blocks is that of as many elements.
   const sparse::Csr<float> elements{
-      columns.block_rows(), columns.block_cols(), {1, 1},
-      columns.row_begin,    columns.col,          std::vector<float>(columns.col.size())};
-  order_ = sparse::transpose_order(elements);
+      transpose.block_rows(), transpose.block_cols(), {1, 1},
+      transpose.row_begin,    transpose.col,          std::vector<float>(transpose.col.size())};
+  place_ = sparse::transpose_order(elements);
   out_ = std::move(out);
   in_ = std::move(in);
 }
@@ -96,19 +96,18 @@ void TransposeRoute::find_parts(const sparse::Csr<float>& own,
 std::span<const float> TransposeRoute::values_of(const sparse::Csr<float>& own,
                                                  const sparse::Csr<float>& transpose) {
   if (in_.empty()) find_parts(own, transpose);
-  const std::int64_t area = block_.area();
   std::vector<std::vector<float>> lists;
   for (const sparse::Part& part : out_) lists.push_back(sparse::values_of(own, part));
   lists = exchange_lists(ranks_, "values of the weights", lists);
-  values_.resize(order_.size() * std::size_t(area));
-  columns_.resize(values_.size());
-  for (std::size_t r = 0; r < lists.size(); ++r)
-    sparse::copy_to_whole(in_[r], area, lists[r], columns_);
-  float* to = values_.data();
-  for (const std::int64_t block : order_) {
-    const float* const from = columns_.data() + block * area;
-    for (std::int64_t c = 0; c < block_.cols; ++c)
-      for (std::int64_t r = 0; r < block_.rows; ++r) *to++ = from[r * block_.cols + c];
+  values_.resize(place_.size() * std::size_t(block_.area()));
+  for (std::size_t rank = 0; rank < lists.size(); ++rank) {
+    const float* from = lists[rank].data();
+    for (const Range run : in_[rank].runs)
+      for (std::int64_t i = run.begin; i < run.end; ++i) {
+        float* const to = values_.data() + place_[std::size_t(i)] * block_.area();
+        for (std::int64_t r = 0; r < block_.rows; ++r)
+          for (std::int64_t c = 0; c < block_.cols; ++c) to[c * block_.rows + r] = *from++;
+      }
   }
   return values_;
 }

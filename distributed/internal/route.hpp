@@ -58,8 +58,8 @@ class TransposeRoute {
   std::vector<Region> from_, to_;       // by rank
   std::vector<sparse::Part> out_, in_;  // of `own`, and of this rank's columns of R, by rank; in_
                                         // is empty before the values of a new pattern travel
-  std::vector<std::int64_t> order_;     // positions in the columns of the blocks of the transpose
-  std::vector<float> columns_, values_;
+  std::vector<std::int64_t> place_;     // positions in the transpose of the blocks of the columns
+  std::vector<float> values_;
 };
 
 }  // namespace tessera::distributed::internal
