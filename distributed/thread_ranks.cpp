@@ -38,7 +38,8 @@ struct Group {
   std::condition_variable changed;
   std::map<PieceKey, Piece> pieces;
   std::optional<std::string> failure;  // of the first rank that failed
-  int failed_rank = -1;
+  int failed_rank = 0;                 // that rank, and what it threw
+  std::exception_ptr exception;
 };
 
 class ThreadTransfer : public internal::Pending {
@@ -121,6 +122,7 @@ class ThreadCommunicator : public Communicator {
     if (!group_.failure) {
       group_.failure = fmt::format("rank {} failed: {}", rank(), message);
       group_.failed_rank = rank();
+      group_.exception = std::current_exception();
     }
     group_.changed.notify_all();
   }
@@ -166,16 +168,13 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body,
                std::chrono::milliseconds timeout) {
   if (ranks < 1) throw_invalid(fmt::format("there cannot be {} ranks; 1 or more can", ranks));
   Group group(ranks);
-  std::vector<std::exception_ptr> failures(std::size_t(ranks), nullptr);
   const auto run = [&](int rank) {
     ThreadCommunicator communicator(group, rank, timeout);
     try {
       body(communicator);
     } catch (const std::exception& error) {
-      failures[std::size_t(rank)] = std::current_exception();
       communicator.abort(0, error.what());
     } catch (...) {
-      failures[std::size_t(rank)] = std::current_exception();
       communicator.abort(0, "an exception of unknown type");
     }
   };
@@ -184,9 +183,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body,
     for (int rank = 1; rank < ranks; ++rank) threads.emplace_back(run, rank);
     run(0);
   }
-  const int first = group.failed_rank;
-  if (first >= 0 && failures[std::size_t(first)])
-    rethrow(failures[std::size_t(first)], first, ranks);
+  if (group.exception) rethrow(group.exception, group.failed_rank, ranks);
 }
 
 }  // namespace tessera::distributed
