@@ -41,8 +41,7 @@ void check_grid(const PodGrid& grid, const device::Pod& pod) {
   for (std::size_t l = 0; l < grid.levels.size(); ++l) {
     const LevelCut& cut = grid.levels[l];
     const std::int64_t devices = pod.levels[l].devices;
-    const bool positive = std::min({cut.parts.g, cut.parts.x, cut.parts.y, cut.parts.z}) > 0 &&
-                          std::max({cut.parts.g, cut.parts.x, cut.parts.y, cut.parts.z}) <= devices;
+    const bool positive = std::min({cut.parts.g, cut.parts.x, cut.parts.y, cut.parts.z}) > 0;
     const double product = double(cut.parts.g) * double(cut.parts.x) * double(cut.parts.y) *
                            double(cut.parts.z);  // beyond 64 bits if all are large
     if (!positive || product > double(devices) || !is_order(cut.order))

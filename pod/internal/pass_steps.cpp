@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -50,18 +48,16 @@ void for_each_field(DeviceOutcome& outcome, std::vector<float>& results, const M
 
 std::vector<Members> groups_along(const PodGrid& grid, const std::vector<DevicePlace>& places,
                                   Axis axis) {
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, Members> groups;
-  const Dims parts = grid.parts();
+  Dims others = grid.parts();
+  const std::int64_t members = std::exchange(along(others, axis), 1);
+  std::vector<Members> groups(std::size_t(others.product()), Members(std::size_t(members)));
   for (std::size_t d = 0; d < places.size(); ++d) {
-    Dims others = places[d].at;
-    const std::int64_t member = std::exchange(along(others, axis), 0);
-    Members& group = groups[{others.g, others.x, others.y, others.z}];
-    group.resize(std::size_t(along(parts, axis)));
-    group[std::size_t(member)] = d;
+    Dims at = places[d].at;
+    const std::int64_t member = std::exchange(along(at, axis), 0);
+    const std::int64_t group = ((at.g * others.x + at.x) * others.y + at.y) * others.z + at.z;
+    groups[std::size_t(group)][std::size_t(member)] = d;
   }
-  std::vector<Members> result;
-  for (auto& [ignored, group] : groups) result.push_back(std::move(group));
-  return result;
+  return groups;
 }
 
 PassSteps::PassSteps(DeviceSet& set, Pass pass, const layer::PassOptions& options,
