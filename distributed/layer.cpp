@@ -79,14 +79,6 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
     return ranks_of_group(group, problem.size.g, ranks->size());
   }
 
-  // Returns the columns of all leaves of this rank.
-  Range columns_of_batch() const {
-    if (!splits_batch()) return {0, problem.size.z};
-    const Range own = own_leaves(*ranks, cut.leaves);
-    return {leaf_columns(cut, problem.size.z, own.begin).begin,
-            leaf_columns(cut, problem.size.z, own.end).begin};
-  }
-
   // Returns a group of this rank. Throws Error{InvalidArgument} for one that it does not have.
   GridPart& at(std::int64_t group) const {
     const auto found = std::ranges::find(parts, group, &GroupPart::group);
@@ -322,9 +314,13 @@ RankLayer::RankLayer(const Problem& problem, const host::HostCpu& cpu, Executor&
   if (const std::string why = why_not(cut, problem, ranks.size()); !why.empty())
     throw_invalid(fmt::format("a layer with {} over {} rank{}: {}", to_string(cut), ranks.size(),
                               ranks.size() == 1 ? "" : "s", why));
-  if (cut.replicas == 0)
-    state().cut.replicas = cheapest_replicas(problem, int(state().ranks_of(0).size()));
-  state().batch = state().columns_of_batch();
+  State& s = state();
+  if (cut.replicas == 0) s.cut.replicas = cheapest_replicas(problem, int(s.ranks_of(0).size()));
+  const std::int64_t z = problem.size.z;
+  s.batch = {0, z};
+  if (!s.splits_batch()) return;
+  const Range leaves = own_leaves(ranks, cut.leaves);
+  s.batch = {leaf_columns(cut, z, leaves.begin).begin, leaf_columns(cut, z, leaves.end).begin};
 }
 
 RankLayer::State& RankLayer::state() const { return static_cast<State&>(backend()); }
@@ -361,6 +357,11 @@ const Cut& RankLayer::cut() const { return state().cut; }
 std::span<const GroupPart> RankLayer::parts() const {
   check_group(0);
   return state().parts;
+}
+
+GroupPart RankLayer::part(std::int64_t group) const {
+  check_group(group);
+  return state().at(group).part();
 }
 
 Range RankLayer::columns_of_batch() const { return state().batch; }

@@ -86,6 +86,11 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   std::span<const GroupPart> parts() const;
   Range columns_of_batch() const;
 
+  // Return the rows of Q and of S that this rank has of a group. Throw Error{InvalidArgument} if it
+  // has none of the group.
+  Range outputs(std::int64_t group = 0) const { return part(group).outputs; }
+  Range inputs(std::int64_t group = 0) const { return part(group).inputs; }
+
   // Returns the part of the transpose of R that GradA of this rank reads, a matrix in transposed
   // blocks: with one replica the rows are the inputs of the group. Needs a problem with grad_a.
   const sparse::Csr<float>& columns(std::int64_t group = 0) const;
@@ -93,6 +98,7 @@ class RankLayer : public layer::LayerOf<PassTimes> {
  private:
   struct State;
   State& state() const;
+  GroupPart part(std::int64_t group) const;
 };
 
 }  // namespace tessera::distributed

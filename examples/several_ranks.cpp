@@ -56,7 +56,7 @@ void run(Communicator& ranks, const std::string& file, const std::string& saved_
     layer.set_rows(outputs, saved.layers[0].rows);
     state = {saved.step, saved.layers[0].slots};
   }
-  const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
+  const Range rows = layer.outputs(), cols = layer.inputs();
   Matrix<float> q(rows.size(), kBatch), s_gradient(cols.size(), kBatch);
   std::vector<float> gradients(static_cast<std::size_t>(layer.values()));
   for (std::int64_t step = first; step < end; ++step) {

@@ -56,7 +56,7 @@ Results run(const Layer& l, int count) {
     const auto executor = sequential();
     distributed::RankLayer layer(problem, host::read_host_cpu(), *executor, ranks);
     layer.set_weights(sparse::checked(weights));
-    const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
+    const Range rows = layer.outputs(), cols = layer.inputs();
     const auto part = [](auto view, Range of) { return view.sub(of, {0, view.cols}); };
     const auto first = std::size_t(weights.row_begin[std::size_t(rows.begin / l.block)]) *
                        std::size_t(l.block * l.block);

@@ -65,8 +65,8 @@ class Runs {
         q_(c.size, c.z),
         panels_(problem_, caches_, *one_, ranks) {
     panels_.set_weights(sparse::checked(weights_));
-    rows_ = panels_.parts()[0].outputs;
-    cols_ = panels_.parts()[0].inputs;
+    rows_ = panels_.outputs();
+    cols_ = panels_.inputs();
     Problem of_rank = problem_;
     of_rank.size.x = rows_.size();
     local_ = std::make_unique<host::HostLayer>(of_rank, caches_, *one_);

@@ -122,7 +122,7 @@ void expect_bits_of_one(const Shape& shape, const sparse::Csr<float>& before,
     layer.set_rows(outputs, rows_of(before, rows));
     layer.commit(
         layer.prepare_update(sparse::difference(rows_of(before, rows), rows_of(after, rows))));
-    got.passes(layer, rows, layer.parts()[0].inputs,
+    got.passes(layer, rows, layer.inputs(),
                after.row_begin[std::size_t(rows.begin / shape.block.rows)] * shape.block.area());
   });
   EXPECT_EQ(got.q, expected.q);

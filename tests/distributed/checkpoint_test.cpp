@@ -251,8 +251,7 @@ TEST(Checkpoint, ARunGoesOnWithTheSameBitsOnAnotherNumberOfRanks) {
       return whole.view().sub(rows, {0, whole.cols()});
     };
     std::vector<float> gradients(std::size_t(layer.values()));
-    layer.grad_w<float>(part(q_grad, layer.parts()[0].outputs), part(s, layer.parts()[0].inputs),
-                        gradients);
+    layer.grad_w<float>(part(q_grad, layer.outputs()), part(s, layer.inputs()), gradients);
     layer.change_values(train::ValueStep<float>(optimiser, gradients, state));
   };
   const TemporaryFolder folder;
@@ -269,7 +268,7 @@ TEST(Checkpoint, ARunGoesOnWithTheSameBitsOnAnotherNumberOfRanks) {
                          {state.steps, {{outputs, layer.weights(), state.arrays}}});
       step(layer, state);
     }
-    const std::int64_t first = weights.row_begin[std::size_t(layer.parts()[0].outputs.begin)];
+    const std::int64_t first = weights.row_begin[std::size_t(layer.outputs().begin)];
     std::copy(layer.weights().values.begin(), layer.weights().values.end(),
               expected.begin() + first);
   });
@@ -281,8 +280,7 @@ TEST(Checkpoint, ARunGoesOnWithTheSameBitsOnAnotherNumberOfRanks) {
       layer.set_rows(saved.layers[0].outputs, saved.layers[0].rows);
       train::ValueState<float> state{saved.step, saved.layers[0].slots};
       step(layer, state);
-      const auto first =
-          expected.begin() + weights.row_begin[std::size_t(layer.parts()[0].outputs.begin)];
+      const auto first = expected.begin() + weights.row_begin[std::size_t(layer.outputs().begin)];
       EXPECT_EQ(layer.weights().values, std::vector<float>(first, first + layer.values()))
           << readers << " readers";
     });

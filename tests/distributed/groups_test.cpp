@@ -47,10 +47,6 @@ std::vector<std::int64_t> groups_of(const RankLayer& layer) {
   return groups;
 }
 
-const GroupPart& part_of(const RankLayer& layer, std::int64_t group) {
-  return *std::ranges::find(layer.parts(), group, &GroupPart::group);
-}
-
 template <class T>
 void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
   SCOPED_TRACE(std::to_string(groups) + " groups, ranks " + std::to_string(count));
@@ -78,8 +74,8 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
           for (std::int64_t c = 0; c < kZ; ++c) own.push_back(all(g * rows + r, c));
       return own;
     };
-    const auto in = [&](std::int64_t g) { return part_of(layer, g).inputs; };
-    const auto out = [&](std::int64_t g) { return part_of(layer, g).outputs; };
+    const auto in = [&](std::int64_t g) { return layer.inputs(g); };
+    const auto out = [&](std::int64_t g) { return layer.outputs(g); };
     const auto view = [](const std::vector<T>& rows) {
       return MatrixView<const T>{rows.data(), std::ssize(rows) / kZ, kZ, kZ, 1};
     };
@@ -102,8 +98,7 @@ void expect_bits_of_one(std::int64_t groups, BlockShape block, int count) {
       const auto own_groups = groups_of(layer);
       if (std::ranges::find(own_groups, g) != own_groups.end()) {
         const std::int64_t begin =
-            of_group.row_begin[std::size_t(part_of(layer, g).outputs.begin / block.rows)] *
-            block.area();
+            of_group.row_begin[std::size_t(layer.outputs(g).begin / block.rows)] * block.area();
         const auto from = gradients.begin() + first + begin;
         expected.insert(expected.end(), from, from + std::ssize(layer.weights(g).values));
       }
@@ -148,6 +143,8 @@ TEST(Groups, RefusesWhatIsNotItsOwn) {
     test::refusal([&] { layer.set_weights(sparse::checked(weights_of(3, {1, 1}))); });
     layer.set_weights(sparse::checked(weights_of(2, {1, 1})));
     const std::int64_t other = 1 - ranks.rank();
+    EXPECT_NE(test::refusal([&] { layer.outputs(other); }).find("has nothing of group"),
+              std::string::npos);
     EXPECT_NE(test::refusal([&] { layer.weights(other); }).find("has nothing of group"),
               std::string::npos);
     EXPECT_NE(test::refusal([&] { layer.prepare_update({}, other); }).find("has nothing of group"),

@@ -99,7 +99,7 @@ Results<T> run_alone(host::HostLayer& layer, const Operands<T>& in) {
 // of this rank's values.
 template <class T>
 void run_rank(RankLayer& layer, const Operands<T>& in, std::int64_t first_value, Results<T>& out) {
-  const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
+  const Range rows = layer.outputs(), cols = layer.inputs();
   const auto s = rows_of_view(in.s.view(), cols);
   const auto q_grad = rows_of_view(in.q_grad.view(), rows);
   layer.forward<T>(s, rows_of_view(out.q.view(), rows));
@@ -128,7 +128,7 @@ void expect_bits_of_one(const LayerCase& c, int count) {
     const auto threads = make_executor(ExecutorKind::Threads, 1 + ranks.rank() % 2);
     RankLayer layer(c.problem(data_type_of<T>()), kTiny, *threads, ranks);
     layer.set_weights(sparse::checked(weights));
-    const Range rows = layer.parts()[0].outputs;
+    const Range rows = layer.outputs();
     run_rank(layer, in, rows.size() > 0 ? first_value(weights, rows) : 0, got);
   });
   EXPECT_EQ(got.q, expected.q);
@@ -171,7 +171,7 @@ TEST(RunsOfRows, HasTheBitsAndTheBoundOfOneRankWhereRowsMayBePacked) {
       const auto threads = make_executor(1);
       RankLayer layer(problem, kSmall, *threads, ranks);
       layer.set_weights(c.weights());
-      const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
+      const Range rows = layer.outputs(), cols = layer.inputs();
       layer.forward<Half>(rows_of_view(s.view(), cols), rows_of_view(own_q.view(), rows));
       layer.grad_a<Half>(rows_of_view(q_grad.view(), rows), rows_of_view(own_s_grad.view(), cols));
       for (const Pass pass : {Pass::Fwd, Pass::GradA})
@@ -212,7 +212,7 @@ TEST(RunsOfRows, AppliesBiasActivationMaskAndSumsWithTheBitsOfOneRank) {
     alone.grad_w<float>(in.q_grad.view(), in.s.view(), expected.gradients,
                         {.accumulate = layer::Accumulate::Yes});
     on_ranks(c, 3, [&](RankLayer& layer) {
-      const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
+      const Range rows = layer.outputs(), cols = layer.inputs();
       layer.forward<float>(rows_of_view(in.s.view(), cols), rows_of_view(got.q.view(), rows),
                            {.bias = std::span(bias.elements())
                                         .subspan(std::size_t(rows.begin), std::size_t(rows.size())),
@@ -270,14 +270,14 @@ TEST(RunsOfRows, TrainsAndMovesWeightsWithTheBitsOfOneRank) {
     const sparse::Csr<float>& weights = alone.weights();
     on_ranks(c, 4, [&](RankLayer& layer) {
       for (int i = 0; i < 3; ++i) {
-        const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
+        const Range rows = layer.outputs(), cols = layer.inputs();
         std::vector<float> gradients(std::size_t(layer.values()));
         layer.grad_w<float>(rows_of_view(in.q_grad.view(), rows), rows_of_view(in.s.view(), cols),
                             gradients);
         step(layer, gradients);
         if (i == 1) layer.update_weights(moves_of(layer.weights()));
       }
-      const Range rows = layer.parts()[0].outputs;
+      const Range rows = layer.outputs();
       EXPECT_EQ(layer.weights(), rows_of(weights, rows));
       run_rank(layer, in, first_value(weights, rows), got);
     });
@@ -297,7 +297,7 @@ TEST(RunsOfRows, NewValuesReachTheTranspose) {
   Results<float> got{Matrix<float>(c.x, c.z), Matrix<float>(c.y, c.z),
                      std::vector<float>(expected.gradients.size())};
   on_ranks(c, 3, [&](RankLayer& layer) {
-    const Range rows = layer.parts()[0].outputs;
+    const Range rows = layer.outputs();
     layer.set_values(rows_of(weights, rows).values);
     run_rank(layer, in, first_value(weights, rows), got);
   });
@@ -307,7 +307,7 @@ TEST(RunsOfRows, NewValuesReachTheTranspose) {
 TEST(RunsOfRows, ReceivesTheRowsOfTheOthersAndNothingElse) {
   const LayerCase c{96, 80, 130, {1, 1}, 0.2};
   on_ranks(c, 4, [&](RankLayer& layer) {
-    const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
+    const Range rows = layer.outputs(), cols = layer.inputs();
     const Matrix<float> s(cols.size(), c.z), q_grad(rows.size(), c.z);
     Matrix<float> q(rows.size(), c.z), s_grad(cols.size(), c.z);
     std::vector<float> gradients(std::size_t(layer.values()));
@@ -344,7 +344,7 @@ TEST(RunsOfRows, TakesTheRowsThatItIsGiven) {
     RankLayer layer(c.problem(DataType::Float), kTiny, *executor, ranks);
     const Range rows = outputs.of(ranks.rank());
     layer.set_rows(outputs, rows_of(c.weights(), rows));
-    EXPECT_EQ(layer.parts()[0].outputs, rows);
+    EXPECT_EQ(layer.outputs(), rows);
     EXPECT_EQ(layer.parts()[0].rows, rows);
     EXPECT_EQ(layer.weights().rows, rows.size());
   });
@@ -354,9 +354,7 @@ TEST(RunsOfRows, RefusesWhatIsNotTheRanks) {
   const LayerCase c{24, 20, 8, {1, 1}, 0.4};
   const auto on_two = [&](const std::function<void(RankLayer&, Range, Range)>& call) {
     return test::refusal([&] {
-      on_ranks(c, 2, [&](RankLayer& layer) {
-        call(layer, layer.parts()[0].outputs, layer.parts()[0].inputs);
-      });
+      on_ranks(c, 2, [&](RankLayer& layer) { call(layer, layer.outputs(), layer.inputs()); });
     });
   };
   Matrix<float> whole(c.y, c.z), part(1, c.z);
@@ -402,6 +400,7 @@ TEST(RunsOfRows, RefusesEveryCallBeforeItHasWeights) {
         [&] { layer.weights(); },
         [&] { layer.rounding(Pass::Fwd); },
         [&] { layer.parts(); },
+        [&] { layer.outputs(); },
         [&] { layer.columns(); }};
     for (const auto& call : calls) {
       const std::string message = test::refusal(call);

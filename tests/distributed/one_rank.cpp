@@ -55,7 +55,7 @@ int compare(Communicator& ranks) {
 
   RankLayer layer(kProblem, kCpu, *executor, ranks);
   layer.set_weights(sparse::checked(weights));
-  const Range rows = layer.parts()[0].outputs, cols = layer.parts()[0].inputs;
+  const Range rows = layer.outputs(), cols = layer.inputs();
   Matrix<float> own_q(rows.size(), 150), own_s_grad(cols.size(), 150);
   std::vector<float> own(std::size_t(layer.values()));
   bool ok = true;

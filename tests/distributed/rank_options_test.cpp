@@ -84,8 +84,8 @@ class FaultyLink : public Communicator {
 // A rank's operands and results.
 struct OwnPart {
   explicit OwnPart(const RankLayer& layer, int rank)
-      : rows(layer.parts()[0].outputs),
-        cols(layer.parts()[0].inputs),
+      : rows(layer.outputs()),
+        cols(layer.inputs()),
         s(random_matrix<float>(cols.size(), 150, 5 + std::uint64_t(rank))),
         q_grad(random_matrix<float>(rows.size(), 150, 15 + std::uint64_t(rank))),
         q(rows.size(), 150),

@@ -79,16 +79,15 @@ Outcome run(const Problem& problem, const sparse::Csr<float>& weights, int count
       received[p] = ranks.traffic().received_bytes - before;
     };
     pass(0, [&] {
-      layer.forward<float>(own(s, layer.parts()[0].inputs),
-                           outcome.q.view().sub(layer.parts()[0].outputs, {0, size.z}));
+      layer.forward<float>(own(s, layer.inputs()),
+                           outcome.q.view().sub(layer.outputs(), {0, size.z}));
     });
     pass(1, [&] {
-      layer.grad_a<float>(own(q_grad, layer.parts()[0].outputs),
-                          outcome.s_grad.view().sub(layer.parts()[0].inputs, {0, size.z}));
+      layer.grad_a<float>(own(q_grad, layer.outputs()),
+                          outcome.s_grad.view().sub(layer.inputs(), {0, size.z}));
     });
     pass(2, [&] {
-      layer.grad_w<float>(own(q_grad, layer.parts()[0].outputs), own(s, layer.parts()[0].inputs),
-                          gradients);
+      layer.grad_w<float>(own(q_grad, layer.outputs()), own(s, layer.inputs()), gradients);
     });
     const std::lock_guard lock(mutex);
     place(layer, gradients, outcome.gradients);
