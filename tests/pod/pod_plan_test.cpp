@@ -52,6 +52,10 @@ TEST(PodGrid, RefusesMoreThanThePodHas) {
   EXPECT_THAT([&] { places_of({{{{1, 1, 1, 1}}}}, pod); },
               ThrowsMessage<Error>(HasSubstr("1 levels and its pod 2")));
   EXPECT_THROW(places_of({{{}, {{1, 1, 1, 1}, {Axis::X, Axis::X, Axis::Z}}}}, pod), Error);
+  constexpr std::int64_t kMany = std::int64_t{1} << 32;  // whose square is beyond 64 bits
+  for (const Dims& parts : {Dims{1, 0, 1, 1}, Dims{1, -1, -1, 1}, Dims{kMany, kMany, 1, 1}})
+    EXPECT_THAT([&] { places_of({{{}, {parts}}}, pod); },
+                ThrowsMessage<Error>(HasSubstr("level 1")));
 }
 
 TEST(PodPlan, HasAShapeForEverySizeAndCountsItsDevices) {
