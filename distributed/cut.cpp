@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/distributed/tree_sum.hpp"
 

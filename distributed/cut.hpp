@@ -11,11 +11,6 @@
 
 namespace tessera::distributed {
 
-// Returns part i of `size` things that are cut into parts which differ by one at most.
-constexpr Range even_part(std::int64_t size, std::int64_t parts, std::int64_t i) {
-  return {size * i / parts, size * (i + 1) / parts};
-}
-
 // The cut of the rows of a matrix into one run for each rank. Rows are elements; a run begins and
 // ends with a whole block, but for the last one, which ends with the matrix.
 struct RowCut {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/cut.hpp"
 
 namespace tessera::distributed {
 
@@ -93,13 +93,12 @@ inline std::int64_t sum_of_ranks(Communicator& ranks, std::string_view what, std
 template <class T>
 std::vector<T> sums_of_ranks(Communicator& ranks, std::string_view what,
                              const std::vector<T>& own) {
-  std::vector<std::vector<T>> to;
-  for (int rank = 0; rank < ranks.size(); ++rank) {
+  const auto to = [&](int rank) {
     const Range part = even_part(std::ssize(own), ranks.size(), rank);
-    to.emplace_back(own.begin() + part.begin, own.begin() + part.end);
-  }
-  std::vector<T> sum(to[std::size_t(ranks.rank())].size()), all;
-  for (const auto& list : exchange_lists(ranks, what, std::move(to)))
+    return std::span(own).subspan(std::size_t(part.begin), std::size_t(part.size()));
+  };
+  std::vector<T> sum(to(ranks.rank()).size()), all;
+  for (const auto& list : exchange_spans<T>(ranks, what, to))
     std::transform(sum.begin(), sum.end(), list.begin(), sum.begin(), std::plus<>());
   for (const auto& list : gather_lists(ranks, what, sum))
     all.insert(all.end(), list.begin(), list.end());

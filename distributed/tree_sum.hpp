@@ -5,9 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "tessera/base/dims.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/distributed/communicator.hpp"
-#include "tessera/distributed/cut.hpp"
 
 namespace tessera::distributed {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/internal/balance.hpp"
@@ -85,8 +86,8 @@ void write_buckets(const TileGrid& grid, Executor& executor, const Records& reco
   const std::int64_t ranges = std::min<std::int64_t>(grid.buckets(), 8 * executor.threads());
   std::vector<SpillStats> stats(static_cast<std::size_t>(ranges));
   executor.for_each(ranges, [&](std::int64_t i) {
-    const Range range{i * grid.buckets() / ranges, (i + 1) * grid.buckets() / ranges};
-    stats[static_cast<std::size_t>(i)] = write_range(grid, range, lists, records);
+    stats[static_cast<std::size_t>(i)] =
+        write_range(grid, even_part(grid.buckets(), ranges, i), lists, records);
   });
   buckets.stats = {};
   for (const SpillStats& s : stats) internal::add_stats(buckets.stats, s);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/partitioner/internal/bucket_writer.hpp"
 #include "tessera/partitioner/internal/change_by_part.hpp"
 #include "tessera/partitioner/internal/index.hpp"
@@ -145,9 +146,9 @@ class Updater {
     const std::int64_t ranges = std::min<std::int64_t>(count, 8 * executor_.threads());
     std::vector<Outcome> outcomes(static_cast<std::size_t>(ranges));
     executor_.for_each(ranges, [&](std::int64_t i) {
-      const std::int64_t begin = i * count / ranges, end = (i + 1) * count / ranges;
+      const Range part = even_part(count, ranges, i);
       outcomes[static_cast<std::size_t>(i)] = rewrite_some(std::span(changed).subspan(
-          static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+          static_cast<std::size_t>(part.begin), static_cast<std::size_t>(part.size())));
     });
     SpillStats& stats = buckets_.stats;
     for (const Outcome& o : outcomes) {

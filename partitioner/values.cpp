@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/partitioner/internal/prefetch.hpp"
 #include "tessera/partitioner/internal/stream_copy.hpp"
@@ -159,8 +160,8 @@ void refill(const Buckets& buckets, std::span<const From> values, std::span<To> 
   // Buckets are grouped in ranges because streams are finished once for each range.
   const std::int64_t ranges = std::min<std::int64_t>(grid.buckets(), 16 * executor.threads());
   executor.for_each(ranges, [&](std::int64_t i) {
-    const std::int64_t end = (i + 1) * grid.buckets() / ranges;
-    for (std::int64_t b = i * grid.buckets() / ranges; b < end; ++b)
+    const Range part = even_part(grid.buckets(), ranges, i);
+    for (std::int64_t b = part.begin; b < part.end; ++b)
       fill_bucket(buckets, b, b + 1, values.data(), way, bucket_values);
     if (way == Way::Stream) internal::finish_streams();
   });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/base/aligned_vector.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/sparse_views.hpp"
@@ -38,8 +39,8 @@ PlacesByRow<T, Index> places_by_row(std::int64_t rows, std::span<const Index> ro
   const std::int64_t parts = executor.threads();
   const auto for_own_rows = [&](const auto& body) {
     share_copies(executor, parts, std::ssize(row), [&](std::int64_t part) {
-      const std::int64_t first = rows * part / parts, end = rows * (part + 1) / parts;
-      body([first, end](std::int64_t r) { return r >= first && r < end; });
+      const Range own = even_part(rows, parts, part);
+      body([own](std::int64_t r) { return r >= own.begin && r < own.end; });
     });
   };
   for_own_rows([&](const auto& is_own) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/base/aligned_vector.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/matrix.hpp"
@@ -27,7 +28,7 @@ struct ScatterSize {
     return std::clamp<std::int64_t>(places / (kPlacesOfRow * std::max<std::int64_t>(rows, 1)), 1,
                                     kMostParts);
   }
-  Range part(std::int64_t i) const { return {places * i / parts(), places * (i + 1) / parts()}; }
+  Range part(std::int64_t i) const { return even_part(places, parts(), i); }
 
   // Returns the columns of a panel, whose sums fit in half of a second-level cache.
   std::int64_t width(const HostCpu& cpu) const {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/distributed/cut.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/distributed/lists.hpp"
 
 namespace tessera::pod::internal {
@@ -170,7 +170,7 @@ void PassSteps::run_device(std::size_t device, std::int64_t part, const Run& run
 // Returns the devices that a rank runs.
 std::span<const std::size_t> PassSteps::devices_of(int rank) const {
   const int ranks = target_.ranks != nullptr ? target_.ranks->size() : 1;
-  const Range own = distributed::even_part(std::ssize(devices_), ranks, rank);
+  const Range own = even_part(std::ssize(devices_), ranks, rank);
   return std::span(devices_).subspan(std::size_t(own.begin), std::size_t(own.size()));
 }
 

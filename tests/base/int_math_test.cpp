@@ -8,6 +8,7 @@
 
 #include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/even_part.hpp"
 
 namespace tessera {
 namespace {
@@ -113,6 +114,22 @@ TEST(ShareOf, IsEmptyBeyondTheEnd) {
   EXPECT_EQ(share_of(8, 1, 5, 4), (Range{8, 8}));
   EXPECT_EQ(share_of(4, 8, 2, 1), (Range{4, 4}));
   EXPECT_EQ(share_of(0, 1, 3, 2), (Range{0, 0}));
+}
+
+TEST(EvenPart, JoinsToTheWholeAndDiffersByOneAtMost) {
+  EXPECT_EQ(even_part(10, 4, 1), (Range{2, 5}));
+  for (const std::int64_t size : {0, 1, 7, 12})
+    for (const std::int64_t parts : {1, 3, 4, 9}) {
+      std::int64_t end = 0;
+      for (std::int64_t i = 0; i < parts; ++i) {
+        const Range part = even_part(size, parts, i);
+        EXPECT_EQ(part.begin, end);
+        EXPECT_GE(part.size(), size / parts);
+        EXPECT_LE(part.size(), size / parts + 1);
+        end = part.end;
+      }
+      EXPECT_EQ(end, size);
+    }
 }
 
 }  // namespace
