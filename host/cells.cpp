@@ -76,8 +76,8 @@ std::int64_t counted_rows(double values_in_row) {
 
 // An input row serves all rows of a block, so it may be read from L3 or memory; and sums are read
 // and written once for each block row of a cell. So cells have all of y, and panels are as wide as
-// a quarter of a shared cache holds. One thread has nobody to share cells with, and each takes
-// time: blocks of 16, 512 x 512 at 0.1, 16 columns 0.84 of it (Zen 5; 0.87 with AVX2).
+// a quarter of a shared cache holds. Every cell takes some time, and one thread has nobody to
+// share cells with (bench/results/avx512_turns.tsv).
 HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
   constexpr std::int64_t kFewestColumns = 64, kFewestUnits = 16, kTile = 48;
   const auto [g, x, y, z] = problem.size;
@@ -100,9 +100,9 @@ HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu, int 
   cells.y = whole_blocks(y, problem.block.cols, y);
   const double in_row =
       double(problem.blocks * problem.block.area()) / double(std::max(x, std::int64_t{1}));
-  const std::int64_t of_unit = threads == 1 ? counted_rows(in_row) : ceil_div(x, kFewestUnits);
-  cells.x =
-      whole_blocks(std::min(cpu.l2.value / 4 / (cells.z * 4), of_unit), problem.block.rows, x);
+  const std::int64_t shared = ceil_div(x, kFewestUnits);
+  const std::int64_t rows = threads == 1 ? std::max(shared, counted_rows(in_row)) : shared;
+  cells.x = whole_blocks(std::min(cpu.l2.value / 4 / (cells.z * 4), rows), problem.block.rows, x);
   return cells;
 }
 

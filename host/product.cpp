@@ -89,9 +89,9 @@ std::optional<partitioner::CellEdits> HostProduct<T>::prepare(
     partitioner::Numbering numbering, std::int64_t blocks) {
   HostProblem changed = problem_;
   changed.blocks = blocks;
-  if (product_cells(changed, cpu_, executor_->threads()) != cells_ ||
-      widens(changed, cpu_) != is_wide())
-    return std::nullopt;
+  HostCells cells = product_cells(changed, cpu_, executor_->threads());
+  cells.x = cells_.x;  // decides on the room alone, which the edits check
+  if (cells != cells_ || widens(changed, cpu_) != is_wide()) return std::nullopt;
   return matrix_.prepare(edits, std::move(shift), numbering, sizeof(T), *executor_);
 }
 

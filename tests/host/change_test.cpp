@@ -160,6 +160,25 @@ sparse::PatternChange some_moves(const sparse::Csr<float>& from, std::int64_t co
   return all;
 }
 
+// The number of values decides how many rows a cell of one thread has, which those that are there
+// keep.
+TEST(UpdateWeights, StaysInTheCellsOfOneThreadWithFewerBlocks) {
+  const Problem problem = problem_of<float>({1, 1024, 1024, 8}, {4, 4});
+  HostCpu cpu = kTiny;
+  cpu.l2 = Bytes(1 << 20);
+  Case<float> updated{problem, {}, cpu, make_executor(1)}, set{problem, {}, cpu, make_executor(1)};
+  const sparse::Csr<float> weights = weights_of(problem, 0.2, 3)[0];
+  updated.layer.set_weights(weights);
+  const std::int32_t* const storage = updated.layer.buckets().source.data();
+  sparse::PatternChange change = some_moves(weights, weights.blocks() / 20, 1);
+  change.added.clear();
+  updated.layer.update_weights(change);
+  set.layer.set_weights(sparse::with_change(weights, change));
+  ASSERT_NE(updated.layer.buckets().grid.splits.x, set.layer.buckets().grid.splits.x);
+  EXPECT_EQ(updated.layer.buckets().source.data(), storage);
+  EXPECT_EQ(updated.run(), set.run());
+}
+
 // Few moves stay within the cells, whose storage is then kept, and many rounds leave no trace.
 template <class T>
 void expect_moves_in_place(BlockShape block, std::int64_t moves) {

@@ -457,7 +457,7 @@ TEST(HostCells, OfOneThreadAreNotCutAlongOutputs) {
   EXPECT_EQ(one, shared);  // the slices of S, and with them the order of sums, are the same
 }
 
-TEST(HostCells, OfBlocksOfOneThreadAreCutOnlyWhereWordsOf16BitsCouldNotCount) {
+TEST(HostCells, OfBlocksOfOneThreadHaveAsManyValuesAsWordsOf16BitsCount) {
   HostProblem problem{{1, 512, 1024, 64}, {16, 16}, 100, DataType::Float};
   HostCells one = product_cells(problem, kUsual, 1);
   const HostCells shared = product_cells(problem, kUsual, 2);
@@ -467,6 +467,9 @@ TEST(HostCells, OfBlocksOfOneThreadAreCutOnlyWhereWordsOf16BitsCouldNotCount) {
   EXPECT_EQ(one, shared);
   problem.blocks = 32 * 16;  // 4,096 values in each block row
   EXPECT_EQ(product_cells(problem, kUsual, 1).x, 12 * 16);
+  problem = {{1, 8192, 8192, 16}, {16, 16}, 512 * 512 / 8, DataType::Float};
+  EXPECT_EQ(product_cells(problem, kUsual, 1), product_cells(problem, kUsual, 2))
+      << "one thread has no more cells than several";
 }
 
 TEST(HostCells, CopyWhatBlocksReadOftenOnlyWhereTheSecondLevelCacheIsLarge) {
