@@ -38,8 +38,8 @@ struct Group {
   std::condition_variable changed;
   std::map<PieceKey, Piece> pieces;
   std::optional<std::string> failure;  // of the first rank that failed
-  int failed_rank = 0;                 // that rank, and what it threw
-  std::exception_ptr exception;
+  int failed_rank = -1;
+  std::exception_ptr exception;  // that the rank threw
 };
 
 class ThreadTransfer : public internal::Pending {
@@ -122,7 +122,6 @@ class ThreadCommunicator : public Communicator {
     if (!group_.failure) {
       group_.failure = fmt::format("rank {} failed: {}", rank(), message);
       group_.failed_rank = rank();
-      group_.exception = std::current_exception();
     }
     group_.changed.notify_all();
   }
@@ -170,12 +169,17 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body,
   Group group(ranks);
   const auto run = [&](int rank) {
     ThreadCommunicator communicator(group, rank, timeout);
+    const auto fail = [&](const char* what) {
+      communicator.abort(0, what);
+      const std::lock_guard lock(group.mutex);
+      if (group.failed_rank == rank) group.exception = std::current_exception();
+    };
     try {
       body(communicator);
     } catch (const std::exception& error) {
-      communicator.abort(0, error.what());
+      fail(error.what());
     } catch (...) {
-      communicator.abort(0, "an exception of unknown type");
+      fail("an exception of unknown type");
     }
   };
   {
@@ -184,6 +188,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& body,
     run(0);
   }
   if (group.exception) rethrow(group.exception, group.failed_rank, ranks);
+  if (group.failure) throw OtherRankFailed(*group.failure);
 }
 
 }  // namespace tessera::distributed

@@ -6,9 +6,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tessera/distributed/lists.hpp"
@@ -21,18 +24,40 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Sets an environment variable, or takes it away, until the end of a scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* text) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    set(text);
+  }
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  void set(const char* text) {
+    if (text == nullptr)
+      unsetenv(name_);
+    else
+      setenv(name_, text, 1);
+  }
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 // The launcher says by an environment variable how many ranks share the computer's cores.
 TEST(RanksOfThisComputer, AreAsManyAsTheLauncherSays) {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
-    unsetenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    unsetenv("MPI_LOCALNRANKS");
-    EXPECT_EQ(ranks_of_this_computer(), 1);
+  constexpr const char *kOpenMpi = "OMPI_COMM_WORLD_LOCAL_SIZE", *kOther = "MPI_LOCALNRANKS";
+  const Variable no_open_mpi(kOpenMpi, nullptr), no_other(kOther, nullptr);
+  EXPECT_EQ(ranks_of_this_computer(), 1);
+  for (const char* name : {kOpenMpi, kOther})
     for (const auto& [text, ranks] : {std::pair("3", 3), {"0", 1}, {"many", 1}}) {
-      setenv(name, text, 1);
+      const Variable launcher(name, text);
       EXPECT_EQ(ranks_of_this_computer(), ranks) << name << " " << text;
     }
-    unsetenv(name);
-  }
+  const Variable first(kOpenMpi, "3"), second(kOther, "5");
+  EXPECT_EQ(ranks_of_this_computer(), 3);
 }
 
 TEST(Communicator, ListsArriveAtTheRankTheyAreFor) {
@@ -94,6 +119,25 @@ TEST(Communicator, NobodyLeavesABarrierBeforeTheLastHasCome) {
       }
     });
   }
+}
+
+TEST(Communicator, ARankThatAbortsIsNeverTakenForOneThatEnded) {
+  const auto run = [](bool throws) {
+    return test::message_of(
+        [&] {
+          run_ranks(3, [&](Communicator& ranks) {
+            if (ranks.rank() == 1) {
+              ranks.abort(1, "no memory left");
+              if (throws) throw Error(ErrorCode::Internal, "gives up");
+            } else {
+              ranks.barrier("start");
+            }
+          });
+        },
+        ErrorCode::Internal);
+  };
+  EXPECT_EQ(run(/*throws=*/true), "rank 1 of 3: gives up");
+  EXPECT_EQ(run(/*throws=*/false), "rank 1 failed: no memory left");
 }
 
 TEST(Communicator, TheErrorOfOneRankEndsAllWithItsMessageAndCode) {
