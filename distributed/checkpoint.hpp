@@ -13,7 +13,7 @@ namespace tessera::distributed {
 // A rank's part of a layer in a run: its rows of the weights, and lists that have one number for
 // each value, such as the state of an optimiser.
 struct LayerState {
-  RowCut outputs;
+  RowCut outputs;           // of set_rows, or cut_evenly() of the matrix of set_weights
   sparse::Csr<float> rows;  // of this rank, in whole blocks
   std::vector<std::vector<float>> slots;
 

@@ -41,7 +41,7 @@ void check(const RowCut& cut, std::int64_t rows, std::int64_t block_rows, int ra
 
 // The cut of a layer over P ranks. Without any other value than the defaults, R is cut into runs of
 // rows: every rank has one run of the rows of Q and of R, and one run of the rows of S. Runs have
-// about as many non-zeros each.
+// about as many non-zeros each, unless RankLayer::set_rows is given others.
 //
 // The groups of a layer (Problem::size.g) are dealt to the ranks first. With g groups
 //

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -133,9 +134,11 @@ struct RankLayer::State : layer::BackendOf<PassTimes> {
                                       std::move(grid), std::move(own));
   }
   void take(std::vector<std::unique_ptr<GridPart>> next) {
+    std::vector<GroupPart> of_next;
+    for (const auto& group : next) of_next.push_back(group->part());
+    for (auto* const list : {&outputs, &inputs, &values}) list->reserve(next.size());
     groups = std::move(next);
-    parts.clear();
-    for (const auto& group : groups) parts.push_back(group->part());
+    parts = std::move(of_next);
     place_groups();
   }
 

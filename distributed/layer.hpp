@@ -86,8 +86,8 @@ class RankLayer : public layer::LayerOf<PassTimes> {
   std::span<const GroupPart> parts() const;
   Range columns_of_batch() const;
 
-  // Return the rows of Q and of S that this rank has of a group. Throw Error{InvalidArgument} if it
-  // has none of the group.
+  // Return the rows of Q and of S, in elements of a group, that this rank has of it after the first
+  // weights. Throw Error{InvalidArgument} if it has nothing of the group.
   Range outputs(std::int64_t group = 0) const { return part(group).outputs; }
   Range inputs(std::int64_t group = 0) const { return part(group).inputs; }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/even_part.hpp"
 #include "tessera/distributed/communicator.hpp"

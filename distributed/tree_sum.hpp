@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/base/dims.hpp"
 #include "tessera/base/even_part.hpp"
 #include "tessera/distributed/communicator.hpp"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tessera/base/even_part.hpp"
 #include "tessera/base/int_math.hpp"
 
 namespace tessera::host::internal {
@@ -81,7 +82,8 @@ Range HostGroup<T>::part_rows(std::int64_t part) const {
   if (const HostProduct<T>* const cells = forward_cells()) return cells->rows_of(part);
   const std::int64_t block = setting_.problem.block.rows;
   const std::int64_t rows = setting_.problem.size_in_blocks().x / block;
-  return {rows * part / kOtherParts * block, rows * (part + 1) / kOtherParts * block};
+  const Range blocks = even_part(rows, kOtherParts, part);
+  return {blocks.begin * block, blocks.end * block};
 }
 
 template <class T>
@@ -92,8 +94,7 @@ std::int64_t HostGroup<T>::parts() const {
 // The parts that a thread changes follow one another.
 template <class T>
 Range HostGroup<T>::thread_rows(std::int64_t thread) const {
-  const std::int64_t threads = setting_.executor->threads();
-  const std::int64_t first = parts() * thread / threads, end = parts() * (thread + 1) / threads;
+  const auto [first, end] = even_part(parts(), setting_.executor->threads(), thread);
   const std::int64_t begin = first < parts() ? part_rows(first).begin : 0;
   return {begin, first < end ? part_rows(end - 1).end : begin};
 }
@@ -121,7 +122,8 @@ void HostGroup<T>::change_values(sparse::Csr<float>& weights, const layer::Chang
     const Range own = thread_rows(thread);
     std::int64_t column = 0;
     while (column < columns && grad_a->columns_of(column).begin < own.begin) ++column;
-    for (auto part = parts() * thread / threads; part < parts() * (thread + 1) / threads; ++part) {
+    const Range own_parts = even_part(parts(), threads, thread);
+    for (std::int64_t part = own_parts.begin; part < own_parts.end; ++part) {
       change_part(weights, part_rows(part), change);
       if (fwd != nullptr) fwd->set_values_of_row(part, weights.values);
       for (; column < columns && grad_a->columns_of(column).end <= part_rows(part).end; ++column)

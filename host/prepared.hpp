@@ -50,7 +50,8 @@ class Prepared {
   // shapes, errors and epilogues. The old values of C are the last term. The bits do not depend on
   // the threads, nor on other calls. Allocates if no call that has ended had as many columns.
   // Thread-safe if the executors differ; `executor` may be the one of the constructor while no
-  // change runs.
+  // change runs. Cells are cut for the threads of the constructor's, so that few threads can share
+  // those of one.
   void spmm(MatrixView<const T> b, MatrixView<T> c, Executor& executor,
             const SpmmOptions<T>& options = {}) const;
   void spmm_transposed(MatrixView<const T> b, MatrixView<T> c, Executor& executor,

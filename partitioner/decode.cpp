@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/even_part.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/internal/prefetch.hpp"
 #include "tessera/partitioner/internal/record_reader.hpp"
@@ -85,7 +86,7 @@ std::vector<Group> read_groups(const TileGrid& grid, const Lists<Word>& lists, E
   const std::int64_t count = std::min<std::int64_t>(grid.buckets(), 8 * executor.threads());
   std::vector<Group> groups(static_cast<std::size_t>(count));
   executor.for_each(count, [&](std::int64_t g) {
-    read_group(grid, lists, {g * grid.buckets() / count, (g + 1) * grid.buckets() / count},
+    read_group(grid, lists, even_part(grid.buckets(), count, g),
                groups[static_cast<std::size_t>(g)]);
   });
   return groups;

@@ -49,19 +49,8 @@ std::string pass_text(const PodPass& pass) {
 }  // namespace
 
 std::string_view to_string(Operand operand) {
-  switch (operand) {
-    case Operand::S:
-      return "S";
-    case Operand::Q:
-      return "Q";
-    case Operand::SGrad:
-      return "dS";
-    case Operand::QGrad:
-      return "dQ";
-    case Operand::Gradient:
-      return "dR";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"S", "Q", "dS", "dQ", "dR"};
+  return kNames[std::size_t(operand)];
 }
 
 double PodPlan::seconds() const { return internal::sum_of(passes, &PodPass::seconds); }

@@ -138,7 +138,7 @@ TEST(Replicas, IsRightAndHasTheSameBitsForEveryNumberOfRanks) {
   }
 }
 
-TEST(Replicas, ReceivesOnAverageAsMuchAsIsForecast) {
+TEST(Replicas, ReceivesAsMuchAsIsForecastAndATenthMoreAtMost) {
   const Problem problem = problem_of({1, 256, 256, 40}, {1, 1});
   const auto weights = sparse::random_pattern(256, 256, {1, 1}, 0.5, 1);
   const Pass passes[] = {Pass::Fwd, Pass::GradA, Pass::GradW};

@@ -117,7 +117,7 @@ TEST(RanksMemory, ACommitAllocatesNothing) {
       const auto executor = make_executor(1);
       distributed::RankLayer layer(problem, host::read_host_cpu(), *executor, ranks);
       EXPECT_FALSE(layer.set_weights(sparse::checked(weights)));
-      const auto wanted = sparse::rows_of(others[1], layer.parts()[1].outputs);
+      const auto wanted = sparse::rows_of(others[1], layer.outputs(1));
       layer::PreparedUpdate update =
           layer.prepare_update(sparse::difference(layer.weights(1), wanted), 1);
       all_ranks.arrive_and_wait();
