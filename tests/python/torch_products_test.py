@@ -123,10 +123,34 @@ def test_what_has_no_gradient_is_refused():
         ts.spmm(W, b, torch.empty(8, 5))
     with pytest.raises(TypeError, match=r"\.to_sparse_csr\(\)"):
         ts.spmm(DENSE.clone().requires_grad_(), b)
-    q = ts.spmm(W, b)
-    (first,) = torch.autograd.grad(q.square().sum(), b, create_graph=True)
+    data = torch.ones(3, requires_grad=True)
+    with pytest.raises(TypeError, match=r"pass \(indptr, indices, data\)"):
+        ts.spmm((data, (np.arange(3), np.arange(3))), torch.ones(3, 2))
+
+
+LEFT = torch.ones(8, 5)
+PRODUCTS = {"spmm": lambda b: ts.spmm(W, b), "sddmm": lambda b: ts.sddmm(W, LEFT, b.t())}
+
+
+@pytest.mark.parametrize("kind", PRODUCTS)
+def test_second_derivatives_are_refused_and_never_left_out(kind):
+    product, b = PRODUCTS[kind], torch.randn(12, 5, requires_grad=True)
+    for loss in (lambda q: q.sum(), lambda q: q.square().sum()):  # the gradients of the result are constant in the first
+        with pytest.raises(RuntimeError, match="differentiate twice"):
+            torch.autograd.grad(loss(product(b)), b, create_graph=True)
     with pytest.raises(RuntimeError, match="differentiate twice"):
-        first.sum().backward()
+        torch.autograd.functional.jvp(product, b.detach(), b.detach())
+
+
+def test_values_that_change_before_the_backward_pass_are_refused():
+    for trained in (True, False):
+        values = torch.ones(3, requires_grad=trained)
+        b = torch.ones(3, 2, requires_grad=True)
+        q = ts.spmm((np.arange(4), np.arange(3), values), b)
+        with torch.no_grad():
+            values.mul_(10)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            q.sum().backward()
 
 
 def test_double_operands_are_converted_where_that_is_asked_for():

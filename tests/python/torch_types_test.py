@@ -93,9 +93,32 @@ def test_another_type_of_input_is_told():
 def test_a_second_derivative_in_float_is_refused_as_users_know_it():
     layer = SparseLinear(6, 4, density=0.5)
     x = torch.randn(3, 6, requires_grad=True)
-    (first,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+    for loss in (layer(x).square().sum(), layer(x).sum()):  # gradients of the values would be lost in the second
+        with pytest.raises(RuntimeError, match="differentiate twice"):
+            torch.autograd.grad(loss, x, create_graph=True)
     with pytest.raises(RuntimeError, match="differentiate twice"):
-        first.sum().backward()
+        torch.autograd.functional.hessian(lambda v: functional_call(layer, {"values": v}, (x,)).square().sum(), layer.values.detach())
+    layer.double()
+    (first,) = torch.autograd.grad(layer(x.double()).square().sum(), layer.values, create_graph=True)
+    first.sum().backward()
+
+
+def test_an_array_is_refused_in_words():
+    with pytest.raises(TypeError, match="x is a ndarray; pass a tensor"):
+        SparseLinear(5, 4)(np.ones((3, 5), np.float32))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_every_type_has_a_relu_and_the_gradient_of_a_bias_alone(dtype):
+    layer = SparseLinear(5, 4, density=0.5, activation="relu").to(dtype)
+    layer.values.requires_grad_(False)
+    with torch.no_grad():
+        layer.bias.copy_(torch.tensor([30.0, -30.0, 30.0, 30.0]))
+    x = torch.rand(3, 5).to(dtype)
+    q = layer(x)
+    assert torch.allclose(q.float(), (x.float() @ layer.to_dense().weight.float().t() + layer.bias).relu(), atol=0.3)
+    q.sum().backward()
+    assert layer.bias.grad.tolist() == [3, 0, 3, 3] and layer.values.grad is None
 
 
 @pytest.mark.parametrize("kind", NARROW)

@@ -12,6 +12,7 @@ from torch.nn import functional
 from tessera import _core
 from tessera._core import InvalidArgument
 from tessera._weights import Matrix
+from tessera.torch._tensors import differentiable_once
 
 
 class _Turns:
@@ -26,14 +27,15 @@ class _Spmm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, carrier: Any, dense: Tensor, matrix: Matrix, turns: _Turns) -> Tensor:  # type: ignore[override]
-        ctx.save_for_backward(dense)
-        ctx.carrier, ctx.matrix, ctx.turns = None if carrier is None else carrier.detach(), matrix, turns
+        # Saved, so that torch refuses a backward pass after the values were written.
+        ctx.save_for_backward(dense, carrier)
+        ctx.matrix, ctx.turns = matrix, turns
         return _spmm(matrix, turns.matrix, dense, turns.dense, turns.result, turns.alpha, turns.threads)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[misc]
+    @differentiable_once
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        (dense,), matrix, turns = ctx.saved_tensors, ctx.matrix, ctx.turns
+        (dense, carrier), matrix, turns = ctx.saved_tensors, ctx.matrix, ctx.turns
         for_values = for_dense = None
         if ctx.needs_input_grad[1]:
             for_dense = _spmm(matrix, not turns.matrix, gradient, turns.result, turns.dense, turns.alpha, turns.threads)
@@ -41,7 +43,7 @@ class _Spmm(torch.autograd.Function):
             left, right = _rows(gradient, dense.dim(), turns.result), _rows(dense, dense.dim(), turns.dense)
             if turns.matrix:
                 left, right = right, left
-            for_values = _like(ctx.carrier, _sddmm(matrix, left, right, turns.alpha, turns.threads))
+            for_values = _like(carrier.detach(), _sddmm(matrix, left, right, turns.alpha, turns.threads))
         return for_values, for_dense, None, None
 
 
@@ -55,7 +57,7 @@ class _Sddmm(torch.autograd.Function):
         return torch.from_numpy(_core._sddmm(pattern, _plain(a), _plain(b), None, alpha, 0.0, threads))
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[misc]
+    @differentiable_once
     def backward(ctx: Any, gradient: Tensor) -> Any:
         a, b = ctx.saved_tensors
         matrix = ctx.pattern._replace(data=gradient.resolve_neg().contiguous().numpy())
@@ -111,12 +113,16 @@ def _like(carrier: Tensor, values: Tensor) -> Tensor:
 
 
 def carrier_of(matrix: Any) -> Any:
-    """Return the tensor of an operand that wants the gradient of its values, None if there is none."""
+    """Return the tensor that has the values of an operand, None if there is none; it gets their gradient."""
+    if isinstance(matrix, tuple) and len(matrix) == 2 and isinstance(matrix[0], Tensor) and matrix[0].requires_grad:
+        raise TypeError("the data of (data, (rows, columns)) require a gradient; pass (indptr, indices, data) or a sparse tensor")
     carrier = matrix[-1] if isinstance(matrix, tuple) else matrix
-    if not isinstance(carrier, Tensor) or not carrier.requires_grad:
+    if not isinstance(carrier, Tensor):
         return None
     if carrier is matrix and carrier.layout == torch.strided:
-        raise TypeError("the dense tensor that stands for a sparse matrix requires a gradient; pass it as .to_sparse_csr()")
+        if carrier.requires_grad:
+            raise TypeError("the dense tensor that stands for a sparse matrix requires a gradient; pass it as .to_sparse_csr()")
+        return None
     return carrier
 
 
@@ -124,7 +130,7 @@ def needs_gradient(*operands: Any) -> bool:
     """Return True if torch records gradients and one of the operands, or the values of one, has one."""
     if not torch.is_grad_enabled():
         return False
-    parts = (operand[-1] if isinstance(operand, tuple) and operand else operand for operand in operands)
+    parts = (part for operand in operands for part in (operand if isinstance(operand, tuple) else (operand,)))
     return any(isinstance(part, Tensor) and part.requires_grad for part in parts)
 
 

@@ -17,7 +17,7 @@ from tessera._weights import index_array
 from tessera.torch import _patterns as patterns
 from tessera.torch._operator import is_traced, traced_product
 from tessera.torch._optimisers import rule_of
-from tessera.torch._passes import Passes, Product
+from tessera.torch._passes import Passes, Product, trains
 from tessera.torch._tensors import FLOATS, Seen, Weight, autocast_dtype, operand_dtype, require_plain
 
 _ACTIVATIONS = ("none", "relu")
@@ -120,6 +120,8 @@ class SparseLinear(Passes, nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return activation(x @ W.T + bias) for x [..., in_features]."""
+        if not isinstance(x, Tensor):
+            raise TypeError(f"x is a {type(x).__name__}; pass a tensor of torch, as torch.as_tensor(x)")
         if x.is_nested:
             raise TypeError("x is a nested tensor; pass padded ones: nn.TransformerEncoder(..., enable_nested_tensor=False)")
         traced = is_traced()  # where a size is no number that could be compared
@@ -142,8 +144,7 @@ class SparseLinear(Passes, nn.Module):
         if traced:
             q = traced_product(self, flat, values, self.bias)
         else:
-            trains = torch.is_grad_enabled() and (flat.requires_grad or values.requires_grad)
-            q = Product.apply(flat, values, self.bias, self, trains)
+            q = Product.apply(flat, values, self.bias, self, trains(flat, values, self.bias))
         if cast is not None:
             q = q.to(cast)
         return q if x.dim() == 2 else q.reshape(*x.shape[:-1], self.out_features)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tessera.torch._passes import Passes, Product, backward_pass, forward_pass, next_stamp
+from tessera.torch._passes import Passes, Product, backward_pass, forward_pass, next_stamp, trains
 
 _PATTERN = "Tensor indptr, Tensor indices, int in_features, int[] block, int threads, int batch, str activation"
 _KEPT = 64  # layers that graphs may use in turn without making them again
@@ -63,8 +63,7 @@ def _backward(dq: Tensor, x: Tensor, q: Tensor, values: Tensor, needs: Any, *pat
 
 
 def _through_autograd(x: Tensor, values: Tensor, bias: Tensor | None, *pattern: Any) -> Any:
-    trains = torch.is_grad_enabled() and (x.requires_grad or values.requires_grad)
-    return Product.apply(x, values, bias, _layer_of(x, *pattern), trains)
+    return Product.apply(x, values, bias, _layer_of(x, *pattern), trains(x, values, bias))
 
 
 def _remember(ctx: Any, inputs: Any, output: Any) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tessera._core import InvalidArgument
 from tessera._layer import Layer
-from tessera.torch._tensors import Seen, dtype_name, require_plain
+from tessera.torch._tensors import Seen, differentiable_once, dtype_name, require_plain
 
 _STAMPS = itertools.count(1)  # one for each content of values that a layer may have
 
@@ -125,10 +125,15 @@ def _transpose_or_room(matrix: Tensor) -> Tensor:
     return matrix.new_empty((matrix.shape[1], matrix.shape[0]))
 
 
+def trains(*operands: Tensor | None) -> bool:
+    """Return True if torch records gradients and one of the operands has one."""
+    return torch.is_grad_enabled() and any(operand is not None and operand.requires_grad for operand in operands)
+
+
 def forward_pass(
-    module: Passes, x: Tensor, values: Tensor, bias: Tensor | None, needs_x: bool, trains: bool
+    module: Passes, x: Tensor, values: Tensor, bias: Tensor | None, needs_x: bool, is_kept: bool
 ) -> tuple[Tensor, Tensor | None, Made, int]:
-    """Return (result [batch, outputs], the transpose of x if it trains, the layer, the stamp of the values)."""
+    """Return (result [batch, outputs], the transpose of x if it is kept, the layer, the stamp of the values)."""
     require_plain("values", values)
     made = module._made_for(values, needs_x)
     stamp = module._stamp_of(values)
@@ -138,14 +143,14 @@ def forward_pass(
     # Not a view of another tensor: functions in place, as nn.ReLU(inplace=True), may follow.
     q = x.new_empty((batch, module.out_features))
     if x.dtype == torch.float32:
-        s = _transpose_or_room(x) if trains else None
+        s = _transpose_or_room(x) if is_kept else None
         made.layer._train_forward(
             batch, x.data_ptr(), x.stride(0), x.stride(1), _place(s), q.data_ptr(), address, relu, *content
         )
         return q, s, made, stamp
     s = x.detach().t()
     made.layer._forward_with(s, q.t(), None if bias is None else bias.detach(), *content)
-    return q.relu_() if relu else q, s, made, stamp
+    return q.masked_fill_(q < 0, 0) if relu else q, s, made, stamp  # relu_() has no float16
 
 
 def backward_pass(
@@ -190,17 +195,17 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, x: Tensor, values: Tensor, bias: Tensor | None, module: Passes, trains: bool
+        ctx: Any, x: Tensor, values: Tensor, bias: Tensor | None, module: Passes, is_kept: bool
     ) -> Tensor:
         x = x.resolve_neg() if x.is_neg() else x
-        q, s, made, stamp = forward_pass(module, x, values, bias, trains and ctx.needs_input_grad[0], trains)
-        if trains:
+        q, s, made, stamp = forward_pass(module, x, values, bias, is_kept and ctx.needs_input_grad[0], is_kept)
+        if is_kept:
             ctx.save_for_backward(s, values, q if module.activation == "relu" else None)
             ctx.module, ctx.made, ctx.stamp, ctx.changes = module, made, stamp, module._changes
         return q
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[misc]
+    @differentiable_once
     def backward(ctx: Any, dq: Tensor) -> Any:
         module, made = ctx.module, ctx.made
         if module._changes != ctx.changes or made.indptr.is_written() or made.indices.is_written():
