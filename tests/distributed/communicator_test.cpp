@@ -108,6 +108,25 @@ TEST(Communicator, TransfersThatAreUnderWayTogetherAreMatchedInOrder) {
   });
 }
 
+TEST(Communicator, CountsAllTheTimeThatItWaits) {
+  run_ranks(2, [](Communicator& ranks) {
+    std::byte number{};
+    const SendPiece send{1, {&number, 1}};
+    const ReceivePiece receive{0, {&number, 1}};
+    double before = 0;
+    for (const auto late : {20ms, 0ms}) {  // the second wait is the shorter one
+      if (ranks.rank() == 0) {
+        std::this_thread::sleep_for(late);
+        ranks.start("a byte", {&send, 1}, {}).wait();
+      } else {
+        ranks.start("a byte", {}, {&receive, 1}).wait();
+      }
+      EXPECT_GE(ranks.traffic().wait_seconds, before);
+      before = ranks.traffic().wait_seconds;
+    }
+  });
+}
+
 TEST(Communicator, NobodyLeavesABarrierBeforeTheLastHasCome) {
   for (const int count : {2, 3, 8}) {
     std::atomic<int> arrived = 0;

@@ -40,6 +40,23 @@ TEST(ReadOwnRows, GivesEachRankItsRowsInBlocks) {
   }
 }
 
+TEST(ReadOwnRows, TakesWholeNumbersAloneFromAFileOfIntegers) {
+  const test::TemporaryFolder folder;
+  const std::string size = "4 2 4\n", rows = "1 1 3\n2 2 4\n3 1 5\n4 2 ";
+  const std::string head = "%%MatrixMarket matrix coordinate ";
+  const auto read = [&](const std::string& text) {
+    const std::string path = folder.write("a.mtx", text);
+    run_ranks(2, [&](Communicator& ranks) {
+      const FileRows<float> own = read_own_rows(ranks, path);
+      EXPECT_EQ(own.rows.values.back(), ranks.rank() == 0 ? 4 : 6.5f);
+    });
+  };
+  read(head + "real general\n" + size + rows + "6.5\n");
+  const std::string message =
+      test::message_of([&] { read(head + "integer general\n" + size + rows + "6.5\n"); });
+  EXPECT_NE(message.find("rank 1 of 2: "), message.npos) << message;
+}
+
 TEST(ReadOwnRows, AFaultInTheRowsOfOneRankEndsAll) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("a.smtx", "2 5 4\n0 2 4\n1 3 4 4\n");
