@@ -56,9 +56,9 @@ struct HostColumns {
 // still have 20 non-zeros. S is copied into panels where its rows are read 8 times or more. One
 // thread has one cell along x, or more where one would have too many values to count in 16 bits;
 // several threads need more cells, to share those of a panel. With blocks, a cell has all of y and
-// a sixteenth of x at most, or for one thread as many rows as words of 16 bits can count, and its
-// results fit in a quarter of L2; S is read in place. Sums are added in the same order for any
-// number of threads. Operands of blocks whose rows are far apart are copied.
+// a sixteenth of x, or for one thread more, as long as words of 16 bits can count its values, but
+// no more than has its results in a quarter of L2; S is read in place. Sums are added in the same
+// order for any number of threads. Operands of blocks whose rows are far apart are copied.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
 // Returns true if kernels use vectors of 32 bytes or less.

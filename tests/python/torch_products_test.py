@@ -143,14 +143,17 @@ def test_second_derivatives_are_refused_and_never_left_out(kind):
 
 
 def test_values_that_change_before_the_backward_pass_are_refused():
-    for trained in (True, False):
-        values = torch.ones(3, requires_grad=trained)
-        b = torch.ones(3, 2, requires_grad=True)
-        q = ts.spmm((np.arange(4), np.arange(3), values), b)
-        with torch.no_grad():
-            values.mul_(10)
-        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-            q.sum().backward()
+    forms = (lambda values: (np.arange(4), np.arange(3), values), lambda values: torch.diag(values).detach().to_sparse_csr())
+    for form in forms:
+        for trained in (True, False):
+            given = form(torch.ones(3))
+            values = given[-1] if isinstance(given, tuple) else given
+            values.requires_grad_(trained)
+            q = ts.spmm(given, torch.ones(3, 2, requires_grad=True))
+            written = values.detach()
+            (written if isinstance(given, tuple) else written.values()).mul_(10)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                q.sum().backward()
 
 
 def test_double_operands_are_converted_where_that_is_asked_for():

@@ -1,7 +1,9 @@
-"""ts.spmm, ts.sddmm and ts.matmul on tensors of torch, with gradients of both operands."""
+"""Gradients of products of sparse matrices: ts.spmm, ts.sddmm and ts.matmul on tensors of torch."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,25 @@ from torch.nn import functional
 from tessera import _core
 from tessera._core import InvalidArgument
 from tessera._weights import Matrix
-from tessera.torch._tensors import differentiable_once
+
+
+def differentiable_once(backward: Callable[..., Any]) -> Any:
+    """Return the backward function of an autograd function whose gradients have none themselves.
+
+    It is refused at once where gradients of gradients are asked for. torch.autograd.function.once_differentiable
+    refuses only those of a graph that goes through the incoming gradient, and leaves out all others without a word.
+    """
+
+    @functools.wraps(backward)
+    def checked(ctx: Any, *gradients: Tensor) -> Any:
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                "create_graph=True asks to differentiate twice, and products of sparse matrices are differentiated once: leave "
+                "it out, or convert a SparseLinear by double(), whose products are those of torch"
+            )
+        return backward(ctx, *gradients)
+
+    return checked
 
 
 class _Turns:

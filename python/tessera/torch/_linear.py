@@ -15,9 +15,10 @@ from tessera._layer import Layer
 from tessera._options import MOST_SIZE, block_shape, require_one_of, thread_count, whole_number
 from tessera._weights import index_array
 from tessera.torch import _patterns as patterns
+from tessera.torch._autograd import needs_gradient
 from tessera.torch._operator import is_traced, traced_product
 from tessera.torch._optimisers import rule_of
-from tessera.torch._passes import Passes, Product, trains
+from tessera.torch._passes import Passes, Product
 from tessera.torch._tensors import FLOATS, Seen, Weight, autocast_dtype, operand_dtype, require_plain
 
 _ACTIVATIONS = ("none", "relu")
@@ -144,7 +145,7 @@ class SparseLinear(Passes, nn.Module):
         if traced:
             q = traced_product(self, flat, values, self.bias)
         else:
-            q = Product.apply(flat, values, self.bias, self, trains(flat, values, self.bias))
+            q = Product.apply(flat, values, self.bias, self, needs_gradient(flat, values, self.bias))
         if cast is not None:
             q = q.to(cast)
         return q if x.dim() == 2 else q.reshape(*x.shape[:-1], self.out_features)

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tessera.torch._passes import Passes, Product, backward_pass, forward_pass, next_stamp, trains
+from tessera.torch._autograd import needs_gradient
+from tessera.torch._passes import Passes, Product, backward_pass, forward_pass, next_stamp
 
 _PATTERN = "Tensor indptr, Tensor indices, int in_features, int[] block, int threads, int batch, str activation"
 _KEPT = 64  # layers that graphs may use in turn without making them again
@@ -63,7 +64,7 @@ def _backward(dq: Tensor, x: Tensor, q: Tensor, values: Tensor, needs: Any, *pat
 
 
 def _through_autograd(x: Tensor, values: Tensor, bias: Tensor | None, *pattern: Any) -> Any:
-    return Product.apply(x, values, bias, _layer_of(x, *pattern), trains(x, values, bias))
+    return Product.apply(x, values, bias, _layer_of(x, *pattern), needs_gradient(x, values, bias))
 
 
 def _remember(ctx: Any, inputs: Any, output: Any) -> None:

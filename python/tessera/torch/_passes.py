@@ -10,7 +10,8 @@ from torch import Tensor
 
 from tessera._core import InvalidArgument
 from tessera._layer import Layer
-from tessera.torch._tensors import Seen, differentiable_once, dtype_name, require_plain
+from tessera.torch._autograd import differentiable_once
+from tessera.torch._tensors import Seen, dtype_name, require_plain
 
 _STAMPS = itertools.count(1)  # one for each content of values that a layer may have
 
@@ -123,11 +124,6 @@ def _transpose_or_room(matrix: Tensor) -> Tensor:
         if transpose.is_contiguous():
             return transpose
     return matrix.new_empty((matrix.shape[1], matrix.shape[0]))
-
-
-def trains(*operands: Tensor | None) -> bool:
-    """Return True if torch records gradients and one of the operands has one."""
-    return torch.is_grad_enabled() and any(operand is not None and operand.requires_grad for operand in operands)
 
 
 def forward_pass(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -37,25 +35,6 @@ def operand_dtype(dtype: Any) -> torch.dtype:
         )
     kind: torch.dtype = getattr(torch, name)
     return kind
-
-
-def differentiable_once(backward: Callable[..., Any]) -> Any:
-    """Return the backward function of an autograd function whose gradients have none themselves.
-
-    It is refused at once where gradients of gradients are asked for. torch.autograd.function.once_differentiable
-    refuses only those of a graph that goes through the incoming gradient, and leaves out all others without a word.
-    """
-
-    @functools.wraps(backward)
-    def checked(ctx: Any, *gradients: Tensor) -> Any:
-        if torch.is_grad_enabled():
-            raise RuntimeError(
-                "create_graph=True asks to differentiate twice, and products of sparse matrices are differentiated once: leave "
-                "it out, or convert a SparseLinear by double(), whose products are those of torch"
-            )
-        return backward(ctx, *gradients)
-
-    return checked
 
 
 def autocast_dtype() -> torch.dtype | None:
