@@ -90,6 +90,13 @@ TEST(Verify, NotANumberIsWrong) {
   EXPECT_EQ(product.verify().wrong, 1);
 }
 
+TEST(Verify, NotANumberIsRightWhereAnOperandIsNone) {
+  const float undefined = std::nanf("");
+  EXPECT_TRUE(verdict_on<float>(undefined, {undefined, 1}, 2, {}).ok());
+  EXPECT_TRUE(verdict_on<Half>(undefined, {0.5f}, undefined, {DataType::Half}).ok());
+  EXPECT_FALSE(verdict_on<float>(2, {undefined, 1}, 2, {}).ok()) << "it was left out";
+}
+
 // The options of a pass that run_and_repair() reads.
 struct RunOptions {
   Checksums* self_check = nullptr;

@@ -50,10 +50,11 @@ struct ExactResult {
     const Precision result = precision_of(rounding.result);
     return (1 + result.unit) * sum_error(rounding) + result.unit * std::abs(sum) + result.smallest;
   }
-  // Returns true if a partial sum may be beyond the range of its type, after which everything
-  // infinite or undefined is right, or if the result is infinite and may be beyond that of its own.
+  // Returns true if a partial sum may be beyond the range of its type or an operand is no number,
+  // after which everything infinite or undefined is right, or if the result is infinite and may be
+  // beyond that of its own.
   bool may_overflow(double got, const Rounding& rounding) const {
-    if (magnitude + sum_error(rounding) > largest_finite(rounding.sums)) return true;
+    if (!(magnitude + sum_error(rounding) <= largest_finite(rounding.sums))) return true;
     return std::isinf(got) && std::signbit(got) == std::signbit(sum) &&
            std::abs(sum) + bound(rounding) > largest_finite(rounding.result);
   }
