@@ -66,6 +66,8 @@ std::string text_of(py::handle object) { return py::str(object).cast<std::string
   std::string remedy = "a NumPy array, a torch tensor or another object with __dlpack__";
   if (py::isinstance<py::list>(object) && type != DataType::BFloat16)
     remedy = fmt::format("np.array({}, np.{})", name, user_type(type));
+  else if (py::hasattr(object, "toarray"))
+    remedy = fmt::format("{}.toarray(): this operand is dense", name);
   throw py::type_error(fmt::format("{} is of type {}; pass {}", name,
                                    text_of(py::type::handle_of(object).attr("__name__")), remedy));
 }
@@ -87,9 +89,11 @@ py::object dlpack_of(const char* name, py::handle object) {
   try {
     return object.attr("__dlpack__")();
   } catch (py::error_already_set& error) {
+    const bool is_dense =
+        !py::hasattr(object, "layout") || text_of(object.attr("layout")) == "torch.strided";
     const std::string remedy = fmt::format(
-        "{} cannot be read ({}); pass a dense tensor on the CPU without a gradient: {}.detach()",
-        name, text_of(error.value()), name);
+        "{} cannot be read ({}); pass a dense tensor on the CPU without a gradient: {}.{}()", name,
+        text_of(error.value()), name, is_dense ? "detach" : "to_dense");
     py::raise_from(error, PyExc_TypeError, remedy.c_str());
     throw py::error_already_set();
   }
@@ -134,7 +138,8 @@ void Tensor::read_numpy(py::handle object, DataType type, Access access) {
   if (descr->type_num != numpy_type(type) || descr->byteorder == '>')
     refuse_type(name_, text_of(py::handle(array->descr)), type, false);
   if (access == Access::Write && (array->flags & npy_api::NPY_ARRAY_WRITEABLE_) == 0)
-    throw py::value_error(fmt::format("{} is read-only; pass an array that may be written", name_));
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} is read-only; pass an array that may be written", name_));
   set_shape(array->nd, array->dimensions);
   data_ = array->data;
   const std::int64_t size = bytes_of(type);
@@ -144,9 +149,11 @@ void Tensor::read_numpy(py::handle object, DataType type, Access access) {
     strides_[std::size_t(i)] = array->strides[i] / size;
   }
   if (!whole)
-    throw py::value_error(fmt::format(
-        "{} has elements that are not aligned or not whole elements apart; pass {}.copy()", name_,
-        name_));
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format(
+            "{} has elements that are not aligned or not whole elements apart; pass {}.copy()",
+            name_, name_));
 }
 
 void Tensor::read_dlpack(py::handle object, DataType type) {
@@ -171,7 +178,8 @@ void Tensor::read_dlpack(py::handle object, DataType type) {
     throw py::type_error(fmt::format("{} stores no elements; pass {}.clone()", name_, name_));
   data_ = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   if (reinterpret_cast<std::uintptr_t>(data_) % std::uintptr_t(bytes_of(type)) != 0)
-    throw py::value_error(
+    throw Error(
+        ErrorCode::InvalidArgument,
         fmt::format("{} has elements that are not aligned; pass a copy of it: {}.clone() in torch",
                     name_, name_));
   // From here on the memory is ours to release; before, the capsule does it.

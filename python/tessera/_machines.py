@@ -33,14 +33,21 @@ def _machine(machine: str | Machine) -> Machine:
 def _machine_or_host(machine: str | Machine, options: Mapping[str, Any] | None) -> Machine | None:
     """Return the machine, or None for this computer, which has no options of plans."""
     if not (isinstance(machine, str) and machine == "host"):
-        return _machine(machine)
+        try:
+            return _machine(machine)
+        except InvalidArgument as error:
+            raise InvalidArgument(f'{error}, or "host", which is this computer') from None
     if options:
         raise InvalidArgument("options are those of plans for modelled machines; this computer has none: leave them out")
     return None
 
 
+def _size(name: str, value: int) -> int:
+    return whole_number(name, value, 1, MOST_SIZE)
+
+
 def _sizes(outputs: int, inputs: int, batch: int) -> tuple[int, int, int]:
-    return whole_number("outputs", outputs), whole_number("inputs", inputs), whole_number("batch", batch)
+    return _size("outputs", outputs), _size("inputs", inputs), _size("batch", batch)
 
 
 @overload  # "host" is a str, too; the first signature that suits a call decides
@@ -82,7 +89,7 @@ def plan(
     plan.forms has the passes of each form of the weights, as given, in larger blocks and dense, with the method that
     reads them. No pass is run.
     """
-    sizes = whole_number("groups", groups), *_sizes(outputs, inputs, batch)
+    sizes = _size("groups", groups), *_sizes(outputs, inputs, batch)
     on = _machine_or_host(machine, options)
     if dtype is None:
         dtype = "float16" if on else "float32"
@@ -113,7 +120,7 @@ def simulate(
     run.results["fwd"], ["grad_a"] and ["grad_w"] are the results. Ctrl-C ends it.
     """
     backward = _backward(passes)
-    matrix, batch = read_matrix(weights), whole_number("batch", batch, 1, MOST_SIZE)
+    matrix, batch = read_matrix(weights), _size("batch", batch)
     if dtype is None:
         dtype = "float16" if s is None else str(getattr(s, "dtype", "float32")).rpartition(".")[2]
     kind = core_dtype(dtype)

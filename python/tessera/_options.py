@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 import reprlib
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ def require_one_of(name: str, value: Any, legal: tuple[str, ...]) -> None:
         raise InvalidArgument(f"{name} is {reprlib.repr(value)}; it is one of {', '.join(legal)}")
 
 
-def whole_number(name: str, value: Any, least: int = -(2**63), most: int = 2**63 - 1) -> int:
+def whole_number(name: str, value: Any, least: float = -(2**63), most: float = 2**63 - 1) -> int:
     """Return the value as int. Raise TypeError for what is no whole number, such as 2.0 or a text."""
     try:
         number = operator.index(value)
@@ -36,7 +37,7 @@ def whole_number(name: str, value: Any, least: int = -(2**63), most: int = 2**63
 
 def thread_count(value: Any) -> int:
     """Return a number of threads as int. Raise ts.InvalidArgument for one that no call takes."""
-    threads: int = value if type(value) is int and 0 <= value <= MOST_THREADS else whole_number("threads", value)
+    threads: int = value if type(value) is int and 0 <= value <= MOST_THREADS else whole_number("threads", value, -math.inf, math.inf)
     if not 0 <= threads <= MOST_THREADS:
         raise InvalidArgument(f"{threads} threads; use 1 to {MOST_THREADS}, or 0 for all cores")
     return threads

@@ -13,7 +13,7 @@ from tessera._core import InvalidArgument, Machine
 from tessera._layer import Layer
 from tessera._machines import _backward, _machine, _machine_or_host, _sizes
 from tessera._models import Model, read_model, write_model
-from tessera._options import block_shape, core_dtype, number, options_text, text, whole_number
+from tessera._options import MOST_SIZE, block_shape, core_dtype, number, options_text, text, whole_number
 from tessera._weights import is_sparse, read_matrix
 
 
@@ -81,7 +81,7 @@ def advise(
     The result is that of `tessera advise --json`: result["machines"][0]["layers"] has an entry for each matrix. A model
     and matrices by name are copied to a temporary file, dense.
     """
-    asked = _question((1, 1, whole_number("batch", batch)), machine, dtype=dtype, passes=passes, options=options)
+    asked = _question((1, 1, whole_number("batch", batch, 1, MOST_SIZE)), machine, dtype=dtype, passes=passes, options=options)
     asked = asked.measured() if measure else asked
     if isinstance(weights, (str, os.PathLike)):
         weights = _model_or_path(os.fspath(weights))

@@ -59,8 +59,9 @@ OPERANDS = {
     "another size": (S[:9], ts.InvalidArgument, "9 x 4; this layer needs 10 x batch"),
     "a ragged list": ([[1], [1, 2]], TypeError, r"list; pass np.array\(s, np.float32\)"),
     "nothing": (None, TypeError, "NoneType"),
-    "misaligned": (np.frombuffer(bytes(161), np.float32, 40, 1).reshape(10, 4), ValueError, r"s.copy\(\)"),
-    "half elements apart": (np.zeros((10, 4), "f4,u2")["f0"], ValueError, r"s.copy\(\)"),
+    "a sparse matrix": (sp.csr_matrix(S), TypeError, r"s.toarray\(\)"),
+    "misaligned": (np.frombuffer(bytes(161), np.float32, 40, 1).reshape(10, 4), ts.InvalidArgument, r"s.copy\(\)"),
+    "half elements apart": (np.zeros((10, 4), "f4,u2")["f0"], ts.InvalidArgument, r"s.copy\(\)"),
 }
 
 
@@ -112,13 +113,20 @@ def test_refuses_operands(fault):
     assert np.allclose(layer @ S, WEIGHTS @ S, atol=1e-5)
 
 
+def test_refuses_left_operands_in_the_users_words():
+    with pytest.raises(TypeError, match="a csr_matrix @ layer: .* toarray"):
+        WEIGHTS @ fixed_layer()
+    with pytest.raises(ts.InvalidArgument, match=r"left operand has the shape \[4, 10\]; this layer needs \[..., 12\]"):
+        S.T @ fixed_layer()
+
+
 @pytest.mark.parametrize(
     "out, error, text",
     [
         (np.empty((12, 3), np.float32), ts.InvalidArgument, "batch of 3"),
         (np.empty((11, 4), np.float32), ts.InvalidArgument, "11 x 4"),
         (np.empty((12, 4), np.float64), TypeError, "float64"),
-        (np.broadcast_to(np.float32(0), (12, 4)), ValueError, "read-only"),
+        (np.broadcast_to(np.float32(0), (12, 4)), ts.InvalidArgument, "read-only"),
         (np.lib.stride_tricks.as_strided(np.empty(4, np.float32), (12, 4), (0, 4)), ts.InvalidArgument, "itself"),
         ("text", TypeError, "str"),
     ],
@@ -133,6 +141,8 @@ def test_refuses_options_values_and_changes():
     before = layer.values
     with pytest.raises(ts.InvalidArgument, match="float32, float16, bfloat16"):
         ts.Layer(WEIGHTS, dtype="float64")
+    with pytest.raises(ts.InvalidArgument, match=r"batch is 9223372036854775808; it is 1 \.\. 2147483647"):
+        ts.Layer(WEIGHTS, batch=2**63)
     with pytest.raises(ts.InvalidArgument, match="batch_first"):
         ts.Layer(WEIGHTS, order="C")
     with pytest.raises(ts.InvalidArgument, match="threads"):

@@ -194,6 +194,13 @@ def test_refuses_what_is_wrong():
         ts.simulate(WEIGHTS, np.zeros((3, 4), np.float16))
     with pytest.raises(TypeError, match="float16"):
         ts.simulate(WEIGHTS, np.zeros((48, 4), np.float32), dtype="float16")
+    with pytest.raises(ts.InvalidArgument, match='"nope" is not known; .*, or "host"'):
+        ts.verdict(64, 64, batch=4, density=0.1, machine="nope")
+
+
+def test_results_that_are_no_numbers_are_right_where_an_operand_is_none():
+    run = ts.simulate(WEIGHTS, np.full((WEIGHTS.shape[1], 4), np.nan, np.float32))
+    assert run.ok and np.isnan(run.results["fwd"][np.diff(WEIGHTS.indptr) > 0]).all()
 
 
 def test_ctrl_c_ends_a_long_call_at_once():

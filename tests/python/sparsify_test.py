@@ -260,3 +260,8 @@ def test_what_is_frozen_stays_frozen():
     model[1].bias.requires_grad_(False)
     sparsify(model, density=0.2)
     assert [(layer.values.requires_grad, layer.bias.requires_grad) for layer in model] == [(False, True), (True, False)]
+
+
+def test_refuses_what_is_no_module():
+    with pytest.raises(TypeError, match="model is of type dict; pass a module of torch"):
+        sparsify({}, density=0.1)

@@ -127,6 +127,12 @@ def test_the_text_of_a_layer_says_what_it_is():
     )
 
 
+@pytest.mark.parametrize("form", ["to_sparse", "to_sparse_csr", "to_mkldnn"])
+def test_inputs_are_dense(form):
+    with pytest.raises(TypeError, match=r"x has the layout torch\..*: x.to_dense\(\)"):
+        SparseLinear(8, 8)(getattr(torch.ones(2, 8), form)())
+
+
 def test_a_layer_is_on_the_cpu():
     assert SparseLinear(8, 8, device="cpu").values.is_cpu
     with pytest.raises(ts.InvalidArgument, match="device is cuda; a SparseLinear runs on the CPU"):

@@ -125,6 +125,8 @@ class SparseLinear(Passes, nn.Module):
             raise TypeError(f"x is a {type(x).__name__}; pass a tensor of torch, as torch.as_tensor(x)")
         if x.is_nested:
             raise TypeError("x is a nested tensor; pass padded ones: nn.TransformerEncoder(..., enable_nested_tensor=False)")
+        if x.layout is not torch.strided:
+            raise TypeError(f"x has the layout {x.layout}; pass a dense tensor: x.to_dense()")
         traced = is_traced()  # where a size is no number that could be compared
         if not traced and x.shape[-1:] != (self.in_features,):
             raise InvalidArgument(f"x has the shape {list(x.shape)}; this layer needs [..., {self.in_features}]")
@@ -132,10 +134,8 @@ class SparseLinear(Passes, nn.Module):
         if cast is not None and self.dtype != torch.float64:
             x = x.to(self.dtype)
         if x.dtype != self.dtype:
-            raise TypeError(
-                f"x is {x.dtype}; this layer needs {self.dtype}: pass x.to({self.dtype}), or convert the layer by "
-                f"to({x.dtype}) if that is torch.float32, float16, bfloat16 or float64"
-            )
+            convert = f", or convert the layer by to({x.dtype})" if x.dtype in (*FLOATS, torch.float64) else ""
+            raise TypeError(f"x is {x.dtype}; this layer needs {self.dtype}: pass x.to({self.dtype}){convert}")
         if not x.is_cpu:
             raise TypeError(f"x is on {x.device}; this layer runs on the CPU: pass x.cpu()")
         if self.dtype == torch.float64:

@@ -82,6 +82,8 @@ def sparsify(
     Return a table with a Swap for each layer, swapped or not, and why. Make the optimiser after it: parameters are
     new. densify() is the way back, and state_dicts load both ways.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is of type {type(model).__name__}; pass a module of torch, whose layers are swapped in place")
     share = patterns.share_of(density, sparsity)
     require_one_of("distribution", distribution, _DISTRIBUTIONS)
     ratio, shape = number("at_least", at_least), block_shape(block)
