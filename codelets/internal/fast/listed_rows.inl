@@ -53,6 +53,7 @@ HWY_INLINE void add_to_row(const ListedSums<In>& args, std::size_t row, float su
 
 // Rows of so many terms are added together, and so many terms of all of them. Without masked loads
 // a row of more terms than lanes would read values behind the last one of the matrix.
+inline constexpr std::size_t kRowLanes = kColumnLanes<float>, kRowParts = kColumnParts<float>;
 inline constexpr std::int64_t kMostTermsOfRow = kMasksLoads ? 64 : kSumLanes, kMostTerms = 1024;
 
 // Some rows, and the most terms that one of them has.
@@ -75,12 +76,12 @@ HWY_INLINE ShortRows short_rows(const ListedSums<float>& args, std::size_t first
 
 // The lanes of part `p` of a row of `count` terms that belong to the row.
 HWY_INLINE auto lanes_below(std::int64_t count, std::size_t p) {
-  const std::int64_t own = count - static_cast<std::int64_t>(p * kColumnLanes);
-  return hn::FirstN(Floats<kColumnLanes>(),
+  const std::int64_t own = count - static_cast<std::int64_t>(p * kRowLanes);
+  return hn::FirstN(Floats<kRowLanes>(),
                     static_cast<std::size_t>(std::max<std::int64_t>(own, 0)));
 }
-HWY_INLINE FloatVector<kColumnLanes> load_part(const float* from, std::size_t p) {
-  return hn::LoadU(Floats<kColumnLanes>(), from + p * kColumnLanes);
+HWY_INLINE FloatVector<kRowLanes> load_part(const float* from, std::size_t p) {
+  return hn::LoadU(Floats<kRowLanes>(), from + p * kRowLanes);
 }
 
 // Adds up the products of rows of at most kParts vectors, which follow one another, of four rows at
@@ -95,11 +96,11 @@ HWY_INLINE void add_products(const ListedSums<float>& args, const ShortRows& row
     for (std::size_t r = 0; r < kRows; ++r) {
       const std::int64_t* const begin = &args.row_begin[std::min(row + r, rows.end - 1)];
       const std::int64_t count = begin[1] - begin[0];
-      FloatVector<kColumnLanes> sums[kParts];
+      FloatVector<kRowLanes> sums[kParts];
       for (std::size_t p = 0; p < kParts; ++p)
         sums[p] = hn::IfThenElseZero(lanes_below(count, p), load_part(products, p));
       if (row + r + 1 < rows.end) products += count;
-      folded[r] = fold_parts<kParts>(sums);
+      folded[r] = fold_parts<kRowLanes>(sums);
     }
     const auto sums = finish_four(folded);
     if (args.replaces && args.out_stride == 1 && row + kRows <= rows.end) {
@@ -119,19 +120,19 @@ HWY_INLINE void add_terms(const ListedSums<float>& args, const ShortRows& rows,
   for (std::size_t row = rows.first; row < rows.end; ++row) {
     const float* values = args.values + args.row_begin[row];
     std::int64_t left = args.row_begin[row + 1] - args.row_begin[row];
-    FloatVector<kColumnLanes> sums[kColumnParts];
-    for (auto& sum : sums) sum = hn::Zero(Floats<kColumnLanes>());
+    FloatVector<kRowLanes> sums[kRowParts];
+    for (auto& sum : sums) sum = hn::Zero(Floats<kRowLanes>());
     for (; left >= kSumLanes; left -= kSumLanes, values += kSumLanes, terms += kSumLanes)
-      for (std::size_t p = 0; p < kColumnParts; ++p)
+      for (std::size_t p = 0; p < kRowParts; ++p)
         sums[p] = add_product_lanes(sums[p], load_part(values, p), load_part(terms, p));
-    for (std::size_t p = 0; p < kColumnParts; ++p) {
-      if (left <= static_cast<std::int64_t>(p * kColumnLanes)) break;
+    for (std::size_t p = 0; p < kRowParts; ++p) {
+      if (left <= static_cast<std::int64_t>(p * kRowLanes)) break;
       const auto some = lanes_below(left, p);
-      const auto factors = hn::MaskedLoad(some, Floats<kColumnLanes>(), values + p * kColumnLanes);
+      const auto factors = hn::MaskedLoad(some, Floats<kRowLanes>(), values + p * kRowLanes);
       sums[p] = add_product_lanes(sums[p], factors, hn::IfThenElseZero(some, load_part(terms, p)));
     }
     terms += left;
-    add_to_row(args, row, finish_lanes(sums));
+    add_to_row(args, row, finish_lanes<kRowLanes>(sums));
   }
 }
 
@@ -147,19 +148,19 @@ HWY_INLINE std::size_t gather_short_rows(const ListedSums<float>& args, std::siz
   const bool multiplies = rows.longest <= kSumLanes;
   alignas(64) float terms[kMostTerms + kSumLanes];
   std::int64_t i = 0;
-  for (; i + std::int64_t{kColumnLanes} <= count; i += kColumnLanes) {
-    auto some = collect<kColumnLanes, float>(address, i);
+  for (; i + std::int64_t{kRowLanes} <= count; i += kRowLanes) {
+    auto some = collect<kRowLanes, float>(address, i);
     if (multiplies) some = hn::Mul(some, load_part(values + i, 0));
-    hn::StoreU(some, Floats<kColumnLanes>(), terms + i);
+    hn::StoreU(some, Floats<kRowLanes>(), terms + i);
   }
   for (; i < count; ++i) terms[i] = multiplies ? *address(i) * values[i] : *address(i);
   std::fill_n(terms + count, kSumLanes, 0.0f);
   if (!multiplies)
     add_terms(args, rows, terms);
-  else if (rows.longest <= std::int64_t{kColumnLanes})
+  else if (rows.longest <= std::int64_t{kRowLanes})
     add_products<1>(args, rows, terms);
   else
-    add_products<kColumnParts>(args, rows, terms);
+    add_products<kRowParts>(args, rows, terms);
   return rows.end;
 }
 
