@@ -5,6 +5,7 @@
 
 #include "tessera/base/even_part.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/host/internal/row_product.hpp"
 
 namespace tessera::host::internal {
 namespace {
@@ -51,7 +52,7 @@ HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& w
   if (setting_.problem.grad_a)
     set_product(grad_a_, transposed_pattern(weights), forms[Pass::GradA], weights.values);
   if (setting_.problem.grad_w && forms[Pass::GradW] == PassForm::Dense) {
-    const auto& [problem, cpu, executor, own_kernel, in_row] = setting_;
+    const auto& [problem, cpu, executor, own_kernel, in_row, rows] = setting_;
     grad_w_
         .template emplace<1>(HostDense<T>::Use::Gradient, problem.size.z, cpu, *executor,
                              own_kernel)
@@ -63,7 +64,7 @@ template <class T>
 template <class Form, class Pattern>
 void HostGroup<T>::set_product(Form& product, const Pattern& pattern, PassForm chosen,
                                std::span<const float> values) {
-  const auto& [problem, cpu, executor, own_kernel, in_row] = setting_;
+  const auto& [problem, cpu, executor, own_kernel, in_row, rows] = setting_;
   if (chosen == PassForm::Dense)
     product.template emplace<1>(HostDense<T>::Use::Product, problem.size.z, cpu, *executor,
                                 own_kernel);
@@ -173,21 +174,37 @@ void HostGroup<T>::set_values(std::span<const float> values) {
   if (setting_.problem.grad_a) std::visit([&](auto& form) { form.set_values(values); }, grad_a_);
 }
 
+// Cells that are cut for several columns have short pieces of rows, with which one column takes up
+// to 2.6 times as long (Zen 5, 2 to 128 planned columns). Those for one column have fewer bytes
+// than rows.
 template <class T>
-bool HostGroup<T>::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                           const Epilogue<T>& after, PassControl& control, HostTimes& times,
-                           ProductScratch<T>& scratch, Executor& executor) const {
+bool HostGroup<T>::takes_rows(MatrixView<const T> s) const {
+  return std::is_same_v<T, float> && s.cols == 1 && setting_.reads_rows &&
+         setting_.problem.size.z > 1 && setting_.problem.block.is_element() &&
+         forward_cells() != nullptr;
+}
+
+template <class T>
+bool HostGroup<T>::product(Pass pass, const sparse::Csr<float>& weights, MatrixView<const T> in,
+                           MatrixView<T> out, const Epilogue<T>& after, PassControl& control,
+                           HostTimes& times, ProductScratch<T>& scratch, Executor& executor) const {
   if constexpr (std::variant_size_v < Forward >> 2)
     if (const auto* packed = std::get_if<HostPacked<T>>(&fwd_); packed && pass == Pass::Fwd)
       return packed->product(in, out, after, control, times, scratch, executor);
+  if constexpr (std::is_same_v<T, float>)
+    if (pass == Pass::Fwd && takes_rows(in))
+      return RowProduct(weights).product(in, out, after, control, times, scratch, executor);
   const HostProduct<T>& cells =
       pass == Pass::Fwd ? std::get<HostProduct<T>>(fwd_) : std::get<HostProduct<T>>(grad_a_);
   return cells.product(in, out, after, control, times, scratch, executor);
 }
 
 template <class T>
-bool HostGroup<T>::forward(MatrixView<const T> s, MatrixView<T> q, const Epilogue<T>& after,
-                           PassControl& control, HostTimes& times) {
+bool HostGroup<T>::forward(const sparse::Csr<float>& weights, MatrixView<const T> s,
+                           MatrixView<T> q, const Epilogue<T>& after, PassControl& control,
+                           HostTimes& times) {
+  if (takes_rows(s))
+    return product(Pass::Fwd, weights, s, q, after, control, times, scratch_, *setting_.executor);
   return std::visit([&](auto& form) { return form.product(s, q, after, control, times); }, fwd_);
 }
 

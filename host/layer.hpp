@@ -35,7 +35,7 @@ enum class DenseChoice {
 // Options of a layer on this computer. The results are right with any of them.
 struct HostOptions {
   DenseChoice dense = DenseChoice::Never;
-  bool packed_rows = true;         // False: Fwd reads cells where packed rows are faster, too
+  bool reads_rows = true;          // False: Fwd reads cells where rows are faster, too
   bool own_dense_kernel = false;   // True: used even if a library was built in, to compare them
   std::optional<HostRates> rates;  // for Auto; default_host_rates() if it is empty
 

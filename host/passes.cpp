@@ -87,8 +87,9 @@ bool HostLayer::State::run_product(Pass pass, MatrixView<const T> in, MatrixView
     const auto from = part("in", in, is_forward ? &Dims::y : &Dims::x, g);
     const Epilogue<T> after = checks ? Epilogue<T>() : epilogue<T>(pass, options, g);
     auto& group = groups[std::size_t(g)];
-    const bool finished = is_forward ? group.forward(from, of_group(g), after, control, times)
-                                     : group.grad_a(from, of_group(g), after, control, times);
+    const bool finished =
+        is_forward ? group.forward(weights.given(g), from, of_group(g), after, control, times)
+                   : group.grad_a(from, of_group(g), after, control, times);
     if (!finished) return false;
   }
   if (!checks) return true;

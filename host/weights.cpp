@@ -40,7 +40,8 @@ void reserve(sparse::Csr<float>& matrix, std::int64_t blocks) {
 
 HostWeights::HostWeights(const Problem& problem, const HostCpu& cpu, Executor& executor,
                          const HostOptions& options)
-    : setting_{problem, cpu, &executor, options.own_dense_kernel, options.blocks_in_row},
+    : setting_{problem,           cpu, &executor, options.own_dense_kernel, options.blocks_in_row,
+               options.reads_rows},
       options_(options),
       threads_(executor.threads()) {}
 
@@ -59,7 +60,7 @@ HostSetting HostWeights::forecast_setting() const {
 PassForms HostWeights::choose_forms(std::int64_t blocks) const {
   const HostProblem one = host_problem(blocks);
   PassForms forms;
-  if (options_.packed_rows && packs_forward(one, setting_.problem.grad_w, forecast_setting()))
+  if (options_.reads_rows && packs_forward(one, setting_.problem.grad_w, forecast_setting()))
     forms[Pass::Fwd] = PassForm::Packed;
   for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
     const auto sparse = forms[pass] == PassForm::Packed

@@ -66,7 +66,7 @@ host::HostLayer RunProduct::layer_of(sparse::Csr<float> own, std::int64_t blocks
   const double rows = double(whole(blocks).size.x);
   host::HostLayer layer(
       of_run, setting_.cpu, *setting_.executor,
-      host::HostOptions{.packed_rows = false, .blocks_in_row = double(blocks) / rows});
+      host::HostOptions{.reads_rows = false, .blocks_in_row = double(blocks) / rows});
   layer.set_weights(std::move(own));
   return layer;
 }

@@ -45,6 +45,7 @@ struct GroupSetting {
   Executor* executor = nullptr;
   bool own_dense_kernel = false;
   std::optional<double> blocks_in_row;
+  bool reads_rows = true;  // HostOptions::reads_rows
 };
 
 // The prepared changes of the cells of each pass.
@@ -80,8 +81,9 @@ class HostGroup {
 
   // The passes of HostLayer. They add their times to `times` and return false when the caller
   // stopped them. `weights` are the group's matrix.
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const Epilogue<T>& after,
-                             PassControl& control, HostTimes& times);
+  [[nodiscard]] bool forward(const sparse::Csr<float>& weights, MatrixView<const T> s,
+                             MatrixView<T> q, const Epilogue<T>& after, PassControl& control,
+                             HostTimes& times);
   [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                             const Epilogue<T>& after, PassControl& control, HostTimes& times);
   [[nodiscard]] bool grad_w(const sparse::Csr<float>& weights, const DotOperands<T>& batch,
@@ -93,9 +95,10 @@ class HostGroup {
 
   // Computes Fwd or GradA as product() of the form that the pass has, with other scratch memory and
   // another executor. Thread-safe if both differ. The pass must not be dense.
-  [[nodiscard]] bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                             const Epilogue<T>& after, PassControl& control, HostTimes& times,
-                             ProductScratch<T>& scratch, Executor& executor) const;
+  [[nodiscard]] bool product(Pass pass, const sparse::Csr<float>& weights, MatrixView<const T> in,
+                             MatrixView<T> out, const Epilogue<T>& after, PassControl& control,
+                             HostTimes& times, ProductScratch<T>& scratch,
+                             Executor& executor) const;
 
   // Returns the bytes of all forms, without scratch.
   std::int64_t bytes() const {
@@ -105,6 +108,9 @@ class HostGroup {
   }
 
  private:
+  // Returns true if Fwd of this operand reads the rows of the weights, not their cells.
+  bool takes_rows(MatrixView<const T> s) const;
+
   using Product = std::variant<HostProduct<T>, HostDense<T>>;
   using Forward = std::conditional_t<std::is_same_v<T, float>, Product,
                                      std::variant<HostProduct<T>, HostDense<T>, HostPacked<T>>>;
@@ -124,6 +130,7 @@ class HostGroup {
   static void change_part(sparse::Csr<float>& weights, Range rows, const layer::ChangePart& change);
 
   GroupSetting setting_;
+  ProductScratch<T> scratch_;  // of rows
   Forward fwd_;
   Product grad_a_;
   Gradient grad_w_;

@@ -159,7 +159,7 @@ TEST(RunsOfRows, HasTheBitsAndTheBoundOfOneRankWhereRowsMayBePacked) {
   host::HostLayer packed(problem, kSmall, *executor);
   packed.set_weights(c.weights());
   ASSERT_TRUE(packed.is_packed(Pass::Fwd));
-  host::HostLayer alone(problem, kSmall, *executor, {.packed_rows = false});
+  host::HostLayer alone(problem, kSmall, *executor, {.reads_rows = false});
   alone.set_weights(c.weights());
   Matrix<Half> q(c.x, c.z), s_grad(c.y, c.z);
   alone.forward<Half>(s.view(), q.view());

@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/host/spmm.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
@@ -268,6 +269,43 @@ TEST(HostBatchWidths, MustAgreeInOneCall) {
             "q_grad has 6 columns and s_grad has 5; both must have those of the batch");
   EXPECT_EQ(refusal([&] { layer.grad_w<float>(five.q_grad.view(), six.s.view(), out.gradients); }),
             "q_grad has 5 columns and s has 6; both must have those of the batch");
+}
+
+// The rows of the matrix that the layer keeps, from which spmm() computes the same sums.
+TEST(HostBatchWidths, OfOneColumnReadWholeRowsOfTheMatrixThatWasGiven) {
+  constexpr std::int64_t kRows = 700, kColumns = 900, kPlanned = 40;
+  const std::unique_ptr<Executor> executor = make_executor(2);
+  const sparse::Csr<float> weights = sparse::random_pattern(kRows, kColumns, {1, 1}, 0.9, 3);
+  HostLayer layer({.size = {1, kRows, kColumns, kPlanned},
+                   .density = 0.9,
+                   .data_type = DataType::Float,
+                   .grad_a = true},
+                  kTiny, *executor, {});
+  layer.set_weights(weights);
+  const auto expect_sums_of_rows = [&](MatrixView<const float> s, MatrixView<float> q) {
+    const sparse::Csr<float>& kept = layer.weights(0);
+    Matrix<float> expected(kRows, 1);
+    spmm<float>(
+        CompressedRows<float, std::int32_t, std::int64_t>{
+            kRows, kColumns, {1, 1}, kept.row_begin, kept.col, kept.values},
+        s, expected.view(), *executor);
+    layer.forward<float>(s, q);
+    for (std::int64_t r = 0; r < kRows; ++r) ASSERT_EQ(q(r, 0), expected(r, 0)) << "row " << r;
+  };
+  const Matrix<float> s = random_matrix<float>(kColumns, 3, 5);
+  Matrix<float> q(kRows, 3), alone(kRows, 1);
+  expect_sums_of_rows(s.view().sub({0, kColumns}, {1, 2}), q.view().sub({0, kRows}, {2, 3}));
+  const Matrix<float> first = random_matrix<float>(kColumns, 1, 6);
+  layer.set_values(std::vector<float>(weights.values.size(), 0.7f));
+  expect_sums_of_rows(first.view(), alone.view());
+  sparse::PatternChange change;
+  change.removed.push_back({0, weights.col[0]});
+  layer.update_weights(change);
+  expect_sums_of_rows(first.view(), alone.view());
+  const std::vector<float> bias(kRows, 0.25f);
+  Matrix<float> biased(kRows, 1);
+  layer.forward<float>(first.view(), biased.view(), {.bias = bias});
+  EXPECT_EQ(biased(kRows - 1, 0), alone(kRows - 1, 0) + 0.25f);
 }
 
 }  // namespace

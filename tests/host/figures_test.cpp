@@ -82,7 +82,7 @@ void expect_times(BlockShape block, std::int64_t z, const HostOptions& options) 
 
 TEST(HostTimes, OfEveryPassAndKernelArePartsOfTheCall) {
   for (const HostOptions& options :
-       {HostOptions{}, HostOptions{.packed_rows = false}, HostOptions{.dense = DenseChoice::Always},
+       {HostOptions{}, HostOptions{.reads_rows = false}, HostOptions{.dense = DenseChoice::Always},
         HostOptions{.dense = DenseChoice::Always, .own_dense_kernel = true}})
     for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}, BlockShape{16, 16}})
       for (const std::int64_t z : {1, 200}) {
@@ -169,7 +169,7 @@ TEST(HostDefaults, AreThoseOfTheHeaders) {
   EXPECT_EQ(SddmmOptions().beta, 0);
   EXPECT_EQ(PreparedOptions().batch, 256);
   EXPECT_FALSE(PreparedOptions().transpose);
-  EXPECT_TRUE(HostOptions().packed_rows);
+  EXPECT_TRUE(HostOptions().reads_rows);
   EXPECT_FALSE(HostOptions().own_dense_kernel);
   EXPECT_EQ(HostProblem().blocks, 0);
   const HostRates rates;

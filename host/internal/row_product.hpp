@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/host/internal/epilogue.hpp"
+#include "tessera/host/internal/pass_control.hpp"
+#include "tessera/host/internal/product.hpp"
+#include "tessera/host/times.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::host::internal {
+
+// Computes one column of a product of elements from the rows of the matrix as it was given. A row
+// is whole there, where cells that are cut for many columns have short pieces of it.
+class RowProduct {
+ public:
+  // The matrix must outlive this object.
+  explicit RowProduct(const sparse::Csr<float>& matrix) : matrix_(matrix) {}
+
+  // As HostProduct::product(), for operands of one column.
+  [[nodiscard]] bool product(MatrixView<const float> in, MatrixView<float> out,
+                             const Epilogue<float>& after, PassControl& control, HostTimes& times,
+                             ProductScratch<float>& scratch, Executor& executor) const;
+
+ private:
+  static constexpr std::int64_t kRows = 256;  // that a thread takes at once
+
+  const sparse::Csr<float>& matrix_;
+};
+
+}  // namespace tessera::host::internal
