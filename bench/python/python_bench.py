@@ -146,11 +146,18 @@ def bench_vector(bars, repeats):
     bars.add("batch of one, 4096 x 4096, 0.1: Fwd by SciPy", theirs / ours, 2.2)
     for outputs, inputs, density in ((2048, 768, 0.1), (2048, 768, 0.01), (256, 256, 0.1), (4096, 1024, 0.02)):
         weights = make_weights(outputs, inputs, density, 1)
-        layer = ts.Layer(weights, batch=1)
+        layer, wide = ts.Layer(weights, batch=1), ts.Layer(weights, batch=128)
         s, column = np.ones(inputs, np.float32), np.ones((inputs, 1), np.float32)
-        calls = (lambda: layer @ column, lambda: weights @ column, lambda: ts.spmm(weights, s, threads=1), lambda: weights @ s)
-        own, theirs, product, of_vector = medians(calls, 3 * repeats, 20)
-        for name, ratio in (("layer @ column", theirs / own), ("spmm(w, vector)", of_vector / product)):
+        calls = (
+            lambda: layer @ column, lambda: wide @ s, lambda: weights @ column, lambda: ts.spmm(weights, s, threads=1),
+            lambda: weights @ s,
+        )
+        own, of_many, theirs, product, of_vector = medians(calls, 3 * repeats, 20)
+        for name, ratio in (
+            ("layer @ column", theirs / own),
+            ("layer of 128 columns @ vector", of_vector / of_many),
+            ("spmm(w, vector)", of_vector / product),
+        ):
             bars.add(f"`{name}`, {outputs} x {inputs}, {density}: by SciPy", ratio, 1.0)
 
 
