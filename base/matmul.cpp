@@ -116,8 +116,8 @@ void check_operands(const MatMulProblem& problem, MatrixView<const T> dense, Mat
                               to_string(data_type_of<T>()), to_string(problem.data_type)));
   check_shape("the dense operand", dense, dense_shape(problem), problem);
   check_shape("the result", result, result_shape(problem), problem);
-  check_no_overlap("multiply", footprint("result", result),
-                   std::array{footprint("dense operand", dense)});
+  check_memory("multiply", footprint("result", result),
+               std::array{footprint("dense operand", dense)});
 }
 
 template <class T>

@@ -53,6 +53,13 @@ bool meets(const Footprint& f, std::int64_t begin, std::int64_t end) {
   return false;
 }
 
+void require_memory(std::string_view call, const Footprint& f) {
+  if (f.data == nullptr && !is_empty(f))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: {} has {} x {} elements at a null pointer; pass a view of memory",
+                            call, f.name, f.rows, f.cols));
+}
+
 bool has_contiguous_rows(const Footprint& f) { return f.cols == 1 || f.col_step == f.size; }
 
 }  // namespace
@@ -90,8 +97,10 @@ bool overlaps_itself(const Footprint& f) {
   return false;
 }
 
-void check_no_overlap(std::string_view call, const Footprint& result,
-                      std::span<const Footprint> operands) {
+void check_memory(std::string_view call, const Footprint& result,
+                  std::span<const Footprint> operands) {
+  require_memory(call, result);
+  for (const Footprint& operand : operands) require_memory(call, operand);
   if (overlaps_itself(result))
     throw Error(
         ErrorCode::InvalidArgument,

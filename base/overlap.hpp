@@ -46,9 +46,10 @@ bool share_bytes(const Footprint& a, const Footprint& b);
 // O(rows).
 bool overlaps_itself(const Footprint& matrix);
 
-// Throws Error{InvalidArgument} if the result of `call` overlaps one of its operands or itself:
-// parts of it would then be read after they were written.
-void check_no_overlap(std::string_view call, const Footprint& result,
-                      std::span<const Footprint> operands);
+// Throws Error{InvalidArgument} if the result of `call` overlaps one of its operands or itself,
+// because parts of it would then be read after they were written, or if one of them has elements
+// at a null pointer.
+void check_memory(std::string_view call, const Footprint& result,
+                  std::span<const Footprint> operands);
 
 }  // namespace tessera

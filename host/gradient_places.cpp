@@ -48,7 +48,7 @@ void check_lists(const GradientPlaces& places, std::int64_t rows,
   if (std::ssize(places.col) * places.block.area() != std::ssize(gradients))
     refuse_places(fmt::format("the output has space for {} gradients; there are {} places of {}",
                               gradients.size(), places.col.size(), places.block.area()));
-  check_no_overlap(
+  check_memory(
       "gradient at places", footprint("the gradients", gradients),
       std::array{footprint("row_begin", places.row_begin), footprint("the columns", places.col)});
 }
@@ -119,8 +119,8 @@ void gradient_at_places(const GradientOperands& batch, const GradientPlaces& pla
   check_operands(places.block, {&batch, 1});
   const std::int64_t rows = ceil_div(batch.q_grad.rows, places.block.rows);
   check_lists(places, rows, gradients);
-  check_no_overlap("gradient at places", footprint("the gradients", gradients),
-                   std::array{footprint("q_grad", batch.q_grad), footprint("s", batch.s)});
+  check_memory("gradient at places", footprint("the gradients", gradients),
+               std::array{footprint("q_grad", batch.q_grad), footprint("s", batch.s)});
   check_columns(places, 0, ceil_div(batch.s.rows, places.block.cols));
   if (batch.s.cols == 0) {
     std::fill(gradients.begin(), gradients.end(), 0.0f);

@@ -37,8 +37,8 @@ void mask_product(std::span<const sparse::Csr<float>> masks, bool transpose_lhs,
   for (const sparse::Csr<float>& mask : masks) {
     count += mask.values.size();
     // Zeros of the mask are read after the products were written.
-    check_no_overlap("product at a mask", footprint("values", values),
-                     std::array{footprint("the mask", std::span<const float>(mask.values))});
+    check_memory("product at a mask", footprint("values", values),
+                 std::array{footprint("the mask", std::span<const float>(mask.values))});
   }
   if (count != values.size())
     throw Error(ErrorCode::InvalidArgument,

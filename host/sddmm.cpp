@@ -44,8 +44,8 @@ void check_dense(const PatternSize& pattern, MatrixView<const T> a, MatrixView<c
   if (std::ssize(out) != pattern.values)
     refuse_sddmm(fmt::format("the output has space for {} numbers; the pattern has {} values",
                              out.size(), pattern.values));
-  check_no_overlap("sddmm", footprint("the output", out),
-                   std::array{footprint("A", a), footprint("B", b), lists[0], lists[1]});
+  check_memory("sddmm", footprint("the output", out),
+               std::array{footprint("A", a), footprint("B", b), lists[0], lists[1]});
 }
 
 // The numbers of a call on their way to the output.

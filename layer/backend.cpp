@@ -87,7 +87,7 @@ void check_product(Pass pass, const Operands& operands, const PassOptions& optio
     shape.require("where_positive", options.where_positive, out_rows);
     read[1] = footprint("where_positive", options.where_positive);
   }
-  check_no_overlap(names.call, footprint(names.out, operands.out), read);
+  check_memory(names.call, footprint(names.out, operands.out), read);
 }
 
 void check_gradient(const Operands& operands, const LayerFacts& facts) {
@@ -98,8 +98,8 @@ void check_gradient(const Operands& operands, const LayerFacts& facts) {
   const ShapeCheck shape(facts, "q_grad", operands.in.cols);
   shape.require("q_grad", operands.in, facts.output_rows);
   shape.require("s", operands.in_s, facts.input_rows);
-  check_no_overlap("grad_w", tessera::footprint("gradients", operands.gradients),
-                   std::array{footprint("q_grad", operands.in), footprint("s", operands.in_s)});
+  check_memory("grad_w", tessera::footprint("gradients", operands.gradients),
+               std::array{footprint("q_grad", operands.in), footprint("s", operands.in_s)});
 }
 
 // An option of another pass would be ignored, which nobody wants to find out later.

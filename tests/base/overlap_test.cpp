@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
 
 namespace tessera {
 namespace {
@@ -76,9 +77,9 @@ TEST(Overlap, IsRefusedWithTheNamesOfBoth) {
   const Footprint result = footprint("q", std::span(values).first(6));
   const std::array operands{footprint("r", std::span(values).subspan(6)),
                             footprint("s", std::span(values).subspan(5))};
-  EXPECT_NO_THROW(check_no_overlap("forward", result, std::span(operands).first(1)));
+  EXPECT_NO_THROW(check_memory("forward", result, std::span(operands).first(1)));
   try {
-    check_no_overlap("forward", result, operands);
+    check_memory("forward", result, operands);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
@@ -87,7 +88,18 @@ TEST(Overlap, IsRefusedWithTheNamesOfBoth) {
                  "their own");
   }
   const MatrixView<float> repeated{values.data(), 4, 5, 0, 1};
-  EXPECT_THROW(check_no_overlap("forward", footprint("q", repeated), {}), Error);
+  EXPECT_THROW(check_memory("forward", footprint("q", repeated), {}), Error);
+}
+
+TEST(Overlap, NeedsMemoryForEveryElement) {
+  std::vector<float> values(6);
+  const Footprint some = footprint("q", std::span(values));
+  const Footprint none = footprint("s", MatrixView<float>{nullptr, 2, 3, 3, 1});
+  EXPECT_EQ(test::refusal([&] { check_memory("forward", some, std::array{none}); }),
+            "forward: s has 2 x 3 elements at a null pointer; pass a view of memory");
+  EXPECT_NE(test::refusal([&] { check_memory("forward", none, {}); }), "");
+  EXPECT_NO_THROW(check_memory("forward", footprint("q", MatrixView<float>{nullptr, 2, 0}),
+                               std::array{footprint("s", MatrixView<float>{})}));
 }
 
 }  // namespace

@@ -349,6 +349,9 @@ TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {
   Matrix<Half> half_q(10, 5);
   EXPECT_EQ(refusal([&] { run.layer.forward<Half>(half_s.view(), half_q.view()); }),
             "forward: operands are half but the layer is float");
+  EXPECT_EQ(
+      refusal([&] { run.layer.forward<float>(MatrixView<const float>{nullptr, 12, 5, 5}, q); }),
+      "forward: s has 12 x 5 elements at a null pointer; pass a view of memory");
   EXPECT_NE(refusal([&] { run.layer.set_values(std::vector<float>(3)); }), "");
   EXPECT_NE(refusal([&] { run.layer.set_weights(sparse::Csr<float>()); }), "");
   std::vector<float> few(2);
