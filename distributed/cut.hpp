@@ -74,8 +74,8 @@ constexpr std::int64_t kLeaves = 16;
 // Returns the cut as text, for example "2 replicas of runs of rows".
 std::string to_string(const Cut& cut);
 
-// Returns why a layer of this problem cannot be cut so over `ranks` ranks, and what to do instead,
-// or an empty text if it can. O(ranks).
+// Returns why a layer of this size cannot be cut so over `ranks` ranks, and what to do instead, or
+// an empty text if it can. What no layer of ranks takes is not asked here. O(ranks).
 std::string why_not(const Cut& cut, const Problem& problem, int ranks);
 
 // Returns the columns of a leaf of a batch. Leaves are pairs of columns, so that no panel of any

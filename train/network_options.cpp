@@ -52,11 +52,12 @@ void check_least(const LayerSize& layer, std::int64_t blocks, std::int64_t least
   if (least >= 0 && blocks >= needed) return;
   throw Error(
       ErrorCode::InvalidArgument,
-      fmt::format("network: {} blocks for each neuron of a layer of {} x {} need {} blocks, "
-                  "and the density stores {}; ask for 0 or more and for fewer, or for a "
-                  "density of {:.3g} or more in this layer",
-                  least, layer.rows, layer.cols, needed, blocks,
-                  double(needed) / double(layer.blocks())));
+      least < 0
+          ? fmt::format("network: min_per_neuron is {}; it must be at least 0", least)
+          : fmt::format("network: min_per_neuron {} needs {} blocks in a layer of {} x {}, and its "
+                        "density stores {}; ask for fewer, or for a density of at least {:.3g}",
+                        least, needed, layer.rows, layer.cols, blocks,
+                        std::min(1.0, double(needed) / double(layer.blocks()))));
 }
 
 void check_fan_in(const NetworkOptions& options) {

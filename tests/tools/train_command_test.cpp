@@ -412,8 +412,7 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   refused({"--method", "prune"}, tools::kUsage, "needs --density-schedule");
   refused({"--method", "static", "--density-schedule", "cubic"}, tools::kUsage, "pattern changes");
   refused({"--first-density", "0.5"}, tools::kUsage, "--density-schedule only");
-  refused({"--density-schedule", "cubic", "--every", "40"}, tools::kUsage,
-          "last rewire is at step");
+  refused({"--density-schedule", "cubic", "--every", "40"}, tools::kUsage, "patterns never change");
   refused({"--density", "0.02", "--min-per-neuron", "2"}, tools::kUsage, "density of");
   refused({"--method", "dense"}, tools::kUsage, "stores all weights");
   refused({"--layers", "21,30,10"}, tools::kUsage, "images have 20 pixels");

@@ -211,7 +211,7 @@ TEST(Trainer, RefusesSchedulesOfDensitiesThatDoNotFit) {
   EXPECT_THAT(message(RigL{}, DensitySchedule{.last = 0.01, .end = 30}), HasSubstr("need"));
   NetworkOptions steady = test::small_network();
   steady.min_per_neuron = 9;
-  EXPECT_THAT(refusal([&] { spec_of(steady); }), HasSubstr("9 blocks for each neuron of a layer"));
+  EXPECT_THAT(refusal([&] { spec_of(steady); }), HasSubstr("min_per_neuron 9 needs "));
 }
 
 TEST(ConstantFanIn, IsKeptByEveryMethodThatHasIt) {

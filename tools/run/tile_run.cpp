@@ -139,9 +139,10 @@ partitioner::EncodeOptions encode_options(const Arguments& a, const planner::Opt
                                           bool layer_is_dense) {
   partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
   if (a.spilling && layer_is_dense)
-    throw Error(ErrorCode::InvalidArgument,
-                "--spilling has no effect if R is dense without buckets; omit it, or set "
-                "planConstraints.useDense false");
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "--spilling has no effect here, because the cheapest plan of this layer stores R with "
+        "its zeros and has no buckets; omit it, or set planConstraints.useDense false");
   if (!a.spilling) return encode;
   if (encode.force_spills)
     throw Error(ErrorCode::InvalidArgument,

@@ -87,10 +87,13 @@ void check(const DensitySchedule& s, const RewireSchedule& rewires) {
     refuse(fmt::format("end is {} and begin {}; end must be above begin", s.end, s.begin));
   const std::int64_t last_rewire = rewires.end / rewires.every * rewires.every;
   if (last_rewire < std::max(s.end, rewires.begin))
-    refuse(
-        fmt::format("end is {}, but the last rewire is at step {}, so the density {} would not "
-                    "be reached; rewire more often or longer, or let the schedule end earlier",
-                    s.end, last_rewire, s.last));
+    refuse(fmt::format(
+        "end is {}, but {}, so the density {} would not be reached; rewire more often or longer, "
+        "or let the schedule end earlier",
+        s.end,
+        last_rewire == 0 ? std::string("patterns never change")
+                         : fmt::format("the last rewire is at step {}", last_rewire),
+        s.last));
 }
 
 std::int64_t blocks_to_drop(double fraction, std::int64_t blocks) {
