@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tessera import _core
 from tessera._core import BadInput, InvalidArgument
 from tessera._text import html_table
-from tessera._weights import array_of
+from tessera._weights import array_of, as_float32
 
 _INDEX = "model.safetensors.index.json"
 _TYPES = {
@@ -115,8 +115,13 @@ class Model(Mapping[str, Any]):
         info = self._info(name)
         if info.form != "dense":
             return _spread(*self._places(info))
-        is_weight = name.rpartition(".")[2].startswith("weight") and len(info.shape) == 2
-        return self._scaled(info) if is_weight and info.dtype not in _FLOATS else self._raw(name)
+        return self._scaled(info) if self._is_quantised(info) else self._raw(name)
+
+    def _is_quantised(self, info: TensorInfo) -> bool:
+        """Return True for whole numbers that a scale turns into weights, or whose name says that they are weights."""
+        part = info.name.rpartition(".")[2]
+        is_weight = part == "weight" or (part.startswith("weight") and len(info.shape) == 2)
+        return info.dtype not in _FLOATS and (is_weight or f"{info.name}_scale" in self._stored)
 
     def _scaled(self, info: TensorInfo) -> NDArray[np.float32]:
         """Return weights that are stored in whole numbers, times their scale."""
@@ -128,13 +133,21 @@ class Model(Mapping[str, Any]):
                 f"{info.file}: {info.name!r} is {info.dtype}, whole numbers without a scale ({scale}) alone; they are not the "
                 "weights: save the model in floats"
             )
-        numbers, factor = self._raw(info.name).astype(np.float32), self._raw(scale).astype(np.float32)
-        if factor.size != 1 and factor.size != numbers.shape[0]:
+        stored = self._stored[scale]
+        if stored.dtype not in _FLOATS:
+            raise BadInput(f"{stored.file}: {scale!r} is {stored.dtype}; a scale is floats: save the model in floats")
+        factor = _along_one_side(as_float32(self._raw(scale), f"{stored.file}: {scale!r}"), info.shape)
+        if factor is None:
             raise BadInput(
-                f"{info.file}: {scale!r} has {factor.size} numbers; one, or one for each of the {numbers.shape[0]} rows, is "
-                "read: save the model in floats"
+                f"{stored.file}: {scale!r} is {list(stored.shape)}, and the weights are {list(info.shape)}; a scale is one "
+                "number, one for each of the rows ([rows] or [rows, 1]), or one for each of the columns ([1, columns]); "
+                "scales of groups are not read: save the model in floats"
             )
-        return numbers * factor.reshape(-1, *[1] * (numbers.ndim - 1))
+        with np.errstate(over="ignore"):
+            made: NDArray[np.float32] = self._raw(info.name).astype(np.float32) * factor
+        if np.isinf(made).any() and not np.isinf(factor).any():
+            raise BadInput(f"{info.file}: {info.name!r} times {scale!r} is beyond the numbers of float32, about 3.4e38")
+        return made
 
     def matrix(self, name: str) -> Any:
         """Return a tensor of two dimensions as scipy.sparse.csr_matrix in float32; its zeros are not stored."""
@@ -232,6 +245,21 @@ def _encoded(name: str, given: Any) -> tuple[str, str, list[int], bytes]:
     if not kind:
         raise TypeError(f"{name} is {array.dtype}, which a .safetensors file cannot have; convert it")
     return name, kind, list(array.shape), np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+def _along_one_side(factor: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32] | None:
+    """Return a scale in the dimensions of its weights; None if its shape names no one side that it belongs to."""
+    if factor.size == 1:
+        return factor.reshape(())
+    sides = [axis for axis, side in enumerate(factor.shape) if side != 1]
+    if len(sides) != 1 or factor.ndim > len(shape):
+        return None
+    if factor.ndim == len(shape):
+        return factor if factor.shape[sides[0]] == shape[sides[0]] else None
+    # A scale of fewer dimensions belongs to the rows, unless it suits a side further on as well when it is read from the last one.
+    last_read = shape[len(shape) - factor.ndim]
+    is_of_rows = sides[0] == 0 and len(factor) == shape[0] and (factor.ndim == 1 or last_read != len(factor))
+    return factor.reshape(-1, *[1] * (len(shape) - 1)) if is_of_rows else None
 
 
 def _spread(flags: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.float32]:

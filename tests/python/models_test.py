@@ -193,10 +193,41 @@ def test_a_model_goes_into_torch_and_back(tmp_path):
     assert torch.equal(again(x), net(x))
 
 
-def test_a_scale_belongs_to_rows(tmp_path):
-    w = np.array([[1, 0], [2, 3]], np.int8)
-    ts.write_model(tmp_path / "m.safetensors", {"a.weight": w, "a.weight_scale": np.array([0.5, 2], F4), "b.weight": w, "b.weight_scale": np.ones(3, F4)})
+# (the shape of int8 weights, that of their scale, the factor in the dimensions of the weights; None is refused)
+SCALES = [
+    ((2, 2), (2,), (2, 1)), ((2, 2), (2, 1), (2, 1)), ((2, 2), (1, 2), (1, 2)), ((2, 2), (), ()), ((2, 2), (1, 1), ()),
+    ((2, 3), (1, 3), (1, 3)), ((1, 3), (1, 3), (1, 3)), ((3, 1), (3, 1), (3, 1)), ((1, 1), (1,), ()), ((4,), (4,), (4,)),
+    ((2, 1, 2), (2, 1), (2, 1, 1)), ((2, 1, 2), (2,), (2, 1, 1)), ((2, 3, 2), (1, 3, 1), (1, 3, 1)), ((2, 3, 1, 1), (2, 1, 1, 1), (2, 1, 1, 1)),
+    ((2, 2), (3,), None), ((2, 3), (3,), None), ((2, 3), (1, 2), None), ((4, 4), (4, 2), None), ((4, 4), (4, 4), None), ((4, 4), (2, 1), None),
+    ((2, 2, 2), (2, 1), None), ((2, 3, 3), (1, 3), None), ((2, 2), (2, 1, 1), None), ((2, 2), (0,), None), ((4, 1, 4), (4, 4), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "of_scale", "factor"), SCALES)
+def test_a_scale_belongs_to_the_side_that_its_shape_names(tmp_path, shape, of_scale, factor):
+    whole = np.arange(1, 1 + np.prod(shape), dtype=np.int8).reshape(shape)
+    scale = 10 ** np.arange(np.prod(of_scale), dtype=F4).reshape(of_scale)
+    ts.write_model(tmp_path / "m.safetensors", {"a.weight": whole, "a.weight_scale": scale, "b": whole, "b_scale": scale})
     model = ts.read_model(tmp_path / "m.safetensors")
-    assert np.array_equal(model.matrix("a.weight").toarray(), [[0.5, 0], [4, 6]])
-    with pytest.raises(ts.BadInput, match="one for each of the 2 rows"):
-        model.matrix("b.weight")
+    for name in ("a.weight", "b"):
+        if factor is None:
+            with pytest.raises(ts.BadInput, match="one for each of the rows .* save the model in floats"):
+                model[name]
+            continue
+        wanted = whole * scale.reshape(factor)
+        assert np.array_equal(model[name], wanted) and model[name].dtype == F4
+        if len(shape) == 2:
+            assert np.array_equal(model.matrix(name).toarray(), wanted)
+
+
+def test_whole_numbers_of_any_dimensions_have_a_scale_of_floats(tmp_path):
+    w = np.ones((2, 1, 2), np.int8)
+    ts.write_model(tmp_path / "m.safetensors", {
+        "a.weight": w, "b.weight": w[0, 0], "c.weight": w, "c.weight_scale": np.ones(2, np.uint8),
+        "d.weight": w, "d.weight_scale": np.array([1, 1e300]), "e.weight": w * 100, "e.weight_scale": np.array([3e38], F4),
+    })  # fmt: skip
+    model = ts.read_model(tmp_path / "m.safetensors")
+    for name, text in (("a.weight", "without a scale"), ("b.weight", "without a scale"), ("c.weight", "'c.weight_scale' is U8; a scale is floats"),
+                       ("d.weight", "'d.weight_scale' has finite numbers beyond"), ("e.weight", "times 'e.weight_scale' is beyond")):  # fmt: skip
+        with pytest.raises(ts.BadInput, match=text):
+            model[name]
