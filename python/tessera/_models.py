@@ -6,7 +6,7 @@ import json
 import os
 import pathlib
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import BadInput, InvalidArgument
+from tessera._options import MOST_SIZE
 from tessera._text import html_table
 from tessera._weights import array_of, as_float32
 
@@ -88,14 +89,18 @@ class Model(Mapping[str, Any]):
         if f"{layer}.shape" not in self._stored:
             raise BadInput(f"{self._stored[name].file}: {name!r} is a compressed weight, but there is no {layer}.shape")
         sides = [int(side) for side in self._raw(f"{layer}.shape").reshape(-1)]
-        if len(sides) != 2 or min(sides) < 0:
+        if len(sides) != 2:
             raise BadInput(f"{self._stored[name].file}: {layer}.shape is {sides}; it has two sides")
+        require_layer(sides, f"{self._stored[name].file}: {layer}")
         return sides[0], sides[1]
 
     def _raw(self, name: str) -> NDArray[Any]:
         stored = self._stored[name]
         data = self._files[stored.file][stored.begin : stored.end]
-        numbers: NDArray[Any] = data.view(_TYPES[stored.dtype]).reshape(stored.shape)
+        try:
+            numbers: NDArray[Any] = data.view(_TYPES[stored.dtype]).reshape(stored.shape)
+        except ValueError:  # sides of an empty tensor may be any
+            raise BadInput(f"{stored.file}: {name!r} has the shape {list(stored.shape)}, which no array has") from None
         if stored.dtype == "BF16":
             return (numbers.astype(np.uint32) << 16).view(np.float32)
         return numbers.astype(np.float32) if stored.dtype == "F16" else numbers
@@ -153,15 +158,13 @@ class Model(Mapping[str, Any]):
         """Return a tensor of two dimensions as scipy.sparse.csr_matrix in float32; its zeros are not stored."""
         import scipy.sparse
 
-        info = self._info(name)
-        if len(info.shape) != 2:
-            raise InvalidArgument(f"{name!r} has the shape {list(info.shape)}; a matrix has two sides")
+        info = self._matrix_info(name)
         if info.form == "dense":
             numbers = self[name] if info.dtype in _FLOATS else self._scaled(info)
-            return scipy.sparse.csr_matrix(np.asarray(numbers, np.float32))
+            return scipy.sparse.csr_matrix(as_float32(numbers, f"{info.file}: {name!r}"))
         flags, values = self._places(info)
         indptr = np.concatenate([[0], np.cumsum(flags.sum(1))])
-        return scipy.sparse.csr_matrix((values.astype(np.float32), np.nonzero(flags)[1], indptr), info.shape)
+        return scipy.sparse.csr_matrix((values, np.nonzero(flags)[1], indptr), info.shape)
 
     def state_dict(self) -> dict[str, Any]:
         """Return all tensors as torch's, for load_state_dict()."""
@@ -174,7 +177,7 @@ class Model(Mapping[str, Any]):
         info = self._info(name)
         is_read = info.dtype in _FLOATS or f"{name}_scale" in self._infos
         is_scale = name.endswith("_scale") and name[: -len("_scale")] in self._infos
-        return len(info.shape) == 2 and is_read and not is_scale
+        return is_layer(info.shape) and is_read and not is_scale
 
     def _info(self, name: str) -> TensorInfo:
         if name not in self._infos:
@@ -182,7 +185,14 @@ class Model(Mapping[str, Any]):
             raise KeyError(f"{self.path} has no tensor {name!r}; it has {shown}{', ...' if len(self) > 20 else ''}")
         return self._infos[name]
 
-    def _places(self, info: TensorInfo) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+    def _matrix_info(self, name: str) -> TensorInfo:
+        info = self._info(name)
+        if len(info.shape) != 2:
+            raise InvalidArgument(f"{name!r} has the shape {list(info.shape)}; a matrix has two sides")
+        require_layer(info.shape, f"{info.file}: {name!r}")
+        return info
+
+    def _places(self, info: TensorInfo) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
         """Return which places of a compressed weight are stored, and the values row by row."""
         layer, (rows, cols) = info.name.rpartition(".")[0], info.shape
 
@@ -204,7 +214,7 @@ class Model(Mapping[str, Any]):
         elif f"{layer}.row_offsets" in self._stored:
             offsets = self._raw(f"{layer}.row_offsets").reshape(-1)
             check(np.array_equal(offsets, np.cumsum(counts) - counts), "row_offsets are not those of the bits")
-        return flags, values
+        return flags, as_float32(values, f"{info.file}: {layer}.compressed")
 
     def __repr__(self) -> str:
         lines = [f"Model({str(self.path)!r}, {len(self)} tensors)"]
@@ -247,6 +257,18 @@ def _encoded(name: str, given: Any) -> tuple[str, str, list[int], bytes]:
     return name, kind, list(array.shape), np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
 
 
+def is_layer(shape: Sequence[int]) -> bool:
+    """Return True for the shape of a matrix that a layer may have."""
+    return len(shape) == 2 and 1 <= min(shape) and max(shape) <= MOST_SIZE
+
+
+def require_layer(shape: Sequence[int], place: str) -> None:
+    """Refuse other sides. A file may claim any where one of them is 0, and rows take memory even then."""
+    if not is_layer(shape):
+        sides = " x ".join(map(str, shape))
+        raise BadInput(f"{place} is {sides}; a layer needs at least 1 x 1, and a side is at most {MOST_SIZE}")
+
+
 def _along_one_side(factor: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32] | None:
     """Return a scale in the dimensions of its weights; None if its shape names no one side that it belongs to."""
     if factor.size == 1:
@@ -262,7 +284,7 @@ def _along_one_side(factor: NDArray[np.float32], shape: tuple[int, ...]) -> NDAr
     return factor.reshape(-1, *[1] * (len(shape) - 1)) if is_of_rows else None
 
 
-def _spread(flags: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.float32]:
+def _spread(flags: NDArray[np.bool_], values: NDArray[np.float32]) -> NDArray[np.float32]:
     dense = np.zeros(flags.shape, np.float32)
     dense[flags] = values
     return dense

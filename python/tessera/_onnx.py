@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tessera._core import BadInput, InvalidArgument
-from tessera._models import Model, TensorInfo
+from tessera._core import BadInput, LimitExceeded
+from tessera._models import Model, TensorInfo, is_layer
+from tessera._weights import as_float32, check_claim
 
 _NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
@@ -50,30 +51,33 @@ class OnnxModel(Model):
             numbers = self._numbers(name, self._dense[name])
             return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
         values, places = self._stored_places(name)
-        dense = np.zeros(self._infos[name].shape, values.dtype)
+        shape = self._infos[name].shape
+        try:
+            dense = np.zeros(shape, values.dtype)
+        except (MemoryError, ValueError):  # NumPy's error for a size that no memory has
+            raise LimitExceeded(f"{self.path}: {name!r} is {list(shape)}, which does not fit into memory; matrix() keeps it sparse") from None
         dense[tuple(places)] = values
         return dense
 
     def is_matrix(self, name: str) -> bool:
         """Return True for a matrix of floats: whole numbers have no scale in these files."""
         info = self._info(name)
-        return len(info.shape) == 2 and info.dtype in _NAMES.values()
+        return is_layer(info.shape) and info.dtype in _NAMES.values()
 
     def matrix(self, name: str) -> Any:
         """Return a weight as scipy.sparse.csr_matrix in float32, [outputs, inputs]; its zeros are not stored."""
         import scipy.sparse
 
-        info = self._info(name)
-        if len(info.shape) != 2:
-            raise InvalidArgument(f"{name!r} has the shape {list(info.shape)}; a matrix has two sides")
+        info = self._matrix_info(name)
         if info.dtype not in _NAMES.values():
             raise BadInput(f"{info.file}: {name!r} is {info.dtype}; weights are floats: save the model in floats")
         turned, factor = self._use(name)
         if info.form == "dense":
-            made = scipy.sparse.csr_matrix(np.asarray(self[name], np.float32))
+            made = scipy.sparse.csr_matrix(as_float32(self[name], f"{info.file}: {name!r}"))
         else:
             values, places = self._stored_places(name)
-            made = scipy.sparse.coo_matrix((values.astype(np.float32), places), info.shape)
+            check_claim(info.shape, values.nbytes + places.nbytes, f"{info.file}: {name!r}")
+            made = scipy.sparse.coo_matrix((as_float32(values, f"{info.file}: {name!r}"), places), info.shape)
         weight = ((made.T if turned else made) * np.float32(factor)).tocsr()
         weight.eliminate_zeros()  # which a sparse initialiser may store, and a factor of 0 makes
         return weight

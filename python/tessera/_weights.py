@@ -7,6 +7,7 @@ index, and no library converts a matrix: the module in C++ (src/csr.hpp) checks 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -14,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tessera import _core
-from tessera._core import BadInput, InvalidArgument
+from tessera._core import BadInput, InvalidArgument, LimitExceeded
 from tessera._options import whole_number
+
+# The rows and columns that a matrix may have whatever it stores, and for each byte that it stores.
+_LEAST_CLAIM, _CLAIM_PER_BYTE = 2**20, 16
 
 
 class Arrays(NamedTuple):
@@ -115,6 +119,16 @@ def as_float32(array: NDArray[Any], name: str, casts: bool = True) -> NDArray[np
     return made
 
 
+def check_claim(shape: Sequence[int], stored: int, place: str) -> None:
+    """Refuse far more rows and columns than a matrix has bytes, as readers of matrix files do: rows take memory."""
+    most = max(_LEAST_CLAIM, _CLAIM_PER_BYTE * stored)
+    if max(shape) > most:
+        raise LimitExceeded(
+            f"{place} is {shape[0]} x {shape[1]}; with {stored} bytes of values and indices it may have at most {most} rows and "
+            "columns: drop empty ones"
+        )
+
+
 def array_of(given: Any, name: str) -> NDArray[Any]:
     """Return what is given as an array, without a copy if it has memory that says it all."""
     if isinstance(given, np.ma.MaskedArray):
@@ -202,6 +216,7 @@ def _from_triplets(weights: tuple[Any, ...], shape: tuple[int, int] | None) -> M
 
 
 def _from_dense(matrix: NDArray[Any], name: str) -> Matrix:
+    check_claim(matrix.shape, matrix.nbytes, name)
     rows, cols = np.nonzero(matrix)
     indptr = np.zeros(len(matrix) + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=len(matrix)), out=indptr[1:])

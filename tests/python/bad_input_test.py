@@ -88,6 +88,15 @@ def test_refuses_matrices(fault):
         ts.Layer(matrix, batch=4)
 
 
+@pytest.mark.parametrize("shape", [(2**40, 0), (2**31 - 1, 0), (0, 2**40)])
+def test_rows_without_a_byte_take_no_memory(shape):
+    empty = np.zeros(shape, np.float32)
+    for call in (ts.Layer, lambda a: ts.simulate(a), lambda a: ts.advise(a, batch=8)):
+        with pytest.raises(ts.LimitExceeded, match=f"weights is {shape[0]} x {shape[1]}; with 0 bytes"):
+            call(empty)
+    assert ts.Layer(empty[:5, :5]).nnz == 0
+
+
 class Exported:
     """An array that is known by __dlpack__ only."""
 

@@ -1,6 +1,8 @@
 """Checkpoints of whole models: shards, folders, compressed weights, and files that break the rules."""
 
 import json
+import struct
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -231,3 +233,52 @@ def test_whole_numbers_of_any_dimensions_have_a_scale_of_floats(tmp_path):
                        ("d.weight", "'d.weight_scale' has finite numbers beyond"), ("e.weight", "times 'e.weight_scale' is beyond")):  # fmt: skip
         with pytest.raises(ts.BadInput, match=text):
             model[name]
+
+
+def raw_file(path, tensors):
+    """Write a file whose header may claim what no array of NumPy is: NAME: (type, shape, bytes)."""
+    header, data = {}, b""
+    for name, (kind, shape, numbers) in tensors.items():
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(numbers)]}
+        data += numbers
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+EMPTY = [[2 * 10**8, 0], [2**40, 0], [0, 2**40], [5, 0], [2**63 - 1, 0]]
+
+
+@pytest.mark.parametrize("sides", EMPTY)
+def test_rows_without_a_byte_take_no_memory(tmp_path, sides):
+    tensors = {"a.weight": ("F32", sides, b""), "b.weight": ("F32", [1, 2], b"1234" * 2)}
+    model = ts.read_model(raw_file(tmp_path / "m.safetensors", tensors))
+    tracemalloc.start()
+    with pytest.raises(ts.BadInput, match=f"'a.weight' is {sides[0]} x {sides[1]}; a layer needs at least 1 x 1"):
+        model.matrix("a.weight")
+    advice = ts.advise(model, batch=8)
+    assert [layer["name"] for layer in advice["machines"][0]["layers"]] == ["b.weight"] and advice["left_out"] == ["a.weight"]
+    parts = {"a.compressed": ("F32", [0], b""), "a.bitmask": ("U8", [sides[0], -(-sides[1] // 8)], b""), "a.shape": ("I64", [2], struct.pack("<2q", *sides))}
+    with pytest.raises(ts.BadInput, match=f"a is {sides[0]} x {sides[1]}; a layer needs at least 1 x 1"):
+        ts.read_model(raw_file(tmp_path / "c.safetensors", parts))
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+
+
+def test_a_shape_that_no_array_has_is_told(tmp_path):
+    model = ts.read_model(raw_file(tmp_path / "m.safetensors", {"a": ("F32", [2**62, 2**62, 0], b"")}))
+    for read in (model.__getitem__, lambda _: model.state_dict()):
+        with pytest.raises(ts.BadInput, match="'a' has the shape .* which no array has"):
+            read("a")
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_float32_are_refused_in_every_form(tmp_path):
+    big = np.array([[1e300, 1]])
+    ts.write_model(tmp_path / "m.safetensors", {"a.weight": big, **compressed("b", big, np.float64), "c.weight": np.array([[np.inf, 1]])})
+    model = ts.read_model(tmp_path / "m.safetensors")
+    for call in (lambda: model.matrix("a.weight"), lambda: model.matrix("b.weight"), lambda: model["b.weight"]):
+        with pytest.raises(ts.BadInput, match="m.safetensors: .* has finite numbers beyond those of float32"):
+            call()
+    assert model["a.weight"][0, 0] == 1e300, "float64 stays what it is"
+    assert np.isinf(model.matrix("c.weight")[0, 0])

@@ -128,6 +128,28 @@ def test_damaged_files_are_told(tmp_path, name):
         ts.read_model(write(tmp_path / "m.onnx", dense, sparse, change=change))["w"]
 
 
+@pytest.mark.parametrize(("sides", "error"), [([2**40, 0], ts.BadInput), ([2**40, 1], ts.BadInput), ([2**31 - 1, 1], ts.LimitExceeded)])
+def test_rows_without_a_byte_take_no_memory(tmp_path, sides, error):
+    sparse = sparse_tensor("w", np.zeros((1, 1), F4))
+    sparse.dims[:] = sides
+    model = ts.read_model(write(tmp_path / "m.onnx", sparse=[sparse]))
+    with pytest.raises(error, match=f"'w' is {sides[0]} x {sides[1]}"):
+        model.matrix("w")
+    huge = sparse_tensor("w", np.zeros((1, 1), F4))
+    huge.dims[:] = [2**31 - 1, 2**31 - 1]
+    with pytest.raises(ts.LimitExceeded, match="does not fit into memory"):
+        ts.read_model(write(tmp_path / "h.onnx", sparse=[huge]))["w"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_beyond_float32_are_refused(tmp_path):
+    big = np.array([[1e300, 1]])
+    model = ts.read_model(write(tmp_path / "m.onnx", {"w": big}, [sparse_tensor("s", big)]))
+    for name in "ws":
+        with pytest.raises(ts.BadInput, match=f"'{name}' has finite numbers beyond those of float32"):
+            model.matrix(name)
+
+
 def test_what_is_no_onnx_file_is_told(tmp_path, monkeypatch):
     (tmp_path / "bytes.onnx").write_bytes(b"\xff" * 40)
     with pytest.raises(ts.BadInput, match="no ONNX file"):
