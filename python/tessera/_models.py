@@ -76,23 +76,39 @@ class Model(Mapping[str, Any]):
             self._stored[tensor] = _Stored(dtype, tuple(shape), name, begin, end)
 
     def _described(self) -> Iterator[TensorInfo]:
+        layers = self._compressed_layers()
         for name, stored in self._stored.items():
             layer, _, part = name.rpartition(".")
-            if part in _PARTS and f"{layer}.bitmask" in self._stored:
-                if part == "compressed":
-                    form = "sparse-bitmask" if len(stored.shape) == 1 else "sparse-24-bitmask"
-                    yield TensorInfo(f"{layer}.weight", stored.dtype, self._shape(layer, name), form, stored.file)
-                continue
-            yield TensorInfo(name, stored.dtype, stored.shape, "dense", stored.file)
+            if layer not in layers or part not in _PARTS:
+                yield TensorInfo(name, stored.dtype, stored.shape, "dense", stored.file)
+            elif part == "compressed":
+                form = "sparse-bitmask" if len(stored.shape) == 1 else "sparse-24-bitmask"
+                yield TensorInfo(f"{layer}.weight", stored.dtype, self._shape(layer), form, stored.file)
 
-    def _shape(self, layer: str, name: str) -> tuple[int, int]:
-        if f"{layer}.shape" not in self._stored:
-            raise BadInput(f"{self._stored[name].file}: {name!r} is a compressed weight, but there is no {layer}.shape")
-        sides = [int(side) for side in self._raw(f"{layer}.shape").reshape(-1)]
-        if len(sides) != 2:
-            raise BadInput(f"{self._stored[name].file}: {layer}.shape is {sides}; it has two sides")
-        require_layer(sides, f"{self._stored[name].file}: {layer}")
-        return sides[0], sides[1]
+    def _compressed_layers(self) -> set[str]:
+        """Return the layers that have a compressed weight. Refuse a part of one, and a dense weight beside it."""
+        layers = set()
+        for name, stored in self._stored.items():
+            layer, _, part = name.rpartition(".")
+            parts = {part for part in _PARTS if f"{layer}.{part}" in self._stored}
+            # A tensor may have the name of one part by chance.
+            if not layer or part not in _PARTS or not ("bitmask" in parts or {"compressed", "shape"} <= parts):
+                continue
+            if missing := [f"{layer}.{part}" for part in _PARTS[:3] if part not in parts]:
+                raise BadInput(f"{stored.file}: {name!r} is a part of a compressed weight, but there is no {' and no '.join(missing)}")
+            if f"{layer}.weight" in self._stored:
+                raise BadInput(f"{stored.file}: {layer + '.weight'!r} is given twice: dense, and compressed by {layer}.compressed")
+            layers.add(layer)
+        return layers
+
+    def _shape(self, layer: str) -> tuple[int, int]:
+        name = f"{layer}.shape"
+        place, given = self._stored[name].file, self._raw(name).reshape(-1)
+        if given.dtype.kind not in "iu" or len(given) != 2:
+            raise BadInput(f"{place}: {name!r} has {len(given)} numbers of {given.dtype}; it has two sides, which are whole numbers")
+        rows, cols = map(int, given)
+        require_layer((rows, cols), f"{place}: {layer}")
+        return rows, cols
 
     def _raw(self, name: str) -> NDArray[Any]:
         stored = self._stored[name]
@@ -210,7 +226,9 @@ class Model(Mapping[str, Any]):
         counts = flags.sum(1)
         check(int(counts.sum()) == len(values), f"{counts.sum()} bits are set, but there are {len(values)} values")
         if info.form == "sparse-24-bitmask":
-            check(bool((counts * 2 == cols).all()), "not every row has half of its places")
+            check(cols % 4 == 0, f"there are {cols} columns, which are no groups of four")
+            of_groups = flags.reshape(rows, -1, 4).sum(2)
+            check(bool((of_groups == 2).all()), "not every group of four columns has two values")
         elif f"{layer}.row_offsets" in self._stored:
             offsets = self._raw(f"{layer}.row_offsets").reshape(-1)
             check(np.array_equal(offsets, np.cumsum(counts) - counts), "row_offsets are not those of the bits")

@@ -86,6 +86,16 @@ DAMAGE = {
     "another shape": (lambda t: t.update({"a.shape": np.array([6, 40])}), r"bitmask is uint8 \[6, 2\], not uint8 \[6, 5\]"),
     "three sides": (lambda t: t.update({"a.shape": np.array([6, 13, 1])}), "it has two sides"),
     "no shape": (lambda t: t.pop("a.shape"), "there is no a.shape"),
+    "no values": (lambda t: t.pop("a.compressed"), "there is no a.compressed"),
+    "no bits": (lambda t: t.pop("a.bitmask"), "there is no a.bitmask"),
+    "bits alone": (lambda t: [t.pop(f"a.{part}") for part in ("compressed", "shape", "row_offsets")], "no a.compressed and no a.shape"),
+    "a dense weight as well": (lambda t: t.update({"a.weight": weights()}), "'a.weight' is given twice: dense, and compressed by a.compressed"),
+    "sides that are floats": (lambda t: t.update({"a.shape": np.array([6, 13.9])}), "2 numbers of float64; .* whole numbers"),
+    "a side that is no number": (lambda t: t.update({"a.shape": np.array([6, np.nan], F4)}), "2 numbers of float32; .* whole numbers"),
+    "a side that is infinite": (lambda t: t.update({"a.shape": np.array([6, np.inf], F4)}), "2 numbers of float32; .* whole numbers"),
+    "sides that are flags": (lambda t: t.update({"a.shape": np.array([True, True])}), "2 numbers of bool; .* whole numbers"),
+    "a negative side": (lambda t: t.update({"a.shape": np.array([-6, 13])}), "a is -6 x 13; a layer needs at least 1 x 1"),
+    "a side beyond 31 bits": (lambda t: t.update({"a.shape": np.array([6, 2**63], np.uint64)}), "a side is at most 2147483647"),
     "values in whole numbers": (lambda t: t.update({"a.compressed": t["a.compressed"].astype(np.int8)}), "compressed is I8"),
 }
 
@@ -98,6 +108,29 @@ def test_damaged_compressed_weights_are_told(tmp_path, name):
     ts.write_model(tmp_path / "m.safetensors", tensors)
     with pytest.raises(ts.BadInput, match=text):
         ts.read_model(tmp_path / "m.safetensors")["a.weight"]
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ([1, 2, 3, 4, 0, 0, 0, 0], "group of four columns has two"), ([1, 2, 3, 0, 0, 0, 4, 0], "group of four columns has two"),
+        ([1, 2, 3, 0, 0, 0], "6 columns, which are no groups of four"),
+    ],
+)  # fmt: skip
+def test_at_most_two_of_four_are_stored_in_the_form_of_two_of_four(tmp_path, row, text):
+    w = np.array([row], F4)
+    tensors = compressed("a", w)
+    tensors["a.compressed"] = tensors["a.compressed"].reshape(1, -1)
+    ts.write_model(tmp_path / "m.safetensors", tensors)
+    with pytest.raises(ts.BadInput, match=text):
+        ts.read_model(tmp_path / "m.safetensors").matrix("a.weight")
+
+
+def test_the_name_of_one_part_alone_may_be_a_tensor_of_any_kind(tmp_path):
+    tensors = {"a.shape": np.ones((2, 2), F4), "b.compressed": np.ones(3, F4), "c.row_offsets": np.arange(3), "bitmask": np.ones(2, np.uint8)}
+    ts.write_model(tmp_path / "m.safetensors", tensors)
+    model = ts.read_model(tmp_path / "m.safetensors")
+    assert sorted(model) == sorted(tensors) and {info.form for info in model.tensors} == {"dense"}
 
 
 def test_whole_numbers_are_scaled_or_refused(tmp_path):
