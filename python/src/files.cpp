@@ -55,7 +55,8 @@ std::string_view bytes_of(const py::buffer_info& buffer) {
 
 // Returns (name, type, shape, first byte, byte after the last one) of each tensor of a safetensors
 // file, in the order of their data.
-py::list list_tensors(const py::buffer& file, const std::string& name) {
+py::list list_tensors(const py::buffer& file, const py::object& path) {
+  const std::string name = path_of(path);
   const py::buffer_info buffer = file.request();
   const std::string_view bytes = bytes_of(buffer);
   const std::int64_t data = io::safetensors_data_begin(bytes, name);
@@ -90,8 +91,9 @@ void write_tensors(const py::object& file, const py::list& tensors) {
 }  // namespace
 
 void add_files(py::module_& module) {
+  module.def("_path", [](const py::object& path) { return py::bytes(path_of(path)); }, "path"_a);
   module.def("_read", &read, "path"_a);
-  module.def("_list_tensors", &list_tensors, "file"_a, "name"_a);
+  module.def("_list_tensors", &list_tensors, "file"_a, "path"_a);
   module.def("_write_tensors", &write_tensors, "path"_a, "tensors"_a);
   module.def("_write", &write, "path"_a, "matrix"_a);
 }

@@ -29,11 +29,13 @@ struct MadeCaster : pybind11::detail::type_caster_base<T> {
 [[noreturn]] void refuse_arguments(const std::string& usage, const pybind11::args& args,
                                    const pybind11::kwargs& keywords, bool is_method = true);
 
-// Returns an argument that is a text. Throws TypeError for anything else.
+// Returns an argument that is a text, in UTF-8. Throws TypeError for anything else, and for lone
+// surrogates, which UTF-8 cannot say.
 std::string text_of(pybind11::handle object, const char* name);
 
 // Returns an argument that is the path of a file, as the system takes it. Throws TypeError for
-// anything else, and InvalidArgument for a path with a NUL, at which the system would cut it.
+// anything else, and InvalidArgument for a path that no file has: with a NUL, at which the system
+// would cut it, or with a lone surrogate.
 std::string path_of(pybind11::handle object);
 
 // Adds a method with its documentation, and an overload that refuses all other arguments by

@@ -16,6 +16,7 @@
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/interrupt.hpp"
 #include "tessera/python/src/machine.hpp"
+#include "tessera/python/src/method.hpp"
 #include "tessera/python/src/plan.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/study/advice.hpp"
@@ -96,7 +97,8 @@ std::pair<double, std::int64_t> crossover(const Question& asked) {
   });
 }
 
-std::string advise_file(const std::string& path, const std::string& tensor, const Question& asked) {
+std::string advise_file(const py::object& file, const std::string& tensor, const Question& asked) {
+  const std::string path = path_of(file);
   return interruptibly<std::string>([=](std::stop_token stop) {
     const auto goes_on = [stop](const std::string&, const std::string&) {
       return !stop.stop_requested();

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import BadInput, InvalidArgument
-from tessera._options import MOST_SIZE
+from tessera._options import MOST_SIZE, path_text
 from tessera._text import html_table
 from tessera._weights import array_of, as_float32
 
@@ -59,7 +59,7 @@ class Model(Mapping[str, Any]):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = pathlib.Path(path)
+        self.path = pathlib.Path(path_text(path))
         self._files: dict[str, NDArray[np.uint8]] = {}
         self._stored: dict[str, _Stored] = {}
         for file in _files_of(self.path):
@@ -70,7 +70,7 @@ class Model(Mapping[str, Any]):
     def _add(self, path: pathlib.Path) -> None:
         memory, name = _mapped(path), str(path)
         self._files[name] = memory
-        for tensor, dtype, shape, begin, end in _core._list_tensors(memory, name):
+        for tensor, dtype, shape, begin, end in _core._list_tensors(memory, path):
             if tensor in self._stored:
                 raise BadInput(f"{name}: the tensor {tensor!r} is in {self._stored[tensor].file} as well")
             self._stored[tensor] = _Stored(dtype, tuple(shape), name, begin, end)
@@ -248,7 +248,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     Raises ts.BadInput for files that break the rules of their format, and ImportError for ONNX without the package onnx.
     Files of safetensors are mapped, and read as needed.
     """
-    if str(os.fspath(path)).endswith(".onnx"):
+    if path_text(path).endswith(".onnx"):
         from tessera._onnx import OnnxModel
 
         return OnnxModel(path)
@@ -257,7 +257,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
 
 def write_model(path: str | os.PathLike[str], tensors: Mapping[str, Any]) -> None:
     """Write arrays or tensors by their names, such as a state_dict, as one .safetensors file, whole or not at all."""
-    if not str(os.fspath(path)).endswith(".safetensors"):
+    if not path_text(path).endswith(".safetensors"):
         raise InvalidArgument(f"{path}: the ending is that of no format for models; use .safetensors")
     _core._write_tensors(path, [_encoded(name, given) for name, given in tensors.items()])
 
@@ -310,8 +310,8 @@ def _spread(flags: NDArray[np.bool_], values: NDArray[np.float32]) -> NDArray[np
 
 def _files_of(path: pathlib.Path) -> list[pathlib.Path]:
     """Return the files of a checkpoint."""
-    if path.is_dir():
-        if (path / _INDEX).exists():
+    if os.path.isdir(path):
+        if os.path.exists(path / _INDEX):
             return _files_of(path / _INDEX)
         files = sorted(path.glob("*.safetensors"))
         if not files:
@@ -329,7 +329,9 @@ def _weight_map(index: pathlib.Path) -> dict[str, str]:
     try:
         found = json.loads(index.read_bytes())["weight_map"]
         names = {str(tensor): str(file) for tensor, file in found.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise BadInput(f"{index}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"{index}: no index of shards, an object with weight_map ({error})") from None
     for file in names.values():
         if pathlib.PurePath(file).name != file:
@@ -339,8 +341,8 @@ def _weight_map(index: pathlib.Path) -> dict[str, str]:
 
 def _check_map(path: pathlib.Path, stored: dict[str, _Stored]) -> None:
     """Refuse an index that does not agree with the shards."""
-    index = path / _INDEX if path.is_dir() else path
-    if not index.name.endswith(".index.json") or not index.exists():
+    index = path / _INDEX if os.path.isdir(path) else path
+    if not index.name.endswith(".index.json") or not os.path.exists(index):
         return
     for tensor, file in _weight_map(index).items():
         if tensor not in stored or pathlib.Path(stored[tensor].file).name != file:
@@ -350,8 +352,11 @@ def _check_map(path: pathlib.Path, stored: dict[str, _Stored]) -> None:
 def _mapped(path: pathlib.Path) -> NDArray[np.uint8]:
     try:
         info = path.stat()
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{path}: {getattr(error, 'strerror', error)}") from None
-    if not stat.S_ISREG(info.st_mode) or info.st_size == 0:
-        raise BadInput(f"{path}: it is no plain file, or it is empty")
-    return np.memmap(path, np.uint8, mode="r")
+        if not stat.S_ISREG(info.st_mode) or info.st_size == 0:
+            raise BadInput(f"{path}: it is no plain file, or it is empty")
+        return np.memmap(path, np.uint8, mode="r")
+    except BadInput:
+        raise
+    except (OSError, ValueError) as error:  # of a shard, whose name may be any text
+        place = str(path).encode(errors="backslashreplace").decode()
+        raise BadInput(f"{place}: {getattr(error, 'strerror', error)}") from None

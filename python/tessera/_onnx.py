@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tessera._core import BadInput, LimitExceeded
 from tessera._models import Model, TensorInfo, is_layer
+from tessera._options import path_text
 from tessera._weights import as_float32, check_claim
 
 _NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
@@ -26,7 +27,7 @@ class OnnxModel(Model):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = pathlib.Path(path)
+        self.path = pathlib.Path(path_text(path))
         self._graph = _graph_of(self.path)
         self._dense = {tensor.name: tensor for tensor in self._graph.initializer}
         self._sparse = {tensor.values.name: tensor for tensor in self._graph.sparse_initializer}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import operator
+import os
 import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+from tessera import _core
 from tessera._core import MOST_THREADS, InvalidArgument
 
 # The types of operands by the names that users of NumPy and torch write, with the library's own.
@@ -61,17 +63,27 @@ def number(name: str, value: Any) -> float:
 
 
 def text(name: str, value: Any) -> str:
-    """Return the value, which must be a text without NUL, at which C would cut it."""
-    if not isinstance(value, str) or "\0" in value:
-        raise TypeError(f"{name} is {reprlib.repr(value)}; it is a text without NUL")
-    return value
+    """Return the value, which must be a text that UTF-8 can say, without NUL, at which C would cut it."""
+    try:
+        if isinstance(value, str) and b"\0" not in value.encode():
+            return value
+    except UnicodeEncodeError:
+        pass
+    raise TypeError(f"{name} is {reprlib.repr(value)}; it is a text without NUL or lone surrogates")
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """Return a path as text. Raise ts.InvalidArgument for one that no file has: with NUL, or a lone surrogate."""
+    return os.fsdecode(_core._path(path))
 
 
 def options_text(options: Mapping[str, Any] | None) -> str:
     """Return PopSparse's options as JSON."""
     try:
-        return json.dumps(dict(options or {}))
-    except (TypeError, ValueError) as error:
+        made = json.dumps(dict(options or {}), ensure_ascii=False)
+        made.encode()
+        return made
+    except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"options are no mapping of texts to values of JSON ({error}); pass a dict") from None
 
 

@@ -13,7 +13,7 @@ from tessera._core import InvalidArgument, Machine
 from tessera._layer import Layer
 from tessera._machines import _backward, _machine, _machine_or_host, _sizes
 from tessera._models import Model, read_model, write_model
-from tessera._options import MOST_SIZE, block_shape, core_dtype, number, options_text, text, whole_number
+from tessera._options import MOST_SIZE, block_shape, core_dtype, number, options_text, path_text, text, whole_number
 from tessera._weights import is_sparse, read_matrix
 
 
@@ -84,7 +84,7 @@ def advise(
     asked = _question((1, 1, whole_number("batch", batch, 1, MOST_SIZE)), machine, dtype=dtype, passes=passes, options=options)
     asked = asked.measured() if measure else asked
     if isinstance(weights, (str, os.PathLike)):
-        weights = _model_or_path(os.fspath(weights))
+        weights = _model_or_path(path_text(weights))
     elif hasattr(weights, "named_modules"):  # a module of torch
         from tessera.torch import densify
 

@@ -204,3 +204,41 @@ def test_no_call_answers_wrong_arguments_in_the_words_of_pybind():
             call(*range(30))
         except TypeError as error:
             assert "incompatible" not in str(error) and "Invoked" not in str(error), error
+
+
+LONE = "\ud800"
+
+
+@pytest.mark.parametrize("name", [LONE, f"{LONE}.safetensors", f"{LONE}.onnx", f"{LONE}.index.json", "w.mtx\0"])
+def test_paths_that_no_file_has_are_told(name):
+    calls = (
+        ts.read, ts.read_model, lambda p: ts.write(p, WEIGHTS), lambda p: ts.write_model(p, {}), lambda p: ts.advise(p, batch=2),
+        ts.Machine.from_file, ts.simulate(np.eye(4, dtype=np.float32)).to_html,
+    )  # fmt: skip
+    for call in calls:
+        with pytest.raises(ts.InvalidArgument, match="the path .* has a (NUL|lone surrogate)"):
+            call(name)
+
+
+def test_a_path_of_bytes_that_are_no_text_is_one(tmp_path):
+    name = str(tmp_path / "m\udcff.safetensors")
+    ts.write_model(name, {"a": WEIGHTS.toarray()})
+    assert np.array_equal(ts.read_model(name)["a"], WEIGHTS.toarray())
+    assert ts.read(name).nnz == WEIGHTS.nnz and len(ts.advise(name, batch=8)["machines"]) == 1
+
+
+def test_texts_that_are_not_in_unicode_are_told():
+    layer, s = fixed_layer(), np.ones((10, 4), np.float32)
+    size = {"batch": 8, "density": 0.1}
+    calls = [
+        lambda: ts.Machine(LONE), lambda: ts.Machine.from_json(LONE), lambda: ts.plan(8, 8, **size, machine=LONE),
+        lambda: ts.verdict(8, 8, **size, machine=LONE), lambda: ts.crossover(8, 8, batch=8, machine=LONE),
+        lambda: ts.plan(8, 8, **size, options={LONE: 1}), lambda: ts.sweep({LONE: [1]}), lambda: ts.sweep({"density": [LONE]}),
+        lambda: ts.advise({"a": np.eye(3, dtype=np.float32)}, batch=8, tensor=LONE), lambda: layer.forward(s, activation=LONE),
+        lambda: ts.spmm(WEIGHTS, s, activation=LONE), lambda: layer.rewire("set", pool=LONE), lambda: layer.rounding(LONE),
+        lambda: ts.write_model("unwritten.safetensors", {LONE: s}), lambda: ts.Machine(**{LONE: 1}),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(TypeError) as error:
+            call()
+        assert "\\ud800" in str(error.value) and "incompatible" not in str(error.value)

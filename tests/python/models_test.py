@@ -173,6 +173,7 @@ def test_a_folder_of_shards_is_one_model(tmp_path):
         "no index of shards": "[]", "not json|no index": "{", r"weight_map names '../x.safetensors'": '{"weight_map": {"a": "../x.safetensors"}}',
         "says that 'c' is in model-1": json.dumps({"weight_map": {**names, "c": "model-1-of-2.safetensors"}}),
         "No such file": json.dumps({"weight_map": {"a": "model-3.safetensors"}}),
+        "no index of shards.*recursion": "[" * 100000, r"/\\ud800: .*surrogate": '{"weight_map": {"a": "\\ud800"}}',
     }.items():  # fmt: skip
         index.write_text(wrong)
         with pytest.raises(ts.BadInput, match=text):
@@ -189,6 +190,7 @@ def test_what_is_no_model_is_told(tmp_path):
     (tmp_path / "short.safetensors").write_bytes(b"123456789")
     for path, text in (
         (tmp_path / "empty", "no .safetensors file in this folder"), (tmp_path / "none.safetensors", "empty"),
+        (tmp_path / "missing" / "x.index.json", "x.index.json: No such file"), (tmp_path / ("a" * 300), "File name too long"),
         (tmp_path / "short.safetensors", "header"), (tmp_path / "missing.safetensors", "No such file"),
         (tmp_path / "model.pt", r"convert it: ts.write_model\(.*torch.load\('model.pt'"), ("/dev/null", "no plain file"),
     ):  # fmt: skip
