@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import BadInput, InvalidArgument
-from tessera._options import MOST_SIZE, path_text
+from tessera._options import MOST_SIZE, mapping, path_text
 from tessera._text import html_table
 from tessera._weights import array_of, as_float32
 
@@ -259,7 +259,8 @@ def write_model(path: str | os.PathLike[str], tensors: Mapping[str, Any]) -> Non
     """Write arrays or tensors by their names, such as a state_dict, as one .safetensors file, whole or not at all."""
     if not path_text(path).endswith(".safetensors"):
         raise InvalidArgument(f"{path}: the ending is that of no format for models; use .safetensors")
-    _core._write_tensors(path, [_encoded(name, given) for name, given in tensors.items()])
+    named = mapping("tensors", tensors, '{"fc.weight": w}, or a state_dict')
+    _core._write_tensors(path, [_encoded(name, given) for name, given in named.items()])
 
 
 def _encoded(name: str, given: Any) -> tuple[str, str, list[int], bytes]:

@@ -77,14 +77,34 @@ def path_text(path: str | os.PathLike[str]) -> str:
     return os.fsdecode(_core._path(path))
 
 
+def options_dict(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return PopSparse's options, or a part of them, as a new dict."""
+    try:
+        return {} if options is None else dict(options)
+    except (TypeError, ValueError) as error:
+        raise _no_options(error) from None
+
+
 def options_text(options: Mapping[str, Any] | None) -> str:
     """Return PopSparse's options as JSON."""
+    given = options_dict(options)
     try:
-        made = json.dumps(dict(options or {}), ensure_ascii=False)
+        made = json.dumps(given, ensure_ascii=False)
         made.encode()
         return made
     except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"options are no mapping of texts to values of JSON ({error}); pass a dict") from None
+        raise _no_options(error) from None
+
+
+def _no_options(error: Exception) -> TypeError:
+    return TypeError(f"options are no mapping of texts to values of JSON ({error}); pass a dict")
+
+
+def mapping(name: str, value: Any, example: str) -> Mapping[Any, Any]:
+    """Return the value, which must be a mapping."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is {reprlib.repr(value)}; it is a mapping, such as {example}")
+    return value
 
 
 def dtype_text(dtype: Any) -> str:

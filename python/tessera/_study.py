@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +14,12 @@ from tessera._core import InvalidArgument, Machine
 from tessera._layer import Layer
 from tessera._machines import _backward, _machine, _machine_or_host, _sizes
 from tessera._models import Model, read_model, write_model
-from tessera._options import MOST_SIZE, block_shape, core_dtype, number, options_text, path_text, text, whole_number
+from tessera._options import (
+    MOST_SIZE, block_shape, core_dtype, mapping, number, options_dict, options_text, path_text, text, whole_number,
+)
 from tessera._weights import is_sparse, read_matrix
+
+_GRID = '{"density": [0.01, 0.1]}'
 
 
 def _question(
@@ -160,8 +165,14 @@ def sweep(
         _sizes(outputs, inputs, batch), machine, block=block, density=density, dtype=dtype, passes=passes,
         options=options,
     )
-    axes = [(text("over", figure), [number(figure, value) for value in values]) for figure, values in over.items()]
+    axes = [(text("over", figure), _values(figure, values)) for figure, values in mapping("over", over, _GRID).items()]
     return json.loads(_core._sweep(asked, axes))
+
+
+def _values(figure: str, values: Any) -> list[float]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"over: {figure} has {reprlib.repr(values)}; it has a list of numbers: {_GRID}")
+    return [number(figure, value) for value in values]
 
 
 class Crossover(NamedTuple):
@@ -196,10 +207,10 @@ def crossover(
 
 def _sparse_only(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the options with the constraint that no plan multiplies the zeros."""
-    asked = dict(options or {})
+    asked = options_dict(options)
     constraints = asked.get("planConstraints", {})
     if not isinstance(constraints, Mapping):
-        raise InvalidArgument(f"options: planConstraints is {constraints!r}; it must be an object")
+        raise InvalidArgument(f"options: planConstraints is {reprlib.repr(constraints)}; it must be an object")
     if constraints.get("useDense") in (True, "true"):
         raise InvalidArgument(
             "options: planConstraints.useDense is true; a crossover is between sparse plans and the dense one: "

@@ -198,6 +198,9 @@ def test_what_is_no_model_is_told(tmp_path):
             ts.read_model(path)
     with pytest.raises(ts.InvalidArgument, match="use .safetensors"):
         ts.write_model(tmp_path / "m.npz", {})
+    for tensors in ([1], None, weights()):
+        with pytest.raises(TypeError, match="tensors is .*; it is a mapping, such as"):
+            ts.write_model(tmp_path / "m.safetensors", tensors)
     with pytest.raises(TypeError, match="a is complex128"):
         ts.write_model(tmp_path / "m.safetensors", {"a": np.ones(2, complex)})
 

@@ -48,6 +48,25 @@ def test_a_sweep_has_the_figures_that_vary_in_every_point():
         ts.sweep({"tiles": [8]}, **LAYER)
 
 
+def test_options_and_figures_that_are_no_mapping_are_told():
+    one = {"batch": 8, "options": "x", "machine": SMALL}
+    calls = (
+        lambda: ts.verdict(8, 8, density=0.1, **one), lambda: ts.crossover(8, 8, **one), lambda: ts.sweep({"density": [0.1]}, **one),
+        lambda: ts.advise(np.eye(8, dtype=np.float32), **one), lambda: ts.plan(8, 8, density=0.1, **one),
+        lambda: ts.simulate(np.eye(8, dtype=np.float32), **one),
+        lambda: ts.crossover(8, 8, batch=8, options={"planConstraints": {"partition": {"x": object()}}}),
+    )  # fmt: skip
+    for call in calls:
+        with pytest.raises(TypeError, match="options are no mapping of texts .* pass a dict"):
+            call()
+    for over, text in (
+        ([1], r"over is \[1\]; it is a mapping"), (None, "over is None; it is a mapping"), ({"density": 1}, "over: density has 1; it has a list"),
+        ({"density": "0.1"}, "over: density has '0.1'; it has a list"), ({"density": ["0.1"]}, "density is '0.1'; it is a number"), ({1: [1]}, "over is 1"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=text):
+            ts.sweep(over, **LAYER, machine=SMALL)
+
+
 def test_a_layer_that_fits_nowhere_has_a_reason():
     small = {"availableMemoryProportion": 1e-6}
     with pytest.raises(ts.NoSolution, match="no plan .*; no dense plan"):
