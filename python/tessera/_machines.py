@@ -150,7 +150,8 @@ def read(path: str | os.PathLike[str]) -> Any:
 
     Formats by their endings: .smtx and .txt (a mask), whose values are 1, .mtx, .npz (SciPy's
     save_npz), .npy and .safetensors#TENSOR (dense; zeros are not stored). Numbers become the nearest
-    float32; finite ones beyond them are BadInput. Places that are given twice are added up.
+    float32; finite ones beyond them are BadInput. Places that are given twice are added up; in a file
+    of a pattern, which has no values, they are one place.
     """
     import scipy.sparse
 

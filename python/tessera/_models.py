@@ -49,7 +49,8 @@ class Model(Mapping[str, Any]):
     """The tensors of a checkpoint by their names, read when they are asked for.
 
     model[name]         a NumPy array; float32 for float16 and bfloat16. Weights in whole numbers are
-                        multiplied by their scale (NAME_scale), and refused if the file has none
+                        multiplied by their scale (NAME_scale: one number, one for each row, or
+                        [1, columns]), and refused if the file has none
     model.matrix(name)  a scipy.sparse.csr_matrix in float32, whose zeros are not stored; is_matrix(name) tells
                         if there is one
     model.state_dict()  tensors of torch, for load_state_dict() of the dense model or a sparsified one
@@ -297,9 +298,10 @@ def _along_one_side(factor: NDArray[np.float32], shape: tuple[int, ...]) -> NDAr
         return None
     if factor.ndim == len(shape):
         return factor if factor.shape[sides[0]] == shape[sides[0]] else None
-    # A scale of fewer dimensions belongs to the rows, unless it suits a side further on as well when it is read from the last one.
-    last_read = shape[len(shape) - factor.ndim]
-    is_of_rows = sides[0] == 0 and len(factor) == shape[0] and (factor.ndim == 1 or last_read != len(factor))
+    # A scale of fewer dimensions belongs to the rows. NumPy would count its sides from the last one of the weights: a scale
+    # that suits these as well says too little.
+    as_numpy = shape[len(shape) - factor.ndim]
+    is_of_rows = sides[0] == 0 and len(factor) == shape[0] and (factor.ndim == 1 or len(factor) != as_numpy)
     return factor.reshape(-1, *[1] * (len(shape) - 1)) if is_of_rows else None
 
 

@@ -257,6 +257,11 @@ def test_places_given_twice_are_the_same_in_files_and_in_arrays(tmp_path, form):
     assert np.array_equal(read.toarray(), ts.Layer(matrix).weights.toarray())
 
 
+def test_places_given_twice_in_a_file_of_a_pattern_are_one(tmp_path):
+    (tmp_path / "w.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 3\n1 2\n1 2\n2 1\n")
+    assert np.array_equal(ts.read(tmp_path / "w.mtx").toarray(), [[0, 1], [1, 0]])
+
+
 @pytest.mark.parametrize(("made", "by"), [(ts.Plan, "ts.plan"), (ts.HostPlan, "ts.plan"), (ts.Run, "ts.simulate")])
 def test_classes_that_functions_return_name_the_function(made, by):
     for arguments in ((), (1, "a")):
