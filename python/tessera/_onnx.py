@@ -41,7 +41,10 @@ class OnnxModel(Model):
         for form, tensors in (("dense", self._dense), ("sparse", self._sparse)):
             for name, tensor in tensors.items():
                 numbers = tensor if form == "dense" else tensor.values
-                kind = TensorProto.DataType.Name(numbers.data_type).lower().replace("double", "float64")
+                try:
+                    kind = TensorProto.DataType.Name(numbers.data_type).lower().replace("double", "float64")
+                except ValueError:
+                    raise BadInput(f"{self.path}: {name!r} has the type {numbers.data_type}, which ONNX does not have") from None
                 kind = "float32" if kind == "float" else kind
                 if min(tensor.dims, default=0) < 0 or math.prod(tensor.dims) >= 2**63:
                     raise BadInput(f"{self.path}: {name!r} has the shape {list(tensor.dims)}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tessera import _core
-from tessera._core import InvalidArgument, Machine
+from tessera._core import InvalidArgument, LimitExceeded, Machine
 from tessera._layer import Layer
 from tessera._machines import _backward, _machine, _machine_or_host, _sizes
 from tessera._models import Model, read_model, write_model
@@ -115,9 +115,14 @@ def _model_or_path(path: str) -> Any:
 
 def _dense_matrix(given: Mapping[str, Any], name: str) -> Any:
     """Return a matrix of a model, or of those by name, as a dense array or tensor."""
-    if isinstance(given, Model):
-        return given.matrix(name).toarray()
-    return Layer(given[name], dtype="float32", passes="fwd").weights.toarray() if is_sparse(given[name]) else given[name]
+    if not isinstance(given, Model) and not is_sparse(given[name]):
+        return given[name]
+    matrix = given.matrix(name) if isinstance(given, Model) else Layer(given[name], dtype="float32", passes="fwd").weights
+    try:
+        return matrix.toarray()
+    except (MemoryError, ValueError):  # NumPy's error for a size that no memory has
+        rows, cols = matrix.shape
+        raise LimitExceeded(f"{name} is {rows} x {cols}, which does not fit into memory dense; pass this sparse matrix alone") from None
 
 
 def _advise_matrices(given: Mapping[str, Any], tensor: str, asked: _core._Question) -> dict[str, Any]:

@@ -113,6 +113,7 @@ DAMAGE = {
     "data that is not there": ({"w": W}, (), external("w.bin"), "cannot be read"),
     "too little data": ({"w": W}, (), lambda g: setattr(g.initializer[0], "raw_data", b"1234"), "cannot be read"),
     "an unknown type": ({"w": W}, (), lambda g: setattr(g.initializer[0], "data_type", 0), "cannot be read"),
+    "a type that ONNX does not have": ({"w": W}, (), lambda g: setattr(g.initializer[0], "data_type", 999), "'w' has the type 999"),
     "an index outside": ((), [sparse_tensor("w", W)], outside, r"inside \[6, 13\]"),
     "a place given twice": ((), [sparse_tensor("w", W)], twice, "two values at one place"),
     "too few indices": ((), [sparse_tensor("w", W)], too_few, "one for each value"),
@@ -139,6 +140,15 @@ def test_rows_without_a_byte_take_no_memory(tmp_path, sides, error):
     huge.dims[:] = [2**31 - 1, 2**31 - 1]
     with pytest.raises(ts.LimitExceeded, match="does not fit into memory"):
         ts.read_model(write(tmp_path / "h.onnx", sparse=[huge]))["w"]
+
+
+def test_advice_says_that_a_sparse_initialiser_does_not_fit_into_memory_dense(tmp_path, monkeypatch):
+    def no_memory(_):
+        raise MemoryError
+
+    monkeypatch.setattr(sp.csr_matrix, "toarray", no_memory)
+    with pytest.raises(ts.LimitExceeded, match="w is 6 x 13, which does not fit into memory dense"):
+        ts.advise(write(tmp_path / "m.onnx", sparse=[sparse_tensor("w", W)]), batch=8)
 
 
 @pytest.mark.filterwarnings("error")
