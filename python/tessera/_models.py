@@ -96,9 +96,14 @@ class Model(Mapping[str, Any]):
             if not layer or part not in _PARTS or not ("bitmask" in parts or {"compressed", "shape"} <= parts):
                 continue
             if missing := [f"{layer}.{part}" for part in _PARTS[:3] if part not in parts]:
-                raise BadInput(f"{stored.file}: {name!r} is a part of a compressed weight, but there is no {' and no '.join(missing)}")
+                raise BadInput(
+                    f"{stored.file}: {name!r} is a part of a compressed weight, but there is no {' and no '.join(missing)}: add what "
+                    "is missing, or save the model dense"
+                )
             if f"{layer}.weight" in self._stored:
-                raise BadInput(f"{stored.file}: {layer + '.weight'!r} is given twice: dense, and compressed by {layer}.compressed")
+                raise BadInput(
+                    f"{stored.file}: {layer + '.weight'!r} is given twice, dense, and compressed by {layer}.compressed; remove one of the two"
+                )
             layers.add(layer)
         return layers
 

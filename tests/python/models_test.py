@@ -88,8 +88,8 @@ DAMAGE = {
     "no shape": (lambda t: t.pop("a.shape"), "there is no a.shape"),
     "no values": (lambda t: t.pop("a.compressed"), "there is no a.compressed"),
     "no bits": (lambda t: t.pop("a.bitmask"), "there is no a.bitmask"),
-    "bits alone": (lambda t: [t.pop(f"a.{part}") for part in ("compressed", "shape", "row_offsets")], "no a.compressed and no a.shape"),
-    "a dense weight as well": (lambda t: t.update({"a.weight": weights()}), "'a.weight' is given twice: dense, and compressed by a.compressed"),
+    "bits alone": (lambda t: [t.pop(f"a.{part}") for part in ("compressed", "shape", "row_offsets")], "no a.compressed and no a.shape: add"),
+    "a dense weight as well": (lambda t: t.update({"a.weight": weights()}), "'a.weight' is given twice, dense, .*; remove one of the two"),
     "sides that are floats": (lambda t: t.update({"a.shape": np.array([6, 13.9])}), "2 numbers of float64; .* whole numbers"),
     "a side that is no number": (lambda t: t.update({"a.shape": np.array([6, np.nan], F4)}), "2 numbers of float32; .* whole numbers"),
     "a side that is infinite": (lambda t: t.update({"a.shape": np.array([6, np.inf], F4)}), "2 numbers of float32; .* whole numbers"),
@@ -296,7 +296,10 @@ def test_rows_without_a_byte_take_no_memory(tmp_path, sides):
         model.matrix("a.weight")
     advice = ts.advise(model, batch=8)
     assert [layer["name"] for layer in advice["machines"][0]["layers"]] == ["b.weight"] and advice["left_out"] == ["a.weight"]
-    parts = {"a.compressed": ("F32", [0], b""), "a.bitmask": ("U8", [sides[0], -(-sides[1] // 8)], b""), "a.shape": ("I64", [2], struct.pack("<2q", *sides))}
+    parts = {
+        "a.compressed": ("F32", [0], b""), "a.bitmask": ("U8", [sides[0], -(-sides[1] // 8)], b""),
+        "a.shape": ("I64", [2], struct.pack("<2q", *sides)),
+    }  # fmt: skip
     with pytest.raises(ts.BadInput, match=f"a is {sides[0]} x {sides[1]}; a layer needs at least 1 x 1"):
         ts.read_model(raw_file(tmp_path / "c.safetensors", parts))
     assert tracemalloc.get_traced_memory()[1] < 2**26
