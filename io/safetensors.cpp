@@ -173,15 +173,25 @@ void refuse_packed(const std::vector<TensorInfo>& all, const TensorInfo& tensor,
                           own == "bitmask" ? "the bit mask" : "a packed form"));
 }
 
+// Returns true if the tensor is the scale of another one of the file, and so no matrix.
+bool is_scale(const std::set<std::string_view>& names, std::string_view tensor) {
+  constexpr std::string_view kEnd = "_scale";
+  return tensor.ends_with(kEnd) && names.contains(tensor.substr(0, tensor.size() - kEnd.size()));
+}
+
 }  // namespace
 
 Array read_safetensors(std::string_view bytes, std::string_view name, std::string_view tensor) {
   const internal::SafetensorsHead head =
       internal::read_safetensors_head(internal::TextInMemory(bytes), name);
   std::vector<const TensorInfo*> meant;
+  std::set<std::string_view> all;
+  for (const TensorInfo& t : head.tensors) all.insert(t.name);
   std::string names;
   for (const TensorInfo& t : head.tensors) {
-    if (tensor.empty() ? t.shape.size() == 2 : t.name == tensor) meant.push_back(&t);
+    const bool is_meant =
+        tensor.empty() ? t.shape.size() == 2 && !is_scale(all, t.name) : t.name == tensor;
+    if (is_meant) meant.push_back(&t);
     if (names.size() < 400) names += (names.empty() ? "" : ", ") + internal::quoted(t.name);
   }
   if (meant.size() != 1)

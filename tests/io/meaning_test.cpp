@@ -60,6 +60,20 @@ TEST(WholeNumbersWithAScale, AreNoWeights) {
   EXPECT_EQ(read_safetensors(file, "a", "fc.weight_scale").values.size(), 1u);
 }
 
+TEST(WholeNumbersWithAScale, HaveAScaleThatIsNoMatrix) {
+  const std::vector<float> scale{0.5F, 2};
+  const auto file_of = [&](const std::vector<std::int64_t>& shape) {
+    return write_safetensors({make_tensor<std::uint8_t>("fc.weight", {1, 0, 0, 1}, shape),
+                              make_tensor<float>("fc.weight_scale", scale, {2, 1})},
+                             {});
+  };
+  EXPECT_THAT(message_of([&] { read_safetensors(file_of({2, 2}), "a", ""); }),
+              HasSubstr("\"fc.weight_scale\" scales, not the weights"));
+  EXPECT_THAT(message_of([&] { read_safetensors(file_of({2, 1, 2}), "a", ""); }),
+              HasSubstr("0 tensors have two dimensions"));
+  EXPECT_EQ(read_safetensors(file_of({2, 1, 2}), "a", "fc.weight_scale").values[1], 2);
+}
+
 // An archive of 2 x 2 with the place 0, 0 twice.
 std::string twice(const std::string& format) {
   const bool is_bsr = format == "bsr";
