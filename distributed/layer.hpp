@@ -43,7 +43,7 @@ struct GroupPart {
 // The operands of a rank have its rows of each of its groups (parts()), one group below the other,
 // and its columns of the batch (columns_of_batch()); facts() has the numbers of rows. Without
 // leaves a call may have any number of columns. Results have the bits of a HostLayer of the whole
-// layer without packed rows (host::HostOptions), for any number of ranks and threads, as long as
+// layer that reads no rows (host::HostOptions), for any number of ranks and threads, as long as
 // all ranks describe the same caches (host::HostCpu); with replicas, and in GradW with leaves, they
 // have bits of their own, which do not depend on the number of ranks either.
 //
@@ -58,7 +58,8 @@ struct GroupPart {
 // same options; those of a group, all ranks that have it. An exception on one rank leaves the
 // others waiting, so the program ends all of them: run_ranks and run_mpi_rank do. When weights are
 // set, all ranks compare what they were given (agreement.hpp). There are no
-// dense passes and no packed rows: whether they are faster depends on the size of a rank's part.
+// dense passes and none that read rows: whether they are faster depends on the size of a rank's
+// part.
 //
 // The cost of a pass is the measured time and traffic of this rank. A stop that any rank asks for
 // ends the pass on all of them, between two panels of columns of a cut without groups and replicas,

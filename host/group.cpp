@@ -175,7 +175,7 @@ void HostGroup<T>::set_values(std::span<const float> values) {
 }
 
 // Cells that are cut for several columns have short pieces of rows, with which one column takes up
-// to 2.6 times as long (Zen 5, 2 to 128 planned columns). Those for one column have fewer bytes
+// to 2.2 times as long (Zen 5; with AVX2 kernels 2.5). Those for one column have fewer bytes
 // than rows.
 template <class T>
 bool HostGroup<T>::takes_rows(MatrixView<const T> s) const {

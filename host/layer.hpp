@@ -45,7 +45,9 @@ struct HostOptions {
 };
 
 // A layer (layer/layer.hpp) that runs on this computer. It uses the buckets, words and kernels of
-// the modelled machines, with cells that suit the caches (cells.hpp).
+// the modelled machines, with cells that suit the caches (cells.hpp). Fwd of one column of floats
+// reads the rows of the matrix itself in a layer of elements that is planned for more columns, so a
+// self-check of it finds damage to that matrix only if its sums were kept from before.
 //
 // Strides of operands may be any number; rows of contiguous elements are read where they are, and
 // an operand with the batch first (the view of a transposed matrix) is transposed in squares as it

@@ -35,7 +35,7 @@ struct SpmmOptions {
 // shape and the number of places. With beta 1 the old value is the first term of a sum if A is in
 // the order of rows, or sorted, and C is float with contiguous rows, of several columns, else the
 // last.
-// Throws Error{InvalidArgument} if the sizes do not agree or C shares bytes with an operand,
+// Throws Error{InvalidArgument} if the sizes do not agree, C shares bytes with an operand or one of them is at a null pointer,
 // Error{BadInput} that names the place if the lists are not those of a matrix of this size, and
 // Error{LimitExceeded} for sides above 2^31 and for blocks of more than 4096 values of 16 bits. C
 // is then unchanged.

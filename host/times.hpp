@@ -3,7 +3,7 @@
 namespace tessera::host {
 
 // Measured times of a pass on this computer, by its clock: they differ from run to run. A pass of
-// cells or packed rows that has fewer than 2^18 multiplications a group is not divided, because the
+// cells or rows that has fewer than 2^18 multiplications a group is not divided, because the
 // clock would take up to a third of it: all its seconds count as kernel_seconds.
 struct HostTimes {
   double seconds = 0;         // from call to return

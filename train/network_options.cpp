@@ -57,7 +57,7 @@ void check_least(const LayerSize& layer, std::int64_t blocks, std::int64_t least
           : fmt::format("network: min_per_neuron {} needs {} blocks in a layer of {} x {}, and its "
                         "density stores {}; ask for fewer, or for a density of at least {:.3g}",
                         least, needed, layer.rows, layer.cols, blocks,
-                        std::min(1.0, double(needed) / double(layer.blocks()))));
+                        double(needed) / double(layer.blocks())));
 }
 
 void check_fan_in(const NetworkOptions& options) {

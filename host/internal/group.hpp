@@ -55,7 +55,7 @@ struct GroupEdits {
 
 // The weights of one group in the form that each pass of the problem reads: cells of R for Fwd,
 // cells of transpose(R) for GradA, R with its zeros, or, for Fwd, packed rows. GradW reads the
-// positions of the matrix itself.
+// positions of the matrix itself, and Fwd of one column its rows where they are faster.
 template <class T>
 class HostGroup {
  public:
@@ -94,7 +94,8 @@ class HostGroup {
   const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }
 
   // Computes Fwd or GradA as product() of the form that the pass has, with other scratch memory and
-  // another executor. Thread-safe if both differ. The pass must not be dense.
+  // another executor. Thread-safe if both differ. The pass must not be dense. `weights` are the
+  // group's matrix.
   [[nodiscard]] bool product(Pass pass, const sparse::Csr<float>& weights, MatrixView<const T> in,
                              MatrixView<T> out, const Epilogue<T>& after, PassControl& control,
                              HostTimes& times, ProductScratch<T>& scratch,
@@ -130,7 +131,7 @@ class HostGroup {
   static void change_part(sparse::Csr<float>& weights, Range rows, const layer::ChangePart& change);
 
   GroupSetting setting_;
-  ProductScratch<T> scratch_;  // of rows
+  ProductScratch<T> scratch_;  // where forward() reads rows
   Forward fwd_;
   Product grad_a_;
   Gradient grad_w_;

@@ -21,7 +21,7 @@
 namespace tessera::host::internal {
 
 // The memory that one product at a time writes beside its result. Calls that run at the same time
-// need one each; it grows with the calls and may serve any HostProduct.
+// need one each; it grows with the calls and may serve any product of a group.
 template <class T>
 struct ProductScratch {
   struct Thread {

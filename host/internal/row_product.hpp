@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "tessera/base/dims.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/host/internal/epilogue.hpp"
@@ -25,7 +26,11 @@ class RowProduct {
                              ProductScratch<float>& scratch, Executor& executor) const;
 
  private:
-  static constexpr std::int64_t kRows = 256;  // that a thread takes at once
+  static constexpr std::int64_t kRows = 64;  // that a thread takes at once, as in spmm()
+
+  // Computes some rows of `out` from an operand without gaps.
+  void add_rows(Range rows, const float* in, MatrixView<float> out,
+                const Epilogue<float>& after) const;
 
   const sparse::Csr<float>& matrix_;
 };

@@ -36,9 +36,11 @@ void check_operands(std::int64_t rows, std::int64_t cols, MatrixView<const T> b,
   if (mask.data != nullptr && (mask.rows != c.rows || mask.cols != c.cols))
     refuse_spmm(fmt::format("where_positive is {} x {}; it must have the {} x {} elements of C",
                             mask.rows, mask.cols, c.rows, c.cols));
-  check_memory("spmm", footprint("C", MatrixView<const T>(c)),
-               std::array{footprint("B", b), footprint("the bias", options.bias),
-                          footprint("where_positive", mask), matrix[0], matrix[1], matrix[2]});
+  check_memory(
+      "spmm", footprint("C", MatrixView<const T>(c)),
+      std::array{footprint("B", b), footprint("the bias", options.bias),
+                 footprint("where_positive", mask.data != nullptr ? mask : MatrixView<const T>()),
+                 matrix[0], matrix[1], matrix[2]});
 }
 
 // `before` is the result before the call.

@@ -111,8 +111,10 @@ TYPED_TEST(PreparedMatrix, ServesAnyBatchInBothDirections) {
   }
 }
 
-TEST(Prepared, ServesSeveralThreadsAtOnceWhileValuesChange) {
-  const PreparedCase<float> c({4, 4});
+// One of the threads multiplies one column, for which elements are read from the matrix itself.
+class PreparedBlocks : public testing::TestWithParam<BlockShape> {};
+TEST_P(PreparedBlocks, ServeSeveralThreadsAtOnceWhileValuesChange) {
+  const PreparedCase<float> c(GetParam());
   Prepared<float> prepared(c.a(), *c.executor);
   std::vector<float> doubled = c.values;
   for (float& value : doubled) value *= 2;
@@ -120,7 +122,7 @@ TEST(Prepared, ServesSeveralThreadsAtOnceWhileValuesChange) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       const auto executor = make_executor(ExecutorKind::Threads, 1 + t % 2);
-      const Matrix<float> b = random_matrix<float>(kY, 20 + 30 * t, t);
+      const Matrix<float> b = random_matrix<float>(kY, 1 + 30 * t, t);
       Matrix<float> once(kX, b.cols()), got(kX, b.cols());
       spmm<float>(c.a(), b.view(), once.view(), *executor);
       Matrix<float> twice = once;
@@ -138,6 +140,9 @@ TEST(Prepared, ServesSeveralThreadsAtOnceWhileValuesChange) {
   for (int i = 0; i < 40; ++i) prepared.set_values(i % 2 == 0 ? doubled : c.values);
   for (std::thread& thread : threads) thread.join();
 }
+
+INSTANTIATE_TEST_SUITE_P(Shapes, PreparedBlocks,
+                         testing::Values(BlockShape{1, 1}, BlockShape{4, 4}));
 
 TEST(Prepared, ChangesItsPattern) {
   const PreparedCase<float> c({4, 4});

@@ -141,8 +141,8 @@ partitioner::EncodeOptions encode_options(const Arguments& a, const planner::Opt
   if (a.spilling && layer_is_dense)
     throw Error(
         ErrorCode::InvalidArgument,
-        "--spilling has no effect here, because the cheapest plan of this layer stores R with "
-        "its zeros and has no buckets; omit it, or set planConstraints.useDense false");
+        "--spilling has no effect here, because the plan of this layer stores R with its zeros "
+        "and has no buckets; omit it, or set planConstraints.useDense false");
   if (!a.spilling) return encode;
   if (encode.force_spills)
     throw Error(ErrorCode::InvalidArgument,

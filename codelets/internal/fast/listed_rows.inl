@@ -51,9 +51,10 @@ HWY_INLINE void add_to_row(const ListedSums<In>& args, std::size_t row, float su
 
 #if HWY_TARGET != HWY_SCALAR
 
+inline constexpr std::size_t kRowLanes = kColumnLanes<float>, kRowParts = kColumnParts<float>;
+
 // Rows of so many terms are added together, and so many terms of all of them. Without masked loads
 // a row of more terms than lanes would read values behind the last one of the matrix.
-inline constexpr std::size_t kRowLanes = kColumnLanes<float>, kRowParts = kColumnParts<float>;
 inline constexpr std::int64_t kMostTermsOfRow = kMasksLoads ? 64 : kSumLanes, kMostTerms = 1024;
 
 // Some rows, and the most terms that one of them has.

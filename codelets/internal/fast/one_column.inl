@@ -36,8 +36,9 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
 #else
 
 // The lanes of a vector of terms. Those of floats have at most 32 bytes: loads are joined to longer
-// vectors by more shuffles, and fewer rows end in a full one. That takes 0.78 to 0.90 of the time of
-// 64 bytes (Zen 5, rows of 8 to 410 terms), but 1.3 to 1.4 with numbers of 16 bits, which are widened.
+// vectors by more shuffles, and fewer rows end in a full one. That takes 0.74 to 0.91 of the time
+// of 64 bytes (Zen 5, rows of 8 to 920 terms), but 1.3 to 1.4 with numbers of 16 bits, which are
+// widened.
 template <class In>
 inline constexpr std::size_t kColumnLanes = std::min<std::size_t>(
     kNativeLanes, std::is_same_v<In, float> ? kSumLanes / 2 : kSumLanes);
@@ -188,8 +189,8 @@ HWY_INLINE float short_row_sum(const float* values, Address address) {
 // Adds the products of kSumLanes values with the elements at address(first) and after. As a lambda
 // gcc calls it, and the sums would go through memory each time.
 template <class In, class Address>
-HWY_INLINE void add_terms_of(FloatVector<kColumnLanes<In>> (&sums)[kColumnParts<In>], const In* values,
-                             Address address, std::int64_t first) {
+HWY_INLINE void add_terms_of(FloatVector<kColumnLanes<In>> (&sums)[kColumnParts<In>],
+                             const In* values, Address address, std::int64_t first) {
   constexpr std::size_t kLanes = kColumnLanes<In>;
   for (std::size_t p = 0; p < kColumnParts<In>; ++p) {
     const auto at = static_cast<std::int64_t>(p * kLanes);
