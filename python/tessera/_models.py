@@ -87,15 +87,15 @@ class Model(Mapping[str, Any]):
                 yield TensorInfo(f"{layer}.weight", stored.dtype, self._shape(layer), form, stored.file)
 
     def _compressed_layers(self) -> set[str]:
-        """Return the layers that have a compressed weight. Refuse a part of one, and a dense weight beside it."""
+        """Return the layers that have a compressed weight. Refuse one that lacks a part, and a dense weight beside it."""
         layers = set()
         for name, stored in self._stored.items():
             layer, _, part = name.rpartition(".")
-            parts = {part for part in _PARTS if f"{layer}.{part}" in self._stored}
-            # A tensor may have the name of one part by chance.
-            if not layer or part not in _PARTS or not ("bitmask" in parts or {"compressed", "shape"} <= parts):
+            parts = {known for known in _PARTS if f"{layer}.{known}" in self._stored}
+            # Tensors may have the names of one part or of two by chance, but hardly those of bits and their values.
+            if not layer or part not in _PARTS or not ({"compressed", "bitmask"} <= parts or len(parts) > 2):
                 continue
-            if missing := [f"{layer}.{part}" for part in _PARTS[:3] if part not in parts]:
+            if missing := [f"{layer}.{known}" for known in _PARTS[:3] if known not in parts]:
                 raise BadInput(
                     f"{stored.file}: {name!r} is a part of a compressed weight, but there is no {' and no '.join(missing)}: add what "
                     "is missing, or save the model dense"
@@ -152,6 +152,15 @@ class Model(Mapping[str, Any]):
 
     def _scaled(self, info: TensorInfo) -> NDArray[np.float32]:
         """Return weights that are stored in whole numbers, times their scale."""
+        factor = self._factor(info)
+        with np.errstate(over="ignore"):
+            made: NDArray[np.float32] = np.asarray(self._raw(info.name).astype(np.float32) * factor)
+        if np.isinf(made).any():
+            raise BadInput(f"{info.file}: {info.name!r} times '{info.name}_scale' is beyond the numbers of float32, about 3.4e38")
+        return made
+
+    def _factor(self, info: TensorInfo) -> NDArray[np.float32]:
+        """Return the scale of weights that are stored in whole numbers, in their dimensions."""
         scale = f"{info.name}_scale"
         if info.name.endswith("_packed"):
             raise BadInput(f"{info.file}: {info.name!r} is packed, several numbers in one; it is not read: save it as floats")
@@ -170,11 +179,9 @@ class Model(Mapping[str, Any]):
                 "number, one for each of the rows ([rows] or [rows, 1]), or one for each of the columns ([1, columns]); "
                 "scales of groups are not read: save the model in floats"
             )
-        with np.errstate(over="ignore"):
-            made: NDArray[np.float32] = self._raw(info.name).astype(np.float32) * factor
-        if np.isinf(made).any() and not np.isinf(factor).any():
-            raise BadInput(f"{info.file}: {info.name!r} times {scale!r} is beyond the numbers of float32, about 3.4e38")
-        return made
+        if not np.isfinite(factor).all():
+            raise BadInput(f"{stored.file}: {scale!r} has numbers that are not finite; a scale is finite: save the model in floats")
+        return factor
 
     def matrix(self, name: str) -> Any:
         """Return a tensor of two dimensions as scipy.sparse.csr_matrix in float32; its zeros are not stored."""
@@ -195,11 +202,18 @@ class Model(Mapping[str, Any]):
         return {name: torch.from_numpy(np.array(self[name])) for name in self}
 
     def is_matrix(self, name: str) -> bool:
-        """Return True for a tensor that matrix() reads as weights: floats, or whole numbers with a scale; no scale is one."""
+        """Return True for a tensor that matrix() reads as weights: floats, or whole numbers with a scale that is read; no scale is one."""
         info = self._info(name)
-        is_read = info.dtype in _FLOATS or f"{name}_scale" in self._infos
         is_scale = name.endswith("_scale") and name[: -len("_scale")] in self._infos
-        return is_layer(info.shape) and is_read and not is_scale
+        if not is_layer(info.shape) or is_scale:
+            return False
+        if info.dtype in _FLOATS or info.form != "dense":
+            return info.dtype in _FLOATS
+        try:
+            self._factor(info)
+        except BadInput:
+            return False
+        return True
 
     def _info(self, name: str) -> TensorInfo:
         if name not in self._infos:
@@ -291,7 +305,7 @@ def require_layer(shape: Sequence[int], place: str) -> None:
     """Refuse other sides. A file may claim any where one of them is 0, and rows take memory even then."""
     if not is_layer(shape):
         sides = " x ".join(map(str, shape))
-        raise BadInput(f"{place} is {sides}; a layer needs at least 1 x 1, and a side is at most {MOST_SIZE}")
+        raise BadInput(f"{place} is {sides}; a matrix of a model needs at least 1 x 1, and a side is at most {MOST_SIZE}")
 
 
 def _along_one_side(factor: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32] | None:

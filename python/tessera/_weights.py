@@ -112,7 +112,8 @@ def as_float32(array: NDArray[Any], name: str, casts: bool = True) -> NDArray[np
     if not casts or array.dtype.kind not in "fiub":
         remedy = f'pass {name}.astype(np.float32), or dtype="float32" to a call that has it'
         raise TypeError(f"{name}: the values are {array.dtype}; they must be float32: {remedy}")
-    with np.errstate(over="ignore"):
+    # NumPy calls a NaN that signals invalid; it stays a NaN.
+    with np.errstate(over="ignore", invalid="ignore"):
         made = array.astype(np.float32)
     if array.dtype.kind == "f" and not np.array_equal(np.isinf(made), np.isinf(array)):
         raise BadInput(f"{name} has finite numbers beyond those of float32, about 3.4e38")

@@ -3,6 +3,7 @@
 import json
 import struct
 import tracemalloc
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -88,13 +89,13 @@ DAMAGE = {
     "no shape": (lambda t: t.pop("a.shape"), "there is no a.shape"),
     "no values": (lambda t: t.pop("a.compressed"), "there is no a.compressed"),
     "no bits": (lambda t: t.pop("a.bitmask"), "there is no a.bitmask"),
-    "bits alone": (lambda t: [t.pop(f"a.{part}") for part in ("compressed", "shape", "row_offsets")], "no a.compressed and no a.shape: add"),
+    "bits and values alone": (lambda t: [t.pop(f"a.{part}") for part in ("shape", "row_offsets")], "there is no a.shape: add"),
     "a dense weight as well": (lambda t: t.update({"a.weight": weights()}), "'a.weight' is given twice, dense, .*; remove one of the two"),
     "sides that are floats": (lambda t: t.update({"a.shape": np.array([6, 13.9])}), "2 numbers of float64; .* whole numbers"),
     "a side that is no number": (lambda t: t.update({"a.shape": np.array([6, np.nan], F4)}), "2 numbers of float32; .* whole numbers"),
     "a side that is infinite": (lambda t: t.update({"a.shape": np.array([6, np.inf], F4)}), "2 numbers of float32; .* whole numbers"),
     "sides that are flags": (lambda t: t.update({"a.shape": np.array([True, True])}), "2 numbers of bool; .* whole numbers"),
-    "a negative side": (lambda t: t.update({"a.shape": np.array([-6, 13])}), "a is -6 x 13; a layer needs at least 1 x 1"),
+    "a negative side": (lambda t: t.update({"a.shape": np.array([-6, 13])}), "a is -6 x 13; a matrix of a model needs at least 1 x 1"),
     "a side beyond 31 bits": (lambda t: t.update({"a.shape": np.array([6, 2**63], np.uint64)}), "a side is at most 2147483647"),
     "values in whole numbers": (lambda t: t.update({"a.compressed": t["a.compressed"].astype(np.int8)}), "compressed is I8"),
 }
@@ -126,8 +127,12 @@ def test_at_most_two_of_four_are_stored_in_the_form_of_two_of_four(tmp_path, row
         ts.read_model(tmp_path / "m.safetensors").matrix("a.weight")
 
 
-def test_the_name_of_one_part_alone_may_be_a_tensor_of_any_kind(tmp_path):
-    tensors = {"a.shape": np.ones((2, 2), F4), "b.compressed": np.ones(3, F4), "c.row_offsets": np.arange(3), "bitmask": np.ones(2, np.uint8)}
+def test_the_names_of_one_part_or_two_may_be_tensors_of_any_kind(tmp_path):
+    tensors = {
+        "a.shape": np.ones((2, 2), F4), "b.compressed": np.ones(3, F4), "c.row_offsets": np.arange(3), "bitmask": np.ones(2, np.uint8),
+        "d.bitmask": np.ones(2, np.uint8), "e.compressed": np.ones(3, F4), "e.shape": np.ones(2, F4), "e.weight": np.ones((1, 1), F4),
+        "f.bitmask": np.ones((2, 1), np.uint8), "f.shape": np.arange(2),
+    }  # fmt: skip
     ts.write_model(tmp_path / "m.safetensors", tensors)
     model = ts.read_model(tmp_path / "m.safetensors")
     assert sorted(model) == sorted(tensors) and {info.form for info in model.tensors} == {"dense"}
@@ -260,17 +265,23 @@ def test_a_scale_belongs_to_the_side_that_its_shape_names(tmp_path, shape, of_sc
             assert np.array_equal(model.matrix(name).toarray(), wanted)
 
 
+@pytest.mark.filterwarnings("error")
 def test_whole_numbers_of_any_dimensions_have_a_scale_of_floats(tmp_path):
     w = np.ones((2, 1, 2), np.int8)
     ts.write_model(tmp_path / "m.safetensors", {
         "a.weight": w, "b.weight": w[0, 0], "c.weight": w, "c.weight_scale": np.ones(2, np.uint8),
         "d.weight": w, "d.weight_scale": np.array([1, 1e300]), "e.weight": w * 100, "e.weight_scale": np.array([3e38], F4),
+        "f.weight": w * 0, "f.weight_scale": np.array([np.inf], F4), "g.weight": w, "g.weight_scale": np.array([1, np.nan], F4),
+        "h.weight": w, "h.weight_scale": np.array([0x7FF0000000000001]).view(np.float64),  # a NaN that signals
+        "one": np.int8(3).reshape(()), "one_scale": F4(2).reshape(()),
     })  # fmt: skip
     model = ts.read_model(tmp_path / "m.safetensors")
     for name, text in (("a.weight", "without a scale"), ("b.weight", "without a scale"), ("c.weight", "'c.weight_scale' is U8; a scale is floats"),
-                       ("d.weight", "'d.weight_scale' has finite numbers beyond"), ("e.weight", "times 'e.weight_scale' is beyond")):  # fmt: skip
+                       ("d.weight", "'d.weight_scale' has finite numbers beyond"), ("e.weight", "times 'e.weight_scale' is beyond"),
+                       *((f"{layer}.weight", f"'{layer}.weight_scale' has numbers that are not finite") for layer in "fgh")):  # fmt: skip
         with pytest.raises(ts.BadInput, match=text):
             model[name]
+    assert isinstance(model["one"], np.ndarray) and model["one"].shape == () and model["one"] == 6
 
 
 def raw_file(path, tensors):
@@ -284,6 +295,17 @@ def raw_file(path, tensors):
     return path
 
 
+@contextmanager
+def most_memory(most):
+    """Require that Python and NumPy have fewer bytes at any time of this block."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < most
+    finally:
+        tracemalloc.stop()
+
+
 EMPTY = [[2 * 10**8, 0], [2**40, 0], [0, 2**40], [5, 0], [2**63 - 1, 0]]
 
 
@@ -291,19 +313,18 @@ EMPTY = [[2 * 10**8, 0], [2**40, 0], [0, 2**40], [5, 0], [2**63 - 1, 0]]
 def test_rows_without_a_byte_take_no_memory(tmp_path, sides):
     tensors = {"a.weight": ("F32", sides, b""), "b.weight": ("F32", [1, 2], b"1234" * 2)}
     model = ts.read_model(raw_file(tmp_path / "m.safetensors", tensors))
-    tracemalloc.start()
-    with pytest.raises(ts.BadInput, match=f"'a.weight' is {sides[0]} x {sides[1]}; a layer needs at least 1 x 1"):
-        model.matrix("a.weight")
-    advice = ts.advise(model, batch=8)
-    assert [layer["name"] for layer in advice["machines"][0]["layers"]] == ["b.weight"] and advice["left_out"] == ["a.weight"]
     parts = {
         "a.compressed": ("F32", [0], b""), "a.bitmask": ("U8", [sides[0], -(-sides[1] // 8)], b""),
         "a.shape": ("I64", [2], struct.pack("<2q", *sides)),
     }  # fmt: skip
-    with pytest.raises(ts.BadInput, match=f"a is {sides[0]} x {sides[1]}; a layer needs at least 1 x 1"):
-        ts.read_model(raw_file(tmp_path / "c.safetensors", parts))
-    assert tracemalloc.get_traced_memory()[1] < 2**26
-    tracemalloc.stop()
+    text = f"is {sides[0]} x {sides[1]}; a matrix of a model needs at least 1 x 1"
+    with most_memory(2**26):
+        with pytest.raises(ts.BadInput, match=f"'a.weight' {text}"):
+            model.matrix("a.weight")
+        advice = ts.advise(model, batch=8)
+        with pytest.raises(ts.BadInput, match=f"a {text}"):
+            ts.read_model(raw_file(tmp_path / "c.safetensors", parts))
+    assert [layer["name"] for layer in advice["machines"][0]["layers"]] == ["b.weight"] and advice["left_out"] == ["a.weight"]
 
 
 def test_a_shape_that_no_array_has_is_told(tmp_path):

@@ -142,6 +142,12 @@ def test_weights_in_whole_numbers_are_advised_by_their_scale_and_compressed_ones
         "l.shape": np.array([16, 16]),
     }  # fmt: skip
     path = tmp_path / "m.safetensors"
+    groups = {"g.weight": state["q.weight"], "g.weight_scale": np.ones((16, 2), np.float32)}
+    ts.write_model(path, {**state, **groups})
+    advice = ts.advise(path, batch=8)
+    assert sorted(names_of(advice)) == ["l.weight", "q.weight"] and {*groups} < {*advice["left_out"]}
+    with pytest.raises(ts.BadInput, match="scales of groups are not read"):
+        ts.advise(path, batch=8, tensor="g.weight")
     ts.write_model(path, state)
     for given in (path, tmp_path, ts.read_model(path)):
         advice = ts.advise(given, batch=8)
