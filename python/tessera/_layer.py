@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import InvalidArgument
-from tessera._options import DTYPES, MOST_SIZE, number, operand_type, require_one_of, seed_number, text, thread_count, whole_number
+from tessera._options import DTYPES, number, operand_type, require_one_of, seed_number, size, text, thread_count, whole_number
 from tessera._text import html_table, si_bytes
 from tessera._transpose import Transpose
 from tessera._weights import Arrays, index_array, is_bare, is_sparse, read_matrix
@@ -98,7 +98,7 @@ class Layer(_core.Layer):
         require_one_of("passes", passes, tuple(_PASSES))
         super().__init__(
             read_matrix(weights, shape, casts=casts),
-            whole_number("batch", batch, 1, MOST_SIZE),
+            size("batch", batch),
             thread_count(threads),
             DTYPES[dtype],
             order == "batch_first",
@@ -121,8 +121,9 @@ class Layer(_core.Layer):
             return NotImplemented
         if is_sparse(left):
             raise TypeError(f"a {type(left).__name__} @ layer: a layer multiplies dense operands; pass its toarray() or to_dense()")
-        if left.shape[-1:] != (self.shape[0],):
-            raise InvalidArgument(f"the left operand has the shape {list(left.shape)}; this layer needs [..., {self.shape[0]}]")
+        if left.ndim > 2 or left.shape[-1:] != (self.shape[0],):
+            outputs = self.shape[0]
+            raise InvalidArgument(f"the left operand has the shape {list(left.shape)}; this layer needs [rows, {outputs}] or [{outputs}]")
         first = self._order == "batch_first"
         return self.grad_input(left) if first or left.ndim == 1 else self.grad_input(left.T).T
 

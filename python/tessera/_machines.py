@@ -9,13 +9,12 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from tessera import _core
-from tessera._core import InvalidArgument, LimitExceeded, Machine
+from tessera._core import InvalidArgument, Machine
 from tessera._options import (
-    MOST_SIZE, block_shape, core_dtype, number, options_text, require_one_of, seed_number, text, thread_count,
-    whole_number,
+    block_shape, core_dtype, number, options_text, require_one_of, seed_number, size, text, thread_count,
 )
 from tessera._text import html_table, si_bytes
-from tessera._weights import read_matrix
+from tessera._weights import read_matrix, within_memory
 
 _NUMPY = {"float32": np.float32, "float16": np.float16}
 _PASSES = {"all": True, "fwd": False}
@@ -42,12 +41,8 @@ def _machine_or_host(machine: str | Machine, options: Mapping[str, Any] | None) 
     return None
 
 
-def _size(name: str, value: int) -> int:
-    return whole_number(name, value, 1, MOST_SIZE)
-
-
 def _sizes(outputs: int, inputs: int, batch: int) -> tuple[int, int, int]:
-    return _size("outputs", outputs), _size("inputs", inputs), _size("batch", batch)
+    return size("outputs", outputs), size("inputs", inputs), size("batch", batch)
 
 
 @overload  # "host" is a str, too; the first signature that suits a call decides
@@ -89,7 +84,7 @@ def plan(
     plan.forms has the passes of each form of the weights, as given, in larger blocks and dense, with the method that
     reads them. No pass is run.
     """
-    sizes = _size("groups", groups), *_sizes(outputs, inputs, batch)
+    sizes = size("groups", groups), *_sizes(outputs, inputs, batch)
     on = _machine_or_host(machine, options)
     if dtype is None:
         dtype = "float16" if on else "float32"
@@ -120,7 +115,7 @@ def simulate(
     run.results["fwd"], ["grad_a"] and ["grad_w"] are the results. Ctrl-C ends it.
     """
     backward = _backward(passes)
-    matrix, batch = read_matrix(weights), _size("batch", batch)
+    matrix, batch = read_matrix(weights), size("batch", batch)
     if dtype is None:
         dtype = "float16" if s is None else str(getattr(s, "dtype", "float32")).rpartition(".")[2]
     kind = core_dtype(dtype)
@@ -136,10 +131,8 @@ def simulate(
 
 
 def _signs(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> Any:
-    try:
+    with within_memory(f"operands of {shape[0]} x {shape[1]} do not fit into memory"):
         signs = rng.choice(np.array([-1, 1], np.float32), shape)
-    except (MemoryError, ValueError):  # NumPy's error for a size that no memory has
-        raise LimitExceeded(f"operands of {shape[0]} x {shape[1]} do not fit into memory") from None
     if dtype == "bfloat16":
         return (signs.view(np.uint32) >> 16).astype(np.uint16)
     return signs.astype(_NUMPY[dtype])

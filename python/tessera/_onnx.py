@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tessera._core import BadInput, LimitExceeded
+from tessera._core import BadInput
 from tessera._models import Model, TensorInfo, is_layer
 from tessera._options import path_text
-from tessera._weights import as_float32, check_claim
+from tessera._weights import as_float32, check_claim, within_memory
 
 _NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
@@ -56,10 +56,8 @@ class OnnxModel(Model):
             return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
         values, places = self._stored_places(name)
         shape = self._infos[name].shape
-        try:
+        with within_memory(f"{self.path}: {name!r} is {list(shape)}, which does not fit into memory; matrix() keeps it sparse"):
             dense = np.zeros(shape, values.dtype)
-        except (MemoryError, ValueError):  # NumPy's error for a size that no memory has
-            raise LimitExceeded(f"{self.path}: {name!r} is {list(shape)}, which does not fit into memory; matrix() keeps it sparse") from None
         dense[tuple(places)] = values
         return dense
 

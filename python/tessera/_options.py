@@ -37,6 +37,11 @@ def whole_number(name: str, value: Any, least: float = -(2**63), most: float = 2
     return number
 
 
+def size(name: str, value: Any) -> int:
+    """Return a number of rows, columns or the like as int."""
+    return whole_number(name, value, 1, MOST_SIZE)
+
+
 def thread_count(value: Any) -> int:
     """Return a number of threads as int. Raise ts.InvalidArgument for one that no call takes."""
     threads: int = value if type(value) is int and 0 <= value <= MOST_THREADS else whole_number("threads", value, -math.inf, math.inf)

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tessera import _core
-from tessera._core import InvalidArgument, LimitExceeded, Machine
+from tessera._core import InvalidArgument, Machine
 from tessera._layer import Layer
 from tessera._machines import _backward, _machine, _machine_or_host, _sizes
 from tessera._models import Model, read_model, write_model
 from tessera._options import (
-    MOST_SIZE, block_shape, core_dtype, mapping, number, options_dict, options_text, path_text, text, whole_number,
+    block_shape, core_dtype, mapping, number, options_dict, options_text, path_text, size, text,
 )
-from tessera._weights import is_sparse, read_matrix
+from tessera._weights import is_sparse, read_matrix, within_memory
 
 _GRID = '{"density": [0.01, 0.1]}'
 
@@ -86,7 +86,7 @@ def advise(
     The result is that of `tessera advise --json`: result["machines"][0]["layers"] has an entry for each matrix. A model
     and matrices by name are copied to a temporary file, dense.
     """
-    asked = _question((1, 1, whole_number("batch", batch, 1, MOST_SIZE)), machine, dtype=dtype, passes=passes, options=options)
+    asked = _question((1, 1, size("batch", batch)), machine, dtype=dtype, passes=passes, options=options)
     asked = asked.measured() if measure else asked
     if isinstance(weights, (str, os.PathLike)):
         weights = _model_or_path(path_text(weights))
@@ -118,11 +118,9 @@ def _dense_matrix(given: Mapping[str, Any], name: str) -> Any:
     if not isinstance(given, Model) and not is_sparse(given[name]):
         return given[name]
     matrix = given.matrix(name) if isinstance(given, Model) else Layer(given[name], dtype="float32", passes="fwd").weights
-    try:
+    rows, cols = matrix.shape
+    with within_memory(f"{name} is {rows} x {cols}, which does not fit into memory dense; pass this sparse matrix alone"):
         return matrix.toarray()
-    except (MemoryError, ValueError):  # NumPy's error for a size that no memory has
-        rows, cols = matrix.shape
-        raise LimitExceeded(f"{name} is {rows} x {cols}, which does not fit into memory dense; pass this sparse matrix alone") from None
 
 
 def _advise_matrices(given: Mapping[str, Any], tensor: str, asked: _core._Question) -> dict[str, Any]:
@@ -175,9 +173,13 @@ def sweep(
 
 
 def _values(figure: str, values: Any) -> list[float]:
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
+    try:
+        listed = None if isinstance(values, (str, bytes, bytearray)) else iter(values)
+    except TypeError:  # an array without dimensions as well
+        listed = None
+    if listed is None:
         raise TypeError(f"over: {figure} has {reprlib.repr(values)}; it has a list of numbers: {_GRID}")
-    return [number(figure, value) for value in values]
+    return [number(figure, value) for value in listed]
 
 
 class Crossover(NamedTuple):

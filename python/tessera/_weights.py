@@ -7,7 +7,8 @@ index, and no library converts a matrix: the module in C++ (src/csr.hpp) checks 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -128,6 +129,15 @@ def check_claim(shape: Sequence[int], stored: int, place: str) -> None:
             f"{place} is {shape[0]} x {shape[1]}; with {stored} bytes of values and indices it may have at most {most} rows and "
             "columns: drop empty ones"
         )
+
+
+@contextmanager
+def within_memory(text: str) -> Iterator[None]:
+    """Raise ts.LimitExceeded with a text if an array of NumPy that is made in this block does not fit into memory."""
+    try:
+        yield
+    except (MemoryError, ValueError):  # NumPy's error for a size that no memory has
+        raise LimitExceeded(text) from None
 
 
 def array_of(given: Any, name: str) -> NDArray[Any]:

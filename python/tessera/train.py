@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tessera import _core
 from tessera._core import InvalidArgument
 from tessera._layer import Layer
-from tessera._options import MOST_SIZE, number, require_one_of, seed_number, text, thread_count, whole_number
+from tessera._options import number, require_one_of, seed_number, size, text, thread_count, whole_number
 from tessera._weights import Arrays, array_of
 
 __all__ = ["Epoch", "Trainer"]
@@ -75,7 +75,7 @@ class Trainer:
         ends it with KeyboardInterrupt; `history` has the epochs that were finished, and weights are
         those of the last step.
         """
-        epochs = whole_number("epochs", epochs, 1, MOST_SIZE)
+        epochs = size("epochs", epochs)
         pixels, labels = _pictures(x, y, self.sizes)
         test_pixels, test_labels = (pixels, labels) if test is None else _pictures(*test, self.sizes)
         self._run = _core._Trainer(

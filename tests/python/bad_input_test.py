@@ -125,8 +125,9 @@ def test_refuses_operands(fault):
 def test_refuses_left_operands_in_the_users_words():
     with pytest.raises(TypeError, match="a csr_matrix @ layer: .* toarray"):
         WEIGHTS @ fixed_layer()
-    with pytest.raises(ts.InvalidArgument, match=r"left operand has the shape \[4, 10\]; this layer needs \[..., 12\]"):
-        S.T @ fixed_layer()
+    for left, shape in ((S.T, r"\[4, 10\]"), (np.ones((2, 3, 12), np.float32), r"\[2, 3, 12\]")):
+        with pytest.raises(ts.InvalidArgument, match=rf"left operand has the shape {shape}; this layer needs \[rows, 12\] or \[12\]"):
+            left @ fixed_layer()
 
 
 @pytest.mark.parametrize(

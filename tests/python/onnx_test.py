@@ -130,7 +130,7 @@ def test_damaged_files_are_told(tmp_path, name):
 
 
 @pytest.mark.parametrize(("sides", "error"), [([2**40, 0], ts.BadInput), ([2**40, 1], ts.BadInput), ([2**31 - 1, 1], ts.LimitExceeded)])
-def test_rows_without_a_byte_take_no_memory(tmp_path, sides, error):
+def test_rows_without_a_byte_are_refused(tmp_path, sides, error):
     sparse = sparse_tensor("w", np.zeros((1, 1), F4))
     sparse.dims[:] = sides
     model = ts.read_model(write(tmp_path / "m.onnx", sparse=[sparse]))

@@ -61,7 +61,9 @@ def test_options_and_figures_that_are_no_mapping_are_told():
             call()
     for over, text in (
         ([1], r"over is \[1\]; it is a mapping"), (None, "over is None; it is a mapping"), ({"density": 1}, "over: density has 1; it has a list"),
-        ({"density": "0.1"}, "over: density has '0.1'; it has a list"), ({"density": ["0.1"]}, "density is '0.1'; it is a number"),
+        ({"density": "0.1"}, "over: density has '0.1'; it has a list"), ({"density": b"ab"}, "over: density has b'ab'; it has a list"),
+        ({"density": np.array(0.1)}, r"over: density has array\(0.1\); it has a list"),
+        ({"density": ["0.1"]}, "density is '0.1'; it is a number"),
         ({1: [1]}, "over is 1; it is a text"),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=text):
