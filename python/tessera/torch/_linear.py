@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from tessera._core import InvalidArgument
 from tessera._layer import Layer
-from tessera._options import MOST_SIZE, block_shape, require_one_of, thread_count, whole_number
+from tessera._options import block_shape, require_one_of, size, thread_count, whole_number
 from tessera._weights import index_array
 from tessera.torch import _patterns as patterns
 from tessera.torch._autograd import needs_gradient
@@ -79,7 +79,7 @@ class SparseLinear(Passes, nn.Module):
         self.in_features = whole_number("in_features", in_features)
         self.out_features = whole_number("out_features", out_features)
         self.block = block_shape(block)
-        self.batch = whole_number("batch", batch, 1, MOST_SIZE)
+        self.batch = size("batch", batch)
         share = patterns.share_of(density, sparsity, 0.1)
         assert share is not None
         indptr, indices, count = patterns.drawn(
