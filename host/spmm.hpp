@@ -35,14 +35,13 @@ struct SpmmOptions {
 // shape and the number of places. With beta 1 the old value is the first term of a sum if A is in
 // the order of rows, or sorted, and C is float with contiguous rows, of several columns, else the
 // last.
-// Throws Error{InvalidArgument} if the sizes do not agree, C shares bytes with an operand or one of them is at a null pointer,
-// Error{BadInput} that names the place if the lists are not those of a matrix of this size, and
-// Error{LimitExceeded} for sides above 2^31 and for blocks of more than 4096 values of 16 bits. C
-// is then unchanged.
-// O(places * block area * z), O(y * z) for copies of B, and O(places * threads) for sorting.
-// Allocates a copy of one panel of B and of sums for each thread; for columns and unordered
-// coordinates a sorted copy of A, or copies of B and up to eight panels of sums; for ascending
-// coordinates x positions. Thread-safe if the executors differ.
+// Throws Error{InvalidArgument} if the sizes do not agree, C shares bytes with an operand or one of
+// them is at a null pointer, Error{BadInput} that names the place if the lists are not those of a
+// matrix of this size, and Error{LimitExceeded} for sides above 2^31 and for blocks of more than
+// 4096 values of 16 bits. C is then unchanged. O(places * block area * z), O(y * z) for copies of
+// B, and O(places * threads) for sorting. Allocates a copy of one panel of B and of sums for each
+// thread; for columns and unordered coordinates a sorted copy of A, or copies of B and up to eight
+// panels of sums; for ascending coordinates x positions. Thread-safe if the executors differ.
 // Example: spmm<float>(CompressedRows<float>{2, 3, {1, 1}, row_begin, col, values}, b.view(),
 //                      c.view(), *executor).
 template <class T, class Index, class Position>

@@ -125,9 +125,10 @@ class Backend {
   // another call is running.
   [[nodiscard]] virtual OneCaller::Call begin(Pass pass) { return caller.enter(call_of(pass)); }
 
-  // Throws Error{InvalidArgument} for operands of another type or shape or without memory, a pass that the layer does
-  // not have, a call before the first weights, results that share memory with operands, and options
-  // that the target does not take. Allocates nothing. O(1) for operands with contiguous rows.
+  // Throws Error{InvalidArgument} for operands of another type or shape or without memory, a pass
+  // that the layer does not have, a call before the first weights, results that share memory with
+  // operands, and options that the target does not take. Allocates nothing. O(1) for operands with
+  // contiguous rows.
   void check(Pass pass, const Operands& operands, const PassOptions& options) const;
 
  private:

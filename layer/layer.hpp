@@ -24,9 +24,10 @@ namespace tessera::layer {
 // Operands of all groups are stored one below the other in strided views: S is [g * y][z], Q is
 // [g * x][z]. Every call is checked in one place, whatever the target: Error{InvalidArgument} for
 // an operand of another shape or type or at a null pointer, for results that share memory with an
-// operand, for a pass that the layer does not have, and for a pass before the first weights. One thread at a time may
-// use a layer: a call that is not const is refused with Error{InvalidArgument} while another one is
-// running. A layer that was moved from may be destroyed and assigned to; all else is refused.
+// operand, for a pass that the layer does not have, and for a pass before the first weights. One
+// thread at a time may use a layer: a call that is not const is refused with Error{InvalidArgument}
+// while another one is running. A layer that was moved from may be destroyed and assigned to; all
+// else is refused.
 class Layer {
  public:
   using PreparedUpdate = layer::PreparedUpdate;

@@ -18,11 +18,10 @@ namespace tessera::verify {
 // are summed in any order is at most n * u * sum|a||b| (without a term in u^2: Jeannerod and Rump,
 // SIAM J. Matrix Anal. 34, 2013); e is that bound with partial sums and start values counted as
 // terms. So the bound contains no chosen tolerance. A result that is infinite or not a number is
-// wrong, unless the exact one, or a partial sum, may be beyond the range of its type or an operand is
-// no number.
-// If all products are whole numbers and sum|a||b| <= 1 / u, no sum is rounded before the end, in
-// any order. The result must then equal `exact` rounded to the result's type in every bit, except
-// that both zeros are right. Operands and weights of +1 and -1 are such data.
+// wrong, unless the exact one, or a partial sum, may be beyond the range of its type or an operand
+// is no number. If all products are whole numbers and sum|a||b| <= 1 / u, no sum is rounded before
+// the end, in any order. The result must then equal `exact` rounded to the result's type in every
+// bit, except that both zeros are right. Operands and weights of +1 and -1 are such data.
 struct Verdict {
   std::int64_t compared = 0;  // results
   std::int64_t exact = 0;     // of the compared: tested for equality
