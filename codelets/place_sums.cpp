@@ -39,24 +39,43 @@ void element_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   }
 }
 
+// True if a call is for one column of a vector without gaps, for which there are kernels of lists.
+template <class Index, class Sums>
+bool is_vector(const Sums& sums) {
+  return sums.z == 1 && sums.in_stride == 1 && sizeof(Index) == sizeof(std::uint32_t);
+}
+
+// Calls run(first row, positions) for parts of the positions [rows + 1] at which rows begin. Some
+// of the first row and of the last row may lie outside of `places`, and are left out.
+template <class Position, class Run>
+void for_each_row_part(std::span<const Position> row_begin, Range places, Run&& run) {
+  constexpr std::size_t kAtOnce = 256;
+  std::array<std::int64_t, kAtOnce + 1> begin;
+  const std::size_t count = row_begin.size() - 1;
+  for (std::size_t first = 0; first < count; first += kAtOnce) {
+    const auto part = row_begin.subspan(first, std::min(kAtOnce, count - first) + 1);
+    std::ranges::copy(part, begin.begin());
+    begin.front() = std::max(begin.front(), places.begin);
+    begin[part.size() - 1] = std::min(begin[part.size() - 1], places.end);
+    run(std::int64_t(first), std::span<const std::int64_t>(begin.data(), part.size()));
+  }
+}
+
 // Does the same for one column of a vector without gaps.
 template <class T, class Index, class Position>
 void vector_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
-  constexpr std::size_t kAtOnce = 256;
-  std::array<std::int64_t, kAtOnce + 1> begin;
-  const std::size_t count = sums.row_begin.size() - 1;
-  for (std::size_t first = 0; first < count; first += kAtOnce) {
-    const auto part = sums.row_begin.subspan(first, std::min(kAtOnce, count - first) + 1);
-    std::ranges::copy(part, begin.begin());
-    internal::listed_sums(
-        internal::ListedSums<T>{.row_begin = {begin.data(), part.size()},
-                                .columns = reinterpret_cast<const std::uint32_t*>(sums.col),
-                                .values = sums.values,
-                                .in = sums.in,
-                                .out = sums.out + std::int64_t(first) * sums.out_stride,
-                                .out_stride = sums.out_stride,
-                                .replaces = sums.replaces});
-  }
+  const Range all{0, std::int64_t(sums.row_begin.back())};
+  for_each_row_part(
+      sums.row_begin, all, [&](std::int64_t first, std::span<const std::int64_t> begin) {
+        internal::listed_sums(
+            internal::ListedSums<T>{.row_begin = begin,
+                                    .columns = reinterpret_cast<const std::uint32_t*>(sums.col),
+                                    .values = sums.values,
+                                    .in = sums.in,
+                                    .out = sums.out + first * sums.out_stride,
+                                    .out_stride = sums.out_stride,
+                                    .replaces = sums.replaces});
+      });
 }
 
 // Sums over the blocks of one block row.
@@ -113,6 +132,22 @@ void scatter_all(const ScatteredPlaces<T, Index>& places, std::int64_t count,
   }
 }
 
+// Adds the places i of columns that begin at these positions, the first of which is `first`, to one
+// column of sums, from a vector without gaps.
+template <class T, class Index, class Position>
+void scatter_vector(const ScatteredPlaces<T, Index>& places, std::span<const Position> begin,
+                    std::int64_t first, Range i) noexcept {
+  for_each_row_part(begin, i, [&](std::int64_t more, std::span<const std::int64_t> part) {
+    internal::listed_scatter(
+        internal::ListedSums<T>{.row_begin = part,
+                                .columns = reinterpret_cast<const std::uint32_t*>(places.row),
+                                .values = places.values,
+                                .in = places.in + first + more,
+                                .out = places.out,
+                                .out_stride = places.out_stride});
+  });
+}
+
 }  // namespace
 
 template <class T, class Index>
@@ -125,39 +160,44 @@ void scatter_places(const ScatteredPlaces<T, Index>& places, const Index* col, R
 }
 
 template <class T, class Index, class Position>
-void scatter_columns(const ScatteredPlaces<T, Index>& places, const Position* begin, Range columns,
+void scatter_columns(const ScatteredPlaces<T, Index>& places, std::span<const Position> begin,
                      Range i) noexcept {
-  scatter_all(places, columns.size(), [&](std::int64_t n) {
-    const std::int64_t column = columns.begin + n;
-    const std::int64_t first = std::max(std::int64_t(begin[column]), i.begin);
-    const std::int64_t end = std::min(std::int64_t(begin[column + 1]), i.end);
-    const auto* words = reinterpret_cast<const std::byte*>(places.row + first);
-    return internal::TermRow{column, std::max<std::int64_t>(end - first, 0), first, words};
+  if (i.size() == 0) return;
+  const auto column_of = [&](std::int64_t place) {
+    return std::ranges::upper_bound(begin, Position(place)) - begin.begin() - 1;
+  };
+  const std::int64_t first = column_of(i.begin), count = column_of(i.end - 1) + 1 - first;
+  const auto own = begin.subspan(std::size_t(first), std::size_t(count) + 1);
+  if (is_vector<Index>(places)) return scatter_vector(places, own, first, i);
+  scatter_all(places, count, [&](std::int64_t n) {
+    const std::int64_t from = std::max(std::int64_t(own[std::size_t(n)]), i.begin);
+    const std::int64_t end = std::min(std::int64_t(own[std::size_t(n) + 1]), i.end);
+    const auto* words = reinterpret_cast<const std::byte*>(places.row + from);
+    return internal::TermRow{first + n, end - from, from, words};
   });
 }
 
 template <class T, class Index, class Position>
 void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   if (sums.z == 0) return;
-  const bool is_vector = sums.z == 1 && sums.in_stride == 1 && sizeof(Index) == 4;
   if (sums.block.is_element())
-    return is_vector ? vector_place_sums(sums) : element_place_sums(sums);
+    return is_vector<Index>(sums) ? vector_place_sums(sums) : element_place_sums(sums);
   for (std::size_t row = 0; row + 1 < sums.row_begin.size(); ++row) block_row_sums(sums, row);
 }
 
-#define TESSERA_PLACE_SUMS(T)                                                                 \
-  template void scatter_places(const ScatteredPlaces<T, std::int32_t>&, const std::int32_t*,  \
-                               Range) noexcept;                                               \
-  template void scatter_places(const ScatteredPlaces<T, std::int64_t>&, const std::int64_t*,  \
-                               Range) noexcept;                                               \
-  template void scatter_columns(const ScatteredPlaces<T, std::int32_t>&, const std::int32_t*, \
-                                Range, Range) noexcept;                                       \
-  template void scatter_columns(const ScatteredPlaces<T, std::int32_t>&, const std::int64_t*, \
-                                Range, Range) noexcept;                                       \
-  template void scatter_columns(const ScatteredPlaces<T, std::int64_t>&, const std::int64_t*, \
-                                Range, Range) noexcept;                                       \
-  template void place_sums(const PlaceSums<T, std::int32_t, std::int32_t>&) noexcept;         \
-  template void place_sums(const PlaceSums<T, std::int32_t, std::int64_t>&) noexcept;         \
+#define TESSERA_PLACE_SUMS(T)                                                                \
+  template void scatter_places(const ScatteredPlaces<T, std::int32_t>&, const std::int32_t*, \
+                               Range) noexcept;                                              \
+  template void scatter_places(const ScatteredPlaces<T, std::int64_t>&, const std::int64_t*, \
+                               Range) noexcept;                                              \
+  template void scatter_columns(const ScatteredPlaces<T, std::int32_t>&,                     \
+                                std::span<const std::int32_t>, Range) noexcept;              \
+  template void scatter_columns(const ScatteredPlaces<T, std::int32_t>&,                     \
+                                std::span<const std::int64_t>, Range) noexcept;              \
+  template void scatter_columns(const ScatteredPlaces<T, std::int64_t>&,                     \
+                                std::span<const std::int64_t>, Range) noexcept;              \
+  template void place_sums(const PlaceSums<T, std::int32_t, std::int32_t>&) noexcept;        \
+  template void place_sums(const PlaceSums<T, std::int32_t, std::int64_t>&) noexcept;        \
   template void place_sums(const PlaceSums<T, std::int64_t, std::int64_t>&) noexcept;
 TESSERA_PLACE_SUMS(float)
 TESSERA_PLACE_SUMS(Half)

@@ -52,10 +52,10 @@ struct ScatteredPlaces {
 template <class T, class Index>
 void scatter_places(const ScatteredPlaces<T, Index>& places, const Index* col, Range i) noexcept;
 
-// Does the same for columns of a matrix in compressed columns: column c has the places
-// [begin[c], begin[c + 1]), of which those in `i` are added.
+// Does the same for a matrix in compressed columns: column c has the places
+// [begin[c], begin[c + 1]).
 template <class T, class Index, class Position>
-void scatter_columns(const ScatteredPlaces<T, Index>& places, const Position* begin, Range columns,
+void scatter_columns(const ScatteredPlaces<T, Index>& places, std::span<const Position> begin,
                      Range i) noexcept;
 
 }  // namespace tessera::codelets

@@ -62,10 +62,13 @@ void check_begin(const ListNames& names, std::span<const Position> begin, std::i
   if (std::int64_t(begin.front()) != 0 || std::int64_t(begin.back()) != places)
     bad_list(names.call, fmt::format("{} goes from {} to {}; it must go from 0 to the {} places",
                                      names.begin, begin.front(), begin.back(), places));
+  // Without a way out of the loop, and with one type, the compiler compares several at once.
+  Position descents = 0;
+  for (std::size_t i = 1; i < begin.size(); ++i) descents |= Position(begin[i] < begin[i - 1]);
+  if (descents == 0) return;
   const auto descent = std::ranges::adjacent_find(begin, std::ranges::greater());
-  if (descent != begin.end())
-    bad_list(names.call, fmt::format("{} descends after {} {}", names.begin, names.major,
-                                     descent - begin.begin()));
+  bad_list(names.call, fmt::format("{} descends after {} {}", names.begin, names.major,
+                                   descent - begin.begin()));
 }
 
 // Returns true if all numbers are in 0 .. count - 1. A negative number is a large one without its

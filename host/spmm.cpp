@@ -222,12 +222,7 @@ void spmm(const CompressedColumns<T, Index, Position>& a, MatrixView<const T> b,
   const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};
   internal::ScatterProduct<T>({a.rows, a.cols, std::ssize(a.row), b.cols}, b, c, after, executor)
       .run(places, [&](const codelets::ScatteredPlaces<T, Index>& to, Range i) {
-        const auto column_of = [&](std::int64_t place) {
-          return std::ranges::upper_bound(a.col_begin, Position(place)) - a.col_begin.begin() - 1;
-        };
-        if (i.size() == 0) return;
-        const Range columns{column_of(i.begin), column_of(i.end - 1) + 1};
-        codelets::scatter_columns(to, a.col_begin.data(), columns, i);
+        codelets::scatter_columns(to, a.col_begin, i);
       });
 }
 

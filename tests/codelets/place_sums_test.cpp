@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "tessera/base/half.hpp"
@@ -51,7 +52,7 @@ struct PlaceList {
     scatter_places(sums, col.data(), i);
     EXPECT_EQ(by_place, expected(i));
     sums.out = by_column.data();
-    scatter_columns(sums, begin.data(), Range{0, kColumns}, i);
+    scatter_columns(sums, std::span<const Index>(begin), i);
     EXPECT_EQ(by_column, expected(i));
   }
 };

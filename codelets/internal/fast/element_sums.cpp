@@ -1,5 +1,5 @@
-// Element Fwd (gather_sums, listed_sums), GradA (named_sums) and GradATransposed (scatter_sums) for
-// every instruction set.
+// Element Fwd (gather_sums, listed_sums), GradA (named_sums) and GradATransposed (scatter_sums,
+// listed_scatter) for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
 // foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -166,6 +166,9 @@ void gather_bfloat16(const ElementSums<BFloat16>& args) { gather(args); }
 void listed_float(const ListedSums<float>& args) { gather_listed(args); }
 void listed_half(const ListedSums<Half>& args) { gather_listed(args); }
 void listed_bfloat16(const ListedSums<BFloat16>& args) { gather_listed(args); }
+void listed_scatter_float(const ListedSums<float>& args) { scatter_listed(args); }
+void listed_scatter_half(const ListedSums<Half>& args) { scatter_listed(args); }
+void listed_scatter_bfloat16(const ListedSums<BFloat16>& args) { scatter_listed(args); }
 void named_float(const ElementSums<float>& args) {
   for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
 }
@@ -197,6 +200,9 @@ HWY_EXPORT(gather_bfloat16);
 HWY_EXPORT(listed_float);
 HWY_EXPORT(listed_half);
 HWY_EXPORT(listed_bfloat16);
+HWY_EXPORT(listed_scatter_float);
+HWY_EXPORT(listed_scatter_half);
+HWY_EXPORT(listed_scatter_bfloat16);
 HWY_EXPORT(named_float);
 HWY_EXPORT(named_half);
 HWY_EXPORT(named_bfloat16);
@@ -219,6 +225,15 @@ void listed_sums(const ListedSums<float>& sums) noexcept {
 void listed_sums(const ListedSums<Half>& sums) noexcept { HWY_DYNAMIC_DISPATCH(listed_half)(sums); }
 void listed_sums(const ListedSums<BFloat16>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(listed_bfloat16)(sums);
+}
+void listed_scatter(const ListedSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(listed_scatter_float)(sums);
+}
+void listed_scatter(const ListedSums<Half>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(listed_scatter_half)(sums);
+}
+void listed_scatter(const ListedSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(listed_scatter_bfloat16)(sums);
 }
 void named_sums(const ElementSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(named_float)(sums);

@@ -90,6 +90,12 @@ void listed_sums(const ListedSums<float>& sums) noexcept;
 void listed_sums(const ListedSums<Half>& sums) noexcept;
 void listed_sums(const ListedSums<BFloat16>& sums) noexcept;
 
+// Does the same as scatter_sums() for one column and such lists: out[column] += value * in[r] for
+// the places of every r, one after the other. `replaces` is not read.
+void listed_scatter(const ListedSums<float>& sums) noexcept;
+void listed_scatter(const ListedSums<Half>& sums) noexcept;
+void listed_scatter(const ListedSums<BFloat16>& sums) noexcept;
+
 // The arguments of offset_sums(), which does the same as gather_sums() for the rows of one element
 // record in which each word, multiplied by `spread` / 2^kSpreadBits and rounded down, is the
 // distance in bytes of the row it names from `in`. `spread` is 2^kSpreadBits for a dense slice
