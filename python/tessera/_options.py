@@ -69,12 +69,17 @@ def number(name: str, value: Any) -> float:
 
 def text(name: str, value: Any) -> str:
     """Return the value, which must be a text that UTF-8 can say, without NUL, at which C would cut it."""
-    try:
-        if isinstance(value, str) and b"\0" not in value.encode():
-            return value
-    except UnicodeEncodeError:
-        pass
+    if isinstance(value, str) and "\0" not in value and (value.isascii() or _is_utf8(value)):
+        return value
     raise TypeError(f"{name} is {reprlib.repr(value)}; it is a text without NUL or lone surrogates")
+
+
+def _is_utf8(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def path_text(path: str | os.PathLike[str]) -> str:

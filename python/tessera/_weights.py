@@ -101,6 +101,8 @@ def is_torch(given: Any) -> bool:
 
 def is_sparse(given: Any) -> bool:
     """Return True for a sparse matrix of any library."""
+    if type(given) is np.ndarray:  # most are, and have none of the names below
+        return False
     if is_torch(given):
         return "sparse" in str(given.layout)
     return isinstance(given, Arrays) or hasattr(given, "tocsr") or hasattr(given, "to_scipy_sparse")
