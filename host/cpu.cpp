@@ -1,5 +1,7 @@
 #include "tessera/host/cpu.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -41,9 +43,21 @@ Bytes cache_of_level(int level) {
   return Bytes();
 }
 
+// Returns the size that the C library asks the processor for, which some containers, where no
+// folder lists caches, have too. The third level is left out: this is all of it, not what a core
+// reaches.
+Bytes cache_of_processor(int level) {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  constexpr int kNames[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE};
+  if (level <= 2) return Bytes(std::max(sysconf(kNames[level - 1]), 0L));
+#endif
+  return Bytes();
+}
+
 Bytes cache_or(int level, Bytes otherwise) {
-  const Bytes size = cache_of_level(level);
-  return size.value > 0 ? size : otherwise;
+  for (const Bytes size : {cache_of_level(level), cache_of_processor(level)})
+    if (size.value > 0) return size;
+  return otherwise;
 }
 
 Bytes vector_in_use() {
