@@ -1,9 +1,9 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/planner/network.hpp"
 
 namespace tessera::train {
@@ -38,10 +38,9 @@ struct ActivitySeconds {
   // Calls `body` and adds the time it takes.
   template <class Body>
   void measure(Activity activity, Body&& body) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     body();
-    (*this)[activity] +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    (*this)[activity] += watch.seconds();
   }
   friend bool operator==(const ActivitySeconds&, const ActivitySeconds&) = default;
 };

@@ -1,20 +1,16 @@
 #include "tessera/train/machine_layer.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 #include <variant>
 
 #include "tessera/base/half.hpp"
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/runtime/dense_grad_w.hpp"
 #include "tessera/train/internal/half_operands.hpp"
 
 namespace tessera::train {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // The words of a bucket name the places of its values, so equal words mean equal places.
 std::int64_t buckets_that_differ(const decltype(partitioner::Buckets::meta)& before,
@@ -57,7 +53,7 @@ std::vector<sparse::BlockAt> MachineLayer::largest_gradients(const sparse::Csr<f
                                                              const GradientBatch& batch,
                                                              std::string_view name) {
   if (k == 0) return {};
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const Problem problem = layer_->facts().problem;
   runtime::DenseGradW search =
       runtime::search_for(problem, k, machine_, device::ExchangeMode::Share, *executor_);
@@ -74,7 +70,7 @@ std::vector<sparse::BlockAt> MachineLayer::largest_gradients(const sparse::Csr<f
     (phase.phase == Phase::Reduce ? search_.selection : search_.gradient) += phase.total();
   search_.upload += found.upload;
   search_.download += found.download;
-  search_.seconds += seconds_since(start);
+  search_.seconds += watch.seconds();
   return std::move(found.places);
 }
 

@@ -41,9 +41,9 @@ NetworkFile read_network(std::string_view text, const std::string& path) {
 
 void recompute_every_second(planner::NetworkSpec& spec) {
   if (!spec.loss || spec.layers.size() < 2)
-    throw Error(ErrorCode::InvalidArgument,
-                "--recompute is for training steps of two or more layers: other networks keep no "
-                "results for later");
+    throw_invalid(
+        "--recompute is for training steps of two or more layers: other networks keep no "
+        "results for later");
   for (std::size_t l = 0; l < spec.layers.size(); ++l)
     spec.layers[l].recompute = l % 2 == 0 && l + 1 < spec.layers.size();
 }

@@ -50,8 +50,7 @@ void check_least(const LayerSize& layer, std::int64_t blocks, std::int64_t least
   const std::int64_t needed = blocks_for_least(ceil_div(layer.rows, layer.block.rows),
                                                ceil_div(layer.cols, layer.block.cols), least);
   if (least >= 0 && blocks >= needed) return;
-  throw Error(
-      ErrorCode::InvalidArgument,
+  throw_invalid(
       least < 0
           ? fmt::format("network: min_per_neuron is {}; it must be at least 0", least)
           : fmt::format("network: min_per_neuron {} needs {} blocks in a layer of {} x {}, and its "
@@ -62,8 +61,7 @@ void check_least(const LayerSize& layer, std::int64_t blocks, std::int64_t least
 
 void check_fan_in(const NetworkOptions& options) {
   if (options.constant_fan_in && options.min_per_neuron != 0)
-    throw Error(ErrorCode::InvalidArgument,
-                "network: choose constant_fan_in or min_per_neuron, not both");
+    throw_invalid("network: choose constant_fan_in or min_per_neuron, not both");
 }
 
 // Returns the spec of the options, whose other fields say only how weights are drawn.
@@ -73,8 +71,7 @@ planner::NetworkSpec checked_spec(const NetworkOptions& options) {
                              .constant_fan_in = options.constant_fan_in,
                              .spec = options.spec};
   if (options != alone)
-    throw Error(
-        ErrorCode::InvalidArgument,
+    throw_invalid(
         "network: a spec has sizes, densities that stay, blocks, batch and data type of its "
         "own; leave those of the options, distribution and density_changes out");
   check_fan_in(options);
@@ -90,14 +87,14 @@ planner::NetworkSpec checked_spec(const NetworkOptions& options) {
 
 std::vector<std::int64_t> blocks_at(const NetworkOptions& options, double density) {
   if (options.spec)
-    throw Error(ErrorCode::InvalidArgument,
-                "network: its spec has the density of each layer, which cannot change; leave the "
-                "schedule of densities out");
+    throw_invalid(
+        "network: its spec has the density of each layer, which cannot change; leave the "
+        "schedule of densities out");
   if (options.sizes.size() < 2)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("network: {} sizes; there must be at least two, the inputs and the "
-                            "width of a layer",
-                            options.sizes.size()));
+    throw_invalid(
+        fmt::format("network: {} sizes; there must be at least two, the inputs and the "
+                    "width of a layer",
+                    options.sizes.size()));
   check_fan_in(options);
   std::vector<LayerSize> layers;
   for (std::size_t i = 1; i < options.sizes.size(); ++i)

@@ -40,11 +40,11 @@ NetworkOptions options_here(const NetworkOptions& options) {
 
 const TrainOptions& with_fixed_pattern(const TrainOptions& options) {
   if (std::holds_alternative<Static>(options.method)) return options;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("resident training: method {} changes patterns, and the program of a "
-                          "resident network is built for one; choose static, or train layer by "
-                          "layer",
-                          name_of(options.method)));
+  throw_invalid(
+      fmt::format("resident training: method {} changes patterns, and the program of a "
+                  "resident network is built for one; choose static, or train layer by "
+                  "layer",
+                  name_of(options.method)));
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/train/internal/checks.hpp"
 #include "tessera/train/internal/layer_rewire.hpp"
 #include "tessera/train/internal/option_text.hpp"
@@ -69,8 +69,7 @@ Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& op
 void Trainer::set_state(TrainState state) {
   if (!network_->fits(options_.optimiser, state) ||
       state.ever_active.size() != state.weights.size() || state.report.rewires.empty())
-    throw Error(ErrorCode::InvalidArgument,
-                "training: the state belongs to another network or optimiser");
+    throw_invalid("training: the state belongs to another network or optimiser");
   state_ = std::move(state);
   pattern_changes_ = {};
 }
@@ -185,7 +184,7 @@ void Trainer::rewire_after_step(double fraction) {
 
 // Computes everything beside the old state and then puts it in place.
 void Trainer::rewire_all(double fraction) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   RewireFigures figures{.step = state_.report.steps + 1, .fraction = fraction};
   const internal::RewireStep now{options_, optimiser_now(), figures.step, fraction};
   const std::vector<std::int64_t> wanted = blocks_wanted();
@@ -210,7 +209,7 @@ void Trainer::rewire_all(double fraction) {
     changes = changes || !change.added.empty() || !change.removed.empty();
   }
   figures.ever_active = share_ever_active(state_.ever_active);
-  figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  figures.seconds = watch.seconds();
   state_.report.seconds[Activity::Rewire] += figures.seconds;
   pattern_changes_.rewires += changes;
   if (changes) pattern_changes_.seconds += figures.seconds;

@@ -3,7 +3,6 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -14,6 +13,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/named.hpp"
 #include "tessera/base/process.hpp"
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/interrupt.hpp"
@@ -59,7 +59,7 @@ class Trainer {
     train::DataSet data{images_of(x, y), images_of(test_x, test_y)};
     const py::gil_scoped_release release;
     const DefaultFloatMode mode;
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     // A network that no run can be made of is refused before memory for it is asked for.
     train::spec_of(network);
     const std::int64_t steps =
@@ -71,8 +71,7 @@ class Trainer {
     options.seed = network.seed;
     session_->trainer =
         std::make_unique<train::Trainer>(session_->network, session_->data, options);
-    setup_seconds_ =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    setup_seconds_ = watch.seconds();
   }
 
   // Runs one epoch, or the rest of one that was interrupted.

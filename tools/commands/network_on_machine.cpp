@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/json/value.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/report/network_report.hpp"
@@ -40,25 +40,25 @@ double give_weights(runtime::Network& network, const planner::NetworkFile& file,
                     const NetworkArguments& a) {
   NetworkBuckets parts;
   if (!a.buckets.empty()) parts = read_network_buckets(a.buckets, file.spec);
-  std::chrono::duration<double> encoding{};
+  double encoding = 0;
   for (std::int64_t l = 0; l < std::ssize(file.weights); ++l) {
     if (!parts.empty() && !file.spec.layers[std::size_t(l)].dense) {
-      const auto start = std::chrono::steady_clock::now();
+      const Stopwatch watch;
       restore_layer(network, l, *parts[std::size_t(l)], a.buckets);
-      encoding += std::chrono::steady_clock::now() - start;
+      encoding += watch.seconds();
       continue;
     }
     const sparse::Csr<float> weights = train::weights_of(file, l, a.seed);
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     const auto misfit = network.set_weights(l, weights);
-    encoding += std::chrono::steady_clock::now() - start;
+    encoding += watch.seconds();
     if (misfit)
       throw Error(ErrorCode::NoSolution,
                   fmt::format("the weights of layer {} do not fit their buckets: {}; raise "
                               "metaInfoBucketOversizeProportion with --matmul-options",
                               l + 1, misfit->message));
   }
-  return encoding.count();
+  return encoding;
 }
 
 NetworkRun run_network(const NetworkArguments& a) {

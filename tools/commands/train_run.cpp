@@ -198,19 +198,19 @@ void warn_of_dead_neurons(const TrainArguments& a, const TrainOutcome& outcome) 
 
 TrainOutcome run_training(const TrainArguments& a) {
   if (ranks() != nullptr && a.machine != device::kHostMachine)
-    throw Error(ErrorCode::InvalidArgument,
-                "--machine: training on modelled machines runs in one process; start the program "
-                "without mpirun");
+    throw_invalid(
+        "--machine: training on modelled machines runs in one process; start the program "
+        "without mpirun");
   if (ranks() != nullptr && a.beside_dense)
-    throw Error(ErrorCode::InvalidArgument,
-                "--beside-dense: the layers of several ranks have no dense passes to compare with; "
-                "start the program without mpirun");
+    throw_invalid(
+        "--beside-dense: the layers of several ranks have no dense passes to compare with; "
+        "start the program without mpirun");
   const train::DataSet data = read_data(a);
   const auto executor = make_executor(ranks() == nullptr ? a.threads : ranks()->threads(a.threads));
   if (a.batch > data.training.count())  // before a network for such a batch is allocated
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {}; there are {} training images",
-                                                        a.network ? "the batch" : "--batch-size",
-                                                        a.batch, data.training.count()));
+    throw_invalid(fmt::format("{} is {}; there are {} training images",
+                              a.network ? "the batch" : "--batch-size", a.batch,
+                              data.training.count()));
   const EndsByItself watching;  // between two steps
   Session session{.data = data,
                   .executor = *executor,

@@ -20,7 +20,7 @@ class RankShare final : public train::BatchShare {
       : ranks_(ranks), cpu_(host::read_host_cpu()), cut_{.leaves = distributed::kLeaves} {
     const Problem problem{.size = {1, 1, 1, batch}, .data_type = DataType::Float};
     if (const std::string why = distributed::why_not(cut_, problem, ranks.size()); !why.empty())
-      throw Error(ErrorCode::InvalidArgument, "training on several ranks: " + why);
+      throw_invalid("training on several ranks: " + why);
     const Range own = distributed::own_leaves(ranks, cut_.leaves);
     for (std::int64_t leaf = own.begin; leaf < own.end; ++leaf)
       leaves_.push_back(distributed::leaf_columns(cut_, batch, leaf));

@@ -15,8 +15,8 @@ namespace {
 
 void require_size(std::string_view what, std::int64_t given, std::int64_t least) {
   if (given >= least) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("batch of images: room for {} {}; there must be {}", given, what, least));
+  throw_invalid(
+      fmt::format("batch of images: room for {} {}; there must be {}", given, what, least));
 }
 
 }  // namespace
@@ -25,16 +25,16 @@ Batches::Batches(const LabelledImages& images, std::int64_t batch, std::uint64_t
                  const Normalisation& normalisation)
     : images_(&images), batch_(batch), seed_(seed), order_(images.labels.size()) {
   if (batch < 1 || batch > images.count())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("batches of {} from {} images; a batch must "
-                            "have 1 to {}",
-                            batch, images.count(), images.count()));
+    throw_invalid(
+        fmt::format("batches of {} from {} images; a batch must "
+                    "have 1 to {}",
+                    batch, images.count(), images.count()));
   if (!(normalisation.deviation > 0 &&
         normalisation.deviation <= std::numeric_limits<double>::max()))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("normalisation of pixels: the deviation is {}; it must be above 0 and "
-                            "finite",
-                            normalisation.deviation));
+    throw_invalid(
+        fmt::format("normalisation of pixels: the deviation is {}; it must be above 0 and "
+                    "finite",
+                    normalisation.deviation));
   for (std::size_t p = 0; p < number_of_.size(); ++p)
     number_of_[p] = float((double(p) / 255 - normalisation.mean) / normalisation.deviation);
 }
@@ -51,8 +51,8 @@ void Batches::draw_order(std::int64_t epoch) {
 void Batches::load(std::int64_t epoch, std::int64_t index, MatrixView<float> s,
                    std::span<std::int32_t> labels) {
   if (epoch < 0 || index < 0 || index >= count())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("batch {} of epoch {}; batches are 0..{}", index, epoch, count() - 1));
+    throw_invalid(
+        fmt::format("batch {} of epoch {}; batches are 0..{}", index, epoch, count() - 1));
   require_size("features", s.rows, images_->features());
   require_size("columns", s.cols, batch_);
   require_size("labels", std::ssize(labels), batch_);
@@ -68,8 +68,7 @@ std::int64_t Batches::load_in_order(std::int64_t begin, MatrixView<float> s,
   require_size("features", s.rows, images_->features());
   require_size("labels", std::ssize(labels), s.cols);
   if (begin < 0 || begin > images_->count())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("images from {} on; it must be in 0..{}", begin, images_->count()));
+    throw_invalid(fmt::format("images from {} on; it must be in 0..{}", begin, images_->count()));
   const std::int64_t count = std::min(images_->count() - begin, s.cols);
   std::vector<std::int32_t> chosen(static_cast<std::size_t>(count));
   std::iota(chosen.begin(), chosen.end(), std::int32_t(begin));

@@ -13,17 +13,15 @@ namespace {
 void check_layers(const planner::NetworkSpec& spec) {
   for (std::size_t l = 0; l < spec.layers.size(); ++l)
     if (spec.layers[l].recompute || spec.layers[l].operands != Placement::AsLeft)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("network: layer {} {}, which resident networks of modelled machines "
-                              "do; leave it out here",
-                              l + 1,
-                              spec.layers[l].recompute ? "recomputes its results"
-                                                       : "has homes of its own for operands"));
+      throw_invalid(
+          fmt::format("network: layer {} {}, which resident networks of modelled machines "
+                      "do; leave it out here",
+                      l + 1,
+                      spec.layers[l].recompute ? "recomputes its results"
+                                               : "has homes of its own for operands"));
 }
 
-[[noreturn]] void refuse_training(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "training: " + what);
-}
+[[noreturn]] void refuse_training(const std::string& what) { throw_invalid("training: " + what); }
 
 void check_patterns(const NetworkOptions& network, const TrainOptions& options) {
   const std::string method = name_of(options.method);
@@ -73,9 +71,7 @@ void check_blocks(const planner::NetworkSpec& spec, const TrainOptions& options)
 
 void check_network(const planner::NetworkSpec& spec, std::span<const sparse::Csr<float>> weights) {
   check_layers(spec);
-  const auto refuse = [](const std::string& what) {
-    throw Error(ErrorCode::InvalidArgument, "network: " + what);
-  };
+  const auto refuse = [](const std::string& what) { throw_invalid("network: " + what); };
   if (weights.size() != spec.layers.size())
     refuse(fmt::format("it has {} layers; weights of {} were given", spec.layers.size(),
                        weights.size()));
@@ -94,16 +90,15 @@ void check_data_type(DataType type, DataType own, bool is_machine) {
                                               " on this computer; give \"data_type\" as "
                                               "{} or train on a modelled machine",
                                               to_string(own));
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("network: the data type is {}; it must be {}{}", to_string(type),
-                          to_string(own), others));
+  throw_invalid(fmt::format("network: the data type is {}; it must be {}{}", to_string(type),
+                            to_string(own), others));
 }
 
 void check_state(bool fits) {
   if (!fits)
-    throw Error(ErrorCode::InvalidArgument,
-                "the state of the optimiser belongs to another network or optimiser; begin with "
-                "first_state() of this network");
+    throw_invalid(
+        "the state of the optimiser belongs to another network or optimiser; begin with "
+        "first_state() of this network");
 }
 
 void check_training(const Network<>& network, const DataSet& data, const TrainOptions& options) {

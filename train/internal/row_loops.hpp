@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -11,6 +10,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/stopwatch.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/layer/layer.hpp"
 #include "tessera/planner/network.hpp"
@@ -31,10 +31,9 @@ bool is_in_pass(const codelets::ActivationRule& rule, const layer::Layer& layer)
 template <class Timer, class Body>
 void timed(const Timer& timer, planner::NetworkWork work, std::int64_t layer, Body&& body) {
   if (!timer) return body();
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   body();
-  timer(work, layer,
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  timer(work, layer, watch.seconds());
 }
 
 // Writes the sum of a row. A row of floats is added up in 16 sums side by side, which vectors hold.

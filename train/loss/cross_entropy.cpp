@@ -14,17 +14,15 @@ void check_loss(MatrixView<const float> scores, std::span<const std::int32_t> la
                 MatrixView<float> q_grad) {
   if (scores.rows < 1 || labels.empty() || std::ssize(labels) != scores.cols ||
       q_grad.rows != scores.rows || q_grad.cols != scores.cols || q_grad.row_stride != q_grad.cols)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("cross-entropy: {} labels for scores of {} x {} and a gradient of {} x "
-                            "{} in rows of {}",
-                            labels.size(), scores.rows, scores.cols, q_grad.rows, q_grad.cols,
-                            q_grad.row_stride));
+    throw_invalid(fmt::format(
+        "cross-entropy: {} labels for scores of {} x {} and a gradient of {} x "
+        "{} in rows of {}",
+        labels.size(), scores.rows, scores.cols, q_grad.rows, q_grad.cols, q_grad.row_stride));
   const auto worst = std::ranges::find_if(
       labels, [&](std::int32_t label) { return label < 0 || label >= scores.rows; });
   if (worst != labels.end())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("cross-entropy: label {} of column {}; labels must be below {}", *worst,
-                            worst - labels.begin(), scores.rows));
+    throw_invalid(fmt::format("cross-entropy: label {} of column {}; labels must be below {}",
+                              *worst, worst - labels.begin(), scores.rows));
 }
 
 }  // namespace

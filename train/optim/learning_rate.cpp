@@ -15,8 +15,7 @@ namespace {
 
 void require_rate(bool is_legal, std::string_view field, double value, std::string_view range) {
   if (is_legal) return;
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("learning rate: {} is {}; it must be {}", field, value, range));
+  throw_invalid(fmt::format("learning rate: {} is {}; it must be {}", field, value, range));
 }
 
 double factor_of(const ConstantRate&, std::int64_t) { return 1; }

@@ -19,8 +19,7 @@ namespace {
 
 void require_same_length(std::string_view what, std::size_t given, std::size_t needed) {
   if (given == needed) return;
-  throw Error(
-      ErrorCode::InvalidArgument,
+  throw_invalid(
       fmt::format("step of an optimiser on values: {} {}; there must be {}", given, what, needed));
 }
 
@@ -111,10 +110,10 @@ ValueState<T> first_step(const Optimiser& optimiser, std::int64_t steps,
                          std::span<const T> gradients, std::span<T> values) {
   require_same_length("values", values.size(), gradients.size());
   if (steps < 1)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("first step of an optimiser: the list counts {} steps; it must be at "
-                            "least 1, the step of now",
-                            steps));
+    throw_invalid(
+        fmt::format("first step of an optimiser: the list counts {} steps; it must be at "
+                    "least 1, the step of now",
+                    steps));
   ValueState<T> state = make_value_state<T>(optimiser, std::ssize(gradients));
   std::fill(values.begin(), values.end(), T(0));
   ValueStep<T>(optimiser, gradients, state)(values, 0);

@@ -69,10 +69,9 @@ EverActive::EverActive(std::int64_t block_rows, std::int64_t block_cols,
                        std::vector<std::uint8_t> bits)
     : block_rows_(block_rows), block_cols_(block_cols), bits_(std::move(bits)) {
   if (std::ssize(bits_) != ceil_div(block_rows_ * block_cols_, 8))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("places ever stored: {} bytes for {} x {} blocks; there must be {}",
-                            bits_.size(), block_rows_, block_cols_,
-                            ceil_div(block_rows_ * block_cols_, 8)));
+    throw_invalid(fmt::format("places ever stored: {} bytes for {} x {} blocks; there must be {}",
+                              bits_.size(), block_rows_, block_cols_,
+                              ceil_div(block_rows_ * block_cols_, 8)));
   for (const std::uint8_t byte : bits_) count_ += std::popcount(byte);
 }
 

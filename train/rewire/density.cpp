@@ -13,7 +13,7 @@ namespace tessera::train {
 namespace {
 
 [[noreturn]] void refuse_density(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "densities of layers: " + what);
+  throw_invalid("densities of layers: " + what);
 }
 
 void check_layers(std::span<const LayerSize> layers, double density) {

@@ -41,10 +41,10 @@ void require_finite(const sparse::Csr<float>& m, std::string_view name) {
 
 void require_least(std::int64_t least) {
   if (least < 0)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("drop of blocks: {} blocks for each row and column; it must be at "
-                            "least 0",
-                            least));
+    throw_invalid(
+        fmt::format("drop of blocks: {} blocks for each row and column; it must be at "
+                    "least 0",
+                    least));
 }
 
 // Returns the sum of |values| of each block.
@@ -127,9 +127,8 @@ std::vector<char> kept_by_neurons(const sparse::Csr<float>& weights, std::int64_
 std::vector<sparse::BlockAt> smallest_blocks(const sparse::Csr<float>& weights, std::int64_t k,
                                              std::string_view name, std::int64_t least) {
   if (k < 0 || k > weights.blocks())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("drop of blocks: {}: {} of {} blocks; the number must be in 0..{}",
-                            name, k, weights.blocks(), weights.blocks()));
+    throw_invalid(fmt::format("drop of blocks: {}: {} of {} blocks; the number must be in 0..{}",
+                              name, k, weights.blocks(), weights.blocks()));
   require_least(least);
   require_finite(weights, name);
   if (k == 0) return {};

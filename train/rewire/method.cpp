@@ -97,10 +97,10 @@ PatternChange replace_in_rows(const RewireRequest& request, double fraction, Exc
 PatternChange drop_surplus(const RewireRequest& request, const char* method) {
   const std::int64_t surplus = request.weights.blocks() - blocks_after(request);
   if (surplus < 0)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("rewire of {}: {} blocks are wanted and {} are stored, but method {} "
-                            "adds none; choose set, rigl, sampled or top-k",
-                            request.name, blocks_after(request), request.weights.blocks(), method));
+    throw_invalid(
+        fmt::format("rewire of {}: {} blocks are wanted and {} are stored, but method {} "
+                    "adds none; choose set, rigl, sampled or top-k",
+                    request.name, blocks_after(request), request.weights.blocks(), method));
   if (request.constant_fan_in)
     return replace_in_rows(request, 0, Exclude::Kept,
                            [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
@@ -111,10 +111,10 @@ PatternChange drop_surplus(const RewireRequest& request, const char* method) {
 
 PatternChange change_of(const Static&, const RewireRequest& request) {
   if (request.blocks >= 0 && request.blocks != request.weights.blocks())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("rewire of {}: another number of blocks is wanted, but method static "
-                            "changes nothing; choose prune",
-                            request.name));
+    throw_invalid(
+        fmt::format("rewire of {}: another number of blocks is wanted, but method static "
+                    "changes nothing; choose prune",
+                    request.name));
   return {};
 }
 
@@ -166,21 +166,19 @@ PatternChange change_of(const Custom& method, const RewireRequest& request) {
 
 void check_factor(std::string_view method, double factor) {
   if (!(factor > 0 && factor <= std::numeric_limits<double>::max()))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: factor is {}; it must be above 0 and finite", method, factor));
+    throw_invalid(fmt::format("{}: factor is {}; it must be above 0 and finite", method, factor));
 }
 
 void check_request(const RewireRequest& r) {
   if (!(r.fraction >= 0 && r.fraction <= 1))
-    throw Error(
-        ErrorCode::InvalidArgument,
+    throw_invalid(
         fmt::format("rewire of {}: fraction is {}; it must be in 0..1", r.name, r.fraction));
   const std::int64_t all = r.weights.block_rows() * r.weights.block_cols();
   if (r.blocks < -1 || r.blocks == 0 || r.blocks > all)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("rewire of {}: {} blocks after it; the number must be in 1..{}, or -1 "
-                            "for as many as before",
-                            r.name, r.blocks, all));
+    throw_invalid(
+        fmt::format("rewire of {}: {} blocks after it; the number must be in 1..{}, or -1 "
+                    "for as many as before",
+                    r.name, r.blocks, all));
 }
 
 }  // namespace
@@ -190,8 +188,7 @@ void check(const Method& method) {
     check_factor("sampled growth", sampled->factor);
   if (const auto* top = std::get_if<TopK>(&method)) check_factor("top-k", top->factor);
   if (const auto* custom = std::get_if<Custom>(&method); custom != nullptr && !custom->change)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("method {}: there is no function `change`", custom->name));
+    throw_invalid(fmt::format("method {}: there is no function `change`", custom->name));
 }
 
 const char* to_string(Exclude exclude) { return exclude == Exclude::Kept ? "kept" : "original"; }
@@ -248,10 +245,10 @@ Rewired rewire(const Method& method, const RewireRequest& request) {
   check(method);
   check_request(request);
   if (request.constant_fan_in && (!has_constant_fan_in(method) || request.min_per_neuron != 0))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("rewire of {}: a constant fan-in is kept by the methods set, rigl and "
-                            "prune without min_per_neuron, and the method is {} with {}",
-                            request.name, name_of(method), request.min_per_neuron));
+    throw_invalid(
+        fmt::format("rewire of {}: a constant fan-in is kept by the methods set, rigl and "
+                    "prune without min_per_neuron, and the method is {} with {}",
+                    request.name, name_of(method), request.min_per_neuron));
   return std::visit(
       [&](const auto& any) {
         if constexpr (std::is_same_v<decltype(change_of(any, request)), Rewired>)

@@ -103,8 +103,7 @@ void check_least(const Csr<float>& pattern, std::int64_t least) {
   const std::int64_t needed = blocks_for_least(pattern.block_rows(), pattern.block_cols(),
                                                std::max(least, std::int64_t(0)));
   if (least >= 0 && needed <= pattern.blocks()) return;
-  throw Error(
-      ErrorCode::InvalidArgument,
+  throw_invalid(
       fmt::format("weights of {} x {}: {} blocks for each row and column need {} blocks, and "
                   "{} are stored; ask for at least 0 and fewer, or for a density of {:.3g}",
                   pattern.rows, pattern.cols, least, needed, pattern.blocks(),

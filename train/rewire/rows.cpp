@@ -31,14 +31,13 @@ template <class Most>
 void check_rows(const Csr<float>& m, std::span<const std::int64_t> per_row, const char* what,
                 std::string_view name, Most&& most) {
   if (std::ssize(per_row) != m.block_rows())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} row by row: {}: {} numbers for {} rows of blocks", what, name,
-                            per_row.size(), m.block_rows()));
+    throw_invalid(fmt::format("{} row by row: {}: {} numbers for {} rows of blocks", what, name,
+                              per_row.size(), m.block_rows()));
   for (std::int64_t row = 0; row < m.block_rows(); ++row)
     if (per_row[std::size_t(row)] < 0 || per_row[std::size_t(row)] > most(row))
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("{} row by row: {}: {} blocks in row {}; the number must be in 0..{}",
-                              what, name, per_row[std::size_t(row)], row, most(row)));
+      throw_invalid(
+          fmt::format("{} row by row: {}: {} blocks in row {}; the number must be in 0..{}", what,
+                      name, per_row[std::size_t(row)], row, most(row)));
 }
 
 void check_growth(const Csr<float>& taken, std::span<const std::int64_t> per_row,

@@ -13,7 +13,7 @@ namespace tessera::train {
 namespace {
 
 [[noreturn]] void refuse_schedule(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "schedule of rewires: " + what);
+  throw_invalid("schedule of rewires: " + what);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ double DensitySchedule::at(std::int64_t step) const {
 
 void check(const DensitySchedule& s, const RewireSchedule& rewires) {
   const auto refuse = [](const std::string& what) {
-    throw Error(ErrorCode::InvalidArgument, "schedule of densities: " + what);
+    throw_invalid("schedule of densities: " + what);
   };
   for (const auto& [name, density] : {std::pair("first", s.first), std::pair("last", s.last)})
     if (!(density > 0 && density <= 1))

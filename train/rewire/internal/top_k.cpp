@@ -31,15 +31,15 @@ struct Entrants {
 
 void check_top_k(const RewireRequest& request) {
   if (!request.weights.block.is_element())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("rewire of {}: top-k compares single weights, and blocks are {} x {}; "
-                            "store elements, or choose rigl",
-                            request.name, request.weights.block.rows, request.weights.block.cols));
+    throw_invalid(
+        fmt::format("rewire of {}: top-k compares single weights, and blocks are {} x {}; "
+                    "store elements, or choose rigl",
+                    request.name, request.weights.block.rows, request.weights.block.cols));
   if (request.optimiser == nullptr)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("rewire of {}: top-k needs the optimiser, by whose rule new places "
-                            "make their first step",
-                            request.name));
+    throw_invalid(
+        fmt::format("rewire of {}: top-k needs the optimiser, by whose rule new places "
+                    "make their first step",
+                    request.name));
   smallest_blocks(request.weights, 0, request.name);  // refuses values that are not finite
 }
 
