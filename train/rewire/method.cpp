@@ -56,21 +56,34 @@ std::int64_t blocks_after(const RewireRequest& request) {
   return request.blocks < 0 ? request.weights.blocks() : request.blocks;
 }
 
-// Drops the smallest blocks and adds those that grow(taken, k) returns.
+// Returns how many blocks of a pattern or of a row go, of which `after` shall be stored then: the
+// surplus, and this share of those that are stored before and after, which move.
+std::int64_t blocks_that_go(std::int64_t stored, std::int64_t after, std::int64_t free,
+                            double fraction, Exclude exclude) {
+  const std::int64_t most =
+      exclude == Exclude::Kept ? stored : free - std::max<std::int64_t>(after - stored, 0);
+  return std::min(blocks_to_drop(fraction, std::min(stored, after)), most) +
+         std::max<std::int64_t>(stored - after, 0);
+}
+
+// Returns the change that drops blocks and adds those that grow(taken, k) returns.
+template <class Count, class Grow>
+PatternChange replaced(const Csr<float>& weights, const std::vector<BlockAt>& dropped,
+                       const Count& k, Exclude exclude, Grow&& grow) {
+  if (exclude == Exclude::Original) return net_change(dropped, grow(weights, k));
+  return net_change(dropped, grow(pattern_without(weights, dropped), k));
+}
+
+// Replaces the smallest blocks by those that grow(taken, k) returns.
 template <class Grow>
 PatternChange replace_smallest(const RewireRequest& request, Exclude exclude, Grow&& grow) {
   const Csr<float>& weights = request.weights;
   const std::int64_t stored = weights.blocks(), after = blocks_after(request);
-  std::int64_t moved = blocks_to_drop(request.fraction, std::min(stored, after));
-  const bool may_return = exclude == Exclude::Kept;
-  if (!may_return)
-    moved = std::min(moved, free_places(weights) - std::max<std::int64_t>(after - stored, 0));
   const std::vector<BlockAt> dropped = smallest_blocks(
-      weights, std::max<std::int64_t>(moved + std::max(stored - after, std::int64_t(0)), 0),
+      weights, blocks_that_go(stored, after, free_places(weights), request.fraction, exclude),
       request.name, request.min_per_neuron);
   const std::int64_t k = std::max<std::int64_t>(after - (stored - std::ssize(dropped)), 0);
-  if (!may_return) return net_change(dropped, grow(weights, std::min(k, free_places(weights))));
-  return net_change(dropped, grow(pattern_without(weights, dropped), k));
+  return replaced(weights, dropped, k, exclude, grow);
 }
 
 // Does the same row by row for this share of each row's blocks, with grow_rows(taken, per row).
@@ -81,32 +94,21 @@ PatternChange replace_in_rows(const RewireRequest& request, double fraction, Exc
   std::vector<std::int64_t> drops, grows = even_rows(blocks_after(request), weights.block_rows());
   for (std::size_t row = 0; row < grows.size(); ++row) {
     const std::int64_t stored = weights.row_begin[row + 1] - weights.row_begin[row];
-    const std::int64_t after = grows[row], free = weights.block_cols() - stored;
-    std::int64_t moved = blocks_to_drop(fraction, std::min(stored, after));
-    if (exclude == Exclude::Original)
-      moved = std::min(moved, free - std::max<std::int64_t>(after - stored, 0));
-    drops.push_back(moved + std::max<std::int64_t>(stored - after, 0));
-    grows[row] = after - (stored - drops.back());
+    drops.push_back(
+        blocks_that_go(stored, grows[row], weights.block_cols() - stored, fraction, exclude));
+    grows[row] -= stored - drops.back();
   }
   const std::vector<BlockAt> dropped = smallest_of_rows(weights, drops, request.name);
-  if (exclude == Exclude::Original) return net_change(dropped, grow_rows(weights, grows));
-  return net_change(dropped, grow_rows(pattern_without(weights, dropped), grows));
+  return replaced(weights, dropped, grows, exclude, grow_rows);
 }
 
-// Drops blocks down to the number that is wanted.
-PatternChange drop_surplus(const RewireRequest& request, const char* method) {
-  const std::int64_t surplus = request.weights.blocks() - blocks_after(request);
-  if (surplus < 0)
-    throw_invalid(
-        fmt::format("rewire of {}: {} blocks are wanted and {} are stored, but method {} "
-                    "adds none; choose set, rigl, sampled or top-k",
-                    request.name, blocks_after(request), request.weights.blocks(), method));
-  if (request.constant_fan_in)
-    return replace_in_rows(request, 0, Exclude::Kept,
-                           [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
-                             return random_of_rows(taken, per_row, request.seed, request.name);
-                           });
-  return {smallest_blocks(request.weights, surplus, request.name, request.min_per_neuron), {}};
+// Does the same with random places.
+PatternChange replace_in_rows_at_random(const RewireRequest& request, double fraction,
+                                        Exclude exclude) {
+  return replace_in_rows(request, fraction, exclude,
+                         [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
+                           return random_of_rows(taken, per_row, request.seed, request.name);
+                         });
 }
 
 PatternChange change_of(const Static&, const RewireRequest& request) {
@@ -119,15 +121,19 @@ PatternChange change_of(const Static&, const RewireRequest& request) {
 }
 
 PatternChange change_of(const Prune&, const RewireRequest& request) {
-  return drop_surplus(request, "prune");
+  const std::int64_t surplus = request.weights.blocks() - blocks_after(request);
+  if (surplus < 0)
+    throw_invalid(
+        fmt::format("rewire of {}: {} blocks are wanted and {} are stored, but method prune "
+                    "adds none; choose set, rigl, sampled or top-k",
+                    request.name, blocks_after(request), request.weights.blocks()));
+  if (request.constant_fan_in) return replace_in_rows_at_random(request, 0, Exclude::Kept);
+  return {smallest_blocks(request.weights, surplus, request.name, request.min_per_neuron), {}};
 }
 
 PatternChange change_of(const Set& method, const RewireRequest& request) {
   if (request.constant_fan_in)
-    return replace_in_rows(request, request.fraction, method.exclude,
-                           [&](const Csr<float>& taken, const std::vector<std::int64_t>& per_row) {
-                             return random_of_rows(taken, per_row, request.seed, request.name);
-                           });
+    return replace_in_rows_at_random(request, request.fraction, method.exclude);
   return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
     return random_places(taken, k, request.seed, request.name);
   });

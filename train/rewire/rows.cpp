@@ -11,6 +11,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/host/best_places.hpp"
 #include "tessera/host/gradient_panels.hpp"
+#include "tessera/sparse/part.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/drop.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
@@ -92,7 +93,7 @@ class RowSearch {
     std::vector<BlockAt> all;
     for (std::size_t row = 0; row < found_.size(); ++row) {
       if (bad_[row]) host::refuse_score({std::int32_t(row), *bad_[row]}, name);
-      for (const std::int32_t col : found_[row]) all.push_back({std::int32_t(row), col});
+      for (const BlockAt at : found_[row]) all.push_back({std::int32_t(row), at.col});
     }
     return all;
   }
@@ -111,22 +112,17 @@ class RowSearch {
         bad_[std::size_t(row)] = col;
         return;
       }
-      candidates.push_back({score, {row, col}});
+      candidates.push_back({score, {0, col}});
     }
-    const auto count = per_row_[std::size_t(row)];
-    std::partial_sort(candidates.begin(), candidates.begin() + count, candidates.end(),
-                      [](const Candidate& a, const Candidate& b) {
-                        return a.score != b.score ? a.score > b.score : a.at < b.at;
-                      });
-    std::vector<std::int32_t>& found = found_[std::size_t(row)];
-    for (std::int64_t i = 0; i < count; ++i) found.push_back(candidates[std::size_t(i)].at.col);
-    std::sort(found.begin(), found.end());
+    host::BestPlaces best(per_row_[std::size_t(row)], std::ssize(candidates));
+    best.add(candidates);
+    found_[std::size_t(row)] = best.places();
   }
 
   const Csr<float>& taken_;
   std::span<const std::int64_t> per_row_;
   BlockScore pool_;
-  std::vector<std::vector<std::int32_t>> found_;
+  std::vector<std::vector<BlockAt>> found_;  // as those of the first row
   std::vector<std::optional<std::int32_t>> bad_;
 };
 
@@ -152,15 +148,8 @@ std::vector<BlockAt> smallest_of_rows(const Csr<float>& weights,
              [&](std::int64_t row) { return stored_in(weights, row); });
   std::vector<BlockAt> dropped;
   for (std::int32_t row = 0; row < weights.block_rows(); ++row) {
-    const std::int64_t first = weights.row_begin[std::size_t(row)],
-                       end = weights.row_begin[std::size_t(row) + 1], area = weights.block.area();
-    const Csr<float> one{
-        weights.block.rows,
-        weights.cols,
-        weights.block,
-        {0, end - first},
-        {weights.col.begin() + first, weights.col.begin() + end},
-        {weights.values.begin() + first * area, weights.values.begin() + end * area}};
+    const std::int64_t first = row * weights.block.rows;
+    const Csr<float> one = sparse::rows_of(weights, {first, first + weights.block.rows});
     for (const BlockAt at : smallest_blocks(one, per_row[std::size_t(row)], name))
       dropped.push_back({row, at.col});
   }
