@@ -29,38 +29,6 @@ using sparse::Csr;
 // Free places are drawn by numbers of 32 bits.
 constexpr std::int64_t kMostDrawn = std::numeric_limits<std::int32_t>::max();
 
-// Returns k random free places. They are numbered in row-major order, and k of the numbers are
-// drawn.
-PlaceList draw_places(const Csr<float>& taken, std::int64_t k, std::uint64_t seed,
-                      std::string_view name) {
-  const std::int64_t free = free_places(taken);
-  if (k > 0 && free > kMostDrawn)
-    throw Error(ErrorCode::LimitExceeded,
-                fmt::format("random places: {}: {} places are free; at most {} can be drawn from; "
-                            "choose larger blocks or growth by largest gradient",
-                            name, free, kMostDrawn));
-  const std::vector<std::int64_t> drawn = sparse::random_choice(free, k, seed);
-  PlaceList places{{0}, std::vector<std::int32_t>(drawn.size())};
-  places.row_begin.reserve(std::size_t(taken.block_rows()) + 1);
-  std::int64_t before = 0;  // free places in the rows before this one
-  std::size_t next = 0;
-  for (std::int32_t row = 0; row < taken.block_rows(); ++row) {
-    const std::int32_t* const first = taken.col.data() + taken.row_begin[std::size_t(row)];
-    const std::int64_t stored =
-        taken.row_begin[std::size_t(row) + 1] - taken.row_begin[std::size_t(row)];
-    const std::int64_t end = before + taken.block_cols() - stored;
-    std::int64_t passed = 0;  // taken columns before the place
-    for (; next < drawn.size() && drawn[next] < end; ++next) {
-      const std::int64_t number = drawn[next] - before;
-      while (passed < stored && first[passed] - passed <= number) ++passed;
-      places.col[next] = static_cast<std::int32_t>(number + passed);
-    }
-    before = end;
-    places.row_begin.push_back(std::int64_t(next));
-  }
-  return places;
-}
-
 // Returns a random sample of about `count` free places.
 PlaceList sample_places(const Csr<float>& taken, std::int64_t count) {
   const internal::SampleRows sample(taken, double(count) / double(free_places(taken)), /*seed=*/1);
@@ -155,15 +123,33 @@ std::vector<BlockAt> sampled_gradients(const Csr<float>& taken,
   }
 }
 
+// Free places are numbered in row-major order, and k of the numbers are drawn.
 std::vector<BlockAt> random_places(const Csr<float>& taken, std::int64_t k, std::uint64_t seed,
                                    std::string_view name) {
   check_growth(taken, k, name);
-  const PlaceList drawn = draw_places(taken, k, seed, name);
+  const std::int64_t free = free_places(taken);
+  if (k > 0 && free > kMostDrawn)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("random places: {}: {} places are free; at most {} can be drawn from; "
+                            "choose larger blocks or growth by largest gradient",
+                            name, free, kMostDrawn));
+  const std::vector<std::int64_t> drawn = sparse::random_choice(free, k, seed);
   std::vector<BlockAt> places;
-  places.reserve(drawn.col.size());
-  for (std::int32_t row = 0; row < taken.block_rows(); ++row)
-    for (auto i = drawn.row_begin[std::size_t(row)]; i < drawn.row_begin[std::size_t(row) + 1]; ++i)
-      places.push_back({row, drawn.col[std::size_t(i)]});
+  places.reserve(drawn.size());
+  std::int64_t before = 0;  // free places in the rows before this one
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row) {
+    const std::int32_t* const first = taken.col.data() + taken.row_begin[std::size_t(row)];
+    const std::int64_t stored =
+        taken.row_begin[std::size_t(row) + 1] - taken.row_begin[std::size_t(row)];
+    const std::int64_t end = before + taken.block_cols() - stored;
+    std::int64_t passed = 0;  // taken columns before the place
+    for (std::size_t next = places.size(); next < drawn.size() && drawn[next] < end; ++next) {
+      const std::int64_t number = drawn[next] - before;
+      while (passed < stored && first[passed] - passed <= number) ++passed;
+      places.push_back({row, static_cast<std::int32_t>(number + passed)});
+    }
+    before = end;
+  }
   return places;
 }
 

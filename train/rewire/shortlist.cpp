@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "tessera/host/best_places.hpp"
@@ -16,17 +15,14 @@ using sparse::BlockAt;
 // taken first. Throws if a score is not finite.
 std::vector<BlockAt> best_of(std::span<const BlockAt> places, std::span<const float> scores,
                              std::int64_t k, std::string_view name) {
-  for (std::size_t i = 0; i < places.size(); ++i)
+  std::vector<host::Candidate> candidates;
+  for (std::size_t i = 0; i < places.size(); ++i) {
     if (!(scores[i] <= host::kLargestScore)) host::refuse_score(places[i], name);
-  std::vector<float> order(scores.begin(), scores.end());
-  std::nth_element(order.begin(), order.begin() + k - 1, order.end(), std::greater<>());
-  const float least = order[std::size_t(k) - 1];
-  auto equal = k - std::count_if(order.begin(), order.begin() + k,
-                                 [&](float score) { return score > least; });
-  std::vector<BlockAt> best;
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (scores[i] > least || (scores[i] == least && equal-- > 0)) best.push_back(places[i]);
-  return best;
+    candidates.push_back({scores[i], places[i]});
+  }
+  host::BestPlaces best(k, std::ssize(candidates));
+  best.add(candidates);
+  return best.places();
 }
 
 // Returns the batches in parts of a few columns. Copies of the operands of a part then stay in the
