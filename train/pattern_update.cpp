@@ -40,10 +40,27 @@ Sums sums_of(const Trainer& trainer) {
   return sums;
 }
 
+void take_transfers(const device::HostLink& link, PatternUpdate& update) {
+  update.upload_seconds = link.transfer_seconds(update.upload);
+  update.download_seconds = link.transfer_seconds(update.download);
+}
+
 // Returns the least whole number above a limit.
 std::int64_t first_above(double limit) {
   constexpr double kMost = 1e15;
   return std::int64_t(std::floor(std::min(limit, kMost))) + 1;
+}
+
+std::int64_t rare_enough(const PatternUpdate& update, double step_seconds) {
+  return steps_for_share(update.seconds(), step_seconds, kShareOfRewires);
+}
+
+Json transfers_of(const PatternUpdate& update) {
+  return {{"upload_bytes", update.upload.value},
+          {"download_bytes", update.download.value},
+          {"upload_seconds", update.upload_seconds},
+          {"download_seconds", update.download_seconds},
+          {"host_seconds", update.host_seconds}};
 }
 
 }  // namespace
@@ -61,8 +78,7 @@ std::optional<PatternUpdate> pattern_update(const Trainer& trainer, const Modell
   mean.selection = Cycles(sums.selection.value / sums.rewires);
   mean.searches = double(sums.searches) / double(sums.rewires);
   mean.machine_seconds = double((mean.gradient + mean.selection).value) / on.machine().clock_hz;
-  mean.upload_seconds = on.link().transfer_seconds(mean.upload);
-  mean.download_seconds = on.link().transfer_seconds(mean.download);
+  take_transfers(on.link(), mean);
   return mean;
 }
 
@@ -94,7 +110,7 @@ std::string to_text(const PatternUpdate& update, double step_seconds,
   text += fmt::format(
       "interval   a rewire costs less than {:.0f} % of the time if there are {} steps or more "
       "from one to the next",
-      100 * kShareOfRewires, steps_for_share(update.seconds(), step_seconds, kShareOfRewires));
+      100 * kShareOfRewires, rare_enough(update, step_seconds));
   if (!dense_seconds) return text + "\n";
   const auto beats = steps_to_beat(update.seconds(), step_seconds, *dense_seconds);
   return text + (beats ? fmt::format("; with {} or more, steps and rewires together take less than "
@@ -107,55 +123,41 @@ std::string to_json(const PatternUpdate& update, double step_seconds,
                     std::optional<double> dense_seconds) {
   const auto beats =
       dense_seconds ? steps_to_beat(update.seconds(), step_seconds, *dense_seconds) : std::nullopt;
-  return Json({{"rewires", update.rewires},
-               {"upload_bytes", update.upload.value},
-               {"download_bytes", update.download.value},
-               {"upload_seconds", update.upload_seconds},
-               {"download_seconds", update.download_seconds},
-               {"host_seconds", update.host_seconds},
-               {"dense_gradient_cycles", update.gradient.value},
+  Json json{{"rewires", update.rewires}};
+  json.update(transfers_of(update));
+  json.update({{"dense_gradient_cycles", update.gradient.value},
                {"selection_cycles", update.selection.value},
                {"searches", update.searches},
                {"machine_seconds", update.machine_seconds},
-               {"steps_for_5_percent",
-                steps_for_share(update.seconds(), step_seconds, kShareOfRewires)},
-               {"steps_to_beat_dense", beats ? Json(*beats) : Json()}})
-      .dump();
+               {"steps_for_5_percent", rare_enough(update, step_seconds)},
+               {"steps_to_beat_dense", beats}});
+  return json.dump();
 }
 
-NetworkPatternUpdate::NetworkPatternUpdate(const runtime::Network& network,
-                                           const device::HostLink& of_machine, double on_host)
-    : upload(network.pattern_bytes() + network.state_bytes()),
-      download(network.value_bytes() + network.state_bytes()),
-      link(of_machine),
-      host_seconds(on_host) {}
-
-double NetworkPatternUpdate::seconds() const {
-  return link.transfer_seconds(upload) + link.transfer_seconds(download) + host_seconds;
+PatternUpdate new_patterns(const runtime::Network& network, const device::HostLink& link,
+                           double host_seconds) {
+  PatternUpdate update{.upload = network.pattern_bytes() + network.state_bytes(),
+                       .download = network.value_bytes() + network.state_bytes(),
+                       .host_seconds = host_seconds};
+  take_transfers(link, update);
+  return update;
 }
 
-std::int64_t NetworkPatternUpdate::steps_between(double step_seconds) const {
-  return steps_for_share(seconds(), step_seconds, kShareOfRewires);
-}
-
-std::string NetworkPatternUpdate::to_text(double step_seconds, const std::string& machine) const {
+std::string new_patterns_text(const PatternUpdate& update, double step_seconds,
+                              const device::HostLink& link, const std::string& machine) {
   return fmt::format(
       "patterns   new ones for all layers: {} bytes to {} ({:.3f} ms) and {} from\n"
       "           there ({:.3f} ms) at {:.3g} GB/s, {:.3f} ms on this computer (measured);\n"
       "           they cost less than {:.0f} % of the time with {} steps or more from\n"
       "           one to the next\n",
-      upload.value, machine, 1e3 * link.transfer_seconds(upload), download.value,
-      1e3 * link.transfer_seconds(download), link.bytes_per_second * 1e-9, 1e3 * host_seconds,
-      100 * kShareOfRewires, steps_between(step_seconds));
+      update.upload.value, machine, 1e3 * update.upload_seconds, update.download.value,
+      1e3 * update.download_seconds, link.bytes_per_second * 1e-9, 1e3 * update.host_seconds,
+      100 * kShareOfRewires, rare_enough(update, step_seconds));
 }
 
-std::string NetworkPatternUpdate::to_json(double step_seconds) const {
-  const Json json{{"upload_bytes", upload.value},
-                  {"download_bytes", download.value},
-                  {"upload_seconds", link.transfer_seconds(upload)},
-                  {"download_seconds", link.transfer_seconds(download)},
-                  {"host_seconds", host_seconds},
-                  {"steps_for_5_percent", steps_between(step_seconds)}};
+std::string new_patterns_json(const PatternUpdate& update, double step_seconds) {
+  Json json = transfers_of(update);
+  json["steps_for_5_percent"] = rare_enough(update, step_seconds);
   return json.dump();
 }
 

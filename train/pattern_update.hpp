@@ -56,28 +56,15 @@ std::string to_text(const PatternUpdate& update, double step_seconds,
 std::string to_json(const PatternUpdate& update, double step_seconds,
                     std::optional<double> dense_seconds);
 
-// The cost of new patterns for all layers of a network on a modelled machine. The host reads values
-// and states of the optimiser, encodes the new patterns, and sends words, values, states and
-// tables. Bytes are counted, the seconds of transfers modelled by the link, and those of the host
-// measured.
-struct NetworkPatternUpdate {
-  Bytes upload, download;
-  device::HostLink link;
-  double host_seconds = 0;
+// Returns the cost of new patterns for all layers of a network that runs as one program. The host
+// reads values and states of the optimiser, encodes the new patterns, and sends words, values,
+// states and tables. `host_seconds` is the measured time in which it encoded the weights.
+PatternUpdate new_patterns(const runtime::Network& network, const device::HostLink& link,
+                           double host_seconds);
 
-  // `host_seconds` is the time in which this computer encoded the weights of all layers.
-  NetworkPatternUpdate(const runtime::Network& network, const device::HostLink& link,
-                       double host_seconds);
-
-  double seconds() const;
-
-  // Returns the least number of steps from one update to the next with which updates take less than
-  // 5 % of the time.
-  std::int64_t steps_between(double step_seconds) const;
-
-  // Return a line for people, and an object of JSON.
-  std::string to_text(double step_seconds, const std::string& machine) const;
-  std::string to_json(double step_seconds) const;
-};
+// Returns such a cost as lines for people, and as an object of JSON.
+std::string new_patterns_text(const PatternUpdate& update, double step_seconds,
+                              const device::HostLink& link, const std::string& machine);
+std::string new_patterns_json(const PatternUpdate& update, double step_seconds);
 
 }  // namespace tessera::train

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,7 +30,8 @@ struct NetworkRun {
   report::NetworkReport report;
   std::string program, trace, steps;  // of the last step
   std::string bucket_bytes;           // for --save-buckets
-  std::optional<train::NetworkPatternUpdate> patterns;
+  device::HostLink link;
+  train::PatternUpdate patterns;
 };
 
 // Encodes the weights of all layers, or takes those of sparse layers from --buckets. Returns the
@@ -73,8 +73,8 @@ NetworkRun run_network(const NetworkArguments& a) {
   const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::Network network(file.spec, plan.plans, machine, mode, *executor);
   NetworkRun run;
-  run.patterns.emplace(network, device::load_host_link(a.layer.machine),
-                       give_weights(network, file, a));
+  run.link = device::load_host_link(a.layer.machine);
+  run.patterns = train::new_patterns(network, run.link, give_weights(network, file, a));
   if (!a.save_buckets.empty()) run.bucket_bytes = network_bucket_file(network);
   const train::DrawnBatch batch(file.spec, train::batch_seed(a.seed));
   runtime::NetworkCost cost;
@@ -100,15 +100,17 @@ NetworkRun run_network(const NetworkArguments& a) {
 
 std::string json_of(const NetworkRun& run) {
   Json more = json::parse_own(run.steps);
-  more["pattern_update"] = json::parse_own(run.patterns->to_json(run.report.microseconds() * 1e-6));
+  more["pattern_update"] =
+      json::parse_own(train::new_patterns_json(run.patterns, run.report.microseconds() * 1e-6));
   return to_json(run.report, more.dump());
 }
 
 std::string explanation_of(const NetworkRun& run) {
   const report::NetworkReport& report = run.report;
-  std::string text =
-      "\n" + run.patterns->to_text(report.microseconds() * 1e-6, printable(report.machine.name)) +
-      to_string(report.plan) + "\n";
+  std::string text = "\n" +
+                     train::new_patterns_text(run.patterns, report.microseconds() * 1e-6, run.link,
+                                              printable(report.machine.name)) +
+                     to_string(report.plan) + "\n";
   for (std::size_t l = 0; l < report.plan.plans.size(); ++l)
     text += fmt::format("\nlayer {}\n{}", l + 1, planner::to_string(report.plan.plans[l]));
   return text + "\n" + run.program;
