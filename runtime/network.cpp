@@ -5,6 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/one_caller.hpp"
 #include "tessera/runtime/internal/network_state.hpp"
+#include "tessera/sparse/checked.hpp"
 
 namespace tessera::runtime {
 namespace {
@@ -69,7 +70,9 @@ const NetworkSpec& Network::spec() const { return state_->spec; }
 
 std::optional<partitioner::Misfit> Network::set_weights(std::int64_t layer,
                                                         const sparse::Csr<float>& weights) {
-  return state_->set_weights(state_->at(layer), weights);
+  internal::NetworkLayerState& to = state_->at(layer);
+  const auto call = state_->enter("set_weights");
+  return to.set_weights(sparse::checked(weights));
 }
 
 partitioner::SavedWeights Network::saved_weights(std::int64_t layer) const {
@@ -102,7 +105,9 @@ void Network::set_learning_rate(double rate) {
 }
 
 sparse::Csr<float> Network::weights(std::int64_t layer) const {
-  return state_->weights_of(state_->at(layer));
+  internal::NetworkLayerState& from = state_->at(layer);
+  if (!from.has_weights()) refuse("call set_weights first");
+  return from.current_weights();
 }
 std::span<const float> Network::bias(std::int64_t layer) const {
   return state_->at(layer).parameters.bias;

@@ -9,7 +9,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/runtime/internal/network_results.hpp"
 #include "tessera/runtime/loss_check.hpp"
-#include "tessera/sparse/checked.hpp"
 
 namespace tessera::runtime {
 
@@ -198,17 +197,6 @@ NetworkLayerState& Network::State::at(std::int64_t layer) {
     throw_invalid(
         fmt::format("network: layer {} does not exist; legal: 0 to {}", layer, layers.size() - 1));
   return *layers[std::size_t(layer)];
-}
-
-std::optional<partitioner::Misfit> Network::State::set_weights(NetworkLayerState& layer,
-                                                               const sparse::Csr<float>& weights) {
-  const auto call = caller_.enter("set_weights");
-  return layer.set_weights(sparse::checked(weights));
-}
-
-sparse::Csr<float> Network::State::weights_of(NetworkLayerState& layer) const {
-  if (!layer.has_weights()) throw_invalid("network: call set_weights first");
-  return layer.current_weights();
 }
 
 void check_batch(const NetworkSpec& spec, const NetworkBatch& batch) {

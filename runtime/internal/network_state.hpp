@@ -22,9 +22,6 @@ struct Network::State {
         const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
 
   internal::NetworkLayerState& at(std::int64_t layer);
-  std::optional<partitioner::Misfit> set_weights(internal::NetworkLayerState& layer,
-                                                 const sparse::Csr<float>& weights);
-  sparse::Csr<float> weights_of(internal::NetworkLayerState& layer) const;
 
   // Returns the sum of some bytes of all layers.
   Bytes sum(Bytes (internal::NetworkLayerState::*bytes)() const) const {
