@@ -211,7 +211,7 @@ float Network<T>::take_loss(const runtime::NetworkBatch& batch) {
   if (*spec_.loss == codelets::Loss::SoftmaxCrossEntropy)
     return codelets::softmax_cross_entropy<T>(all, batch.labels.data(), values);
   Matrix<T> targets(all.rows, all.columns);
-  copy_rounded(batch.targets, targets);
+  copy_rounded(batch.targets, targets.view());
   return codelets::mean_squared_error<T>(all, targets.elements().data(), values);
 }
 
@@ -220,7 +220,7 @@ float Network<T>::run(const runtime::NetworkBatch& batch, NetworkState& state,
                       const WorkTimer& timer) {
   check_batch(spec_, batch);
   if (spec_.loss) internal::check_state(fits(spec_.optimiser, state));
-  copy_rounded(batch.inputs, inputs_.front());
+  copy_rounded(batch.inputs, input(0));
   forward(timer);
   if (!spec_.loss) return 0;
   float loss = 0;

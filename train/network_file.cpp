@@ -53,11 +53,7 @@ namespace {
 // Returns the matrix with all of its elements stored.
 sparse::Csr<float> with_zeros(const sparse::Csr<float>& given) {
   sparse::Csr<float> all = sparse::random_pattern(given.rows, given.cols, {1, 1}, 1, 1);
-  std::fill(all.values.begin(), all.values.end(), 0.0f);
-  for (std::int64_t row = 0; row < given.rows; ++row)
-    for (auto i = given.row_begin[std::size_t(row)]; i < given.row_begin[std::size_t(row) + 1]; ++i)
-      all.values[std::size_t(row * given.cols + given.col[std::size_t(i)])] =
-          given.values[std::size_t(i)];
+  std::ranges::copy(sparse::to_dense(given).elements(), all.values.begin());
   return all;
 }
 

@@ -29,6 +29,22 @@ double share_ever_active(const std::vector<EverActive>& layers) {
   return double(active) / double(all);
 }
 
+// Adds the stored weights of each input of a layer, whose outputs and inputs may be fewer than
+// those of whole blocks.
+void count_per_input(const sparse::Csr<float>& weights, std::int64_t outputs,
+                     std::span<std::int32_t> stored) {
+  const BlockShape block = weights.block;
+  for (std::int64_t row = 0; row < weights.block_rows(); ++row) {
+    const auto rows = std::int32_t(std::min(block.rows, outputs - row * block.rows));
+    for (std::int64_t i = weights.row_begin[std::size_t(row)];
+         i < weights.row_begin[std::size_t(row) + 1]; ++i) {
+      const std::int64_t begin = weights.col[std::size_t(i)] * block.cols;
+      for (std::int64_t y = begin; y < std::min(begin + block.cols, std::ssize(stored)); ++y)
+        stored[std::size_t(y)] += rows;
+    }
+  }
+}
+
 }  // namespace
 
 TrainOptions usual_options(const Method& method, std::int64_t steps, double rate) {
@@ -61,9 +77,14 @@ Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& op
   static_cast<NetworkState&>(state_) = network.first_state(options.optimiser);
   for (std::int64_t i = 0; i < network.layers(); ++i)
     state_.ever_active.emplace_back(network.weights(i));
-  state_.report.rewires.push_back({.ever_active = share_ever_active(state_.ever_active),
-                                   .per_input = internal::stored_per_input(
-                                       network.weights(0), {}, network.problems()[0].size)});
+  add_rewire({.per_input = std::vector<std::int32_t>(std::size_t(inputs()))});
+}
+
+// Allocates nothing if the report has the capacity.
+void Trainer::add_rewire(RewireFigures figures) {
+  figures.ever_active = share_ever_active(state_.ever_active);
+  count_per_input(network_->weights(0), network_->problems()[0].size.x, figures.per_input);
+  state_.report.rewires.push_back(std::move(figures));
 }
 
 void Trainer::set_state(TrainState state) {
@@ -185,7 +206,9 @@ void Trainer::rewire_after_step(double fraction) {
 // Computes everything beside the old state and then puts it in place.
 void Trainer::rewire_all(double fraction) {
   const Stopwatch watch;
-  RewireFigures figures{.step = state_.report.steps + 1, .fraction = fraction};
+  RewireFigures figures{.step = state_.report.steps + 1,
+                        .fraction = fraction,
+                        .per_input = std::vector<std::int32_t>(std::size_t(inputs()))};
   const internal::RewireStep now{options_, optimiser_now(), figures.step, fraction};
   const std::vector<std::int64_t> wanted = blocks_wanted();
   std::vector<internal::LayerRewire> layers;
@@ -196,8 +219,6 @@ void Trainer::rewire_all(double fraction) {
     updates.push_back(std::move(layers.back().update));
     figures.moved += std::ssize(layers.back().rewired.change.added);
   }
-  figures.per_input = internal::stored_per_input(network_->weights(0), layers[0].rewired.change,
-                                                 network_->problems()[0].size);
   state_.report.rewires.reserve(state_.report.rewires.size() + 1);
   network_->commit(std::move(updates));  // nothing below throws
   bool changes = false;
@@ -208,12 +229,11 @@ void Trainer::rewire_all(double fraction) {
     layers[i].set_first_values(network_->state(std::int64_t(i)).layer());
     changes = changes || !change.added.empty() || !change.removed.empty();
   }
-  figures.ever_active = share_ever_active(state_.ever_active);
   figures.seconds = watch.seconds();
   state_.report.seconds[Activity::Rewire] += figures.seconds;
   pattern_changes_.rewires += changes;
   if (changes) pattern_changes_.seconds += figures.seconds;
-  state_.report.rewires.push_back(std::move(figures));
+  add_rewire(std::move(figures));
 }
 
 Loss Trainer::evaluate() {

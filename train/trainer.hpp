@@ -112,7 +112,10 @@ class Trainer {
   WorkTimer timer();
   Optimiser optimiser_now() const;
   std::vector<std::int64_t> blocks_wanted() const;
+  std::int64_t inputs() const { return network_->spec().layers.front().inputs; }
   void rewire_all(double fraction);
+  // Adds a rewire to the report, with the shares and the weights of inputs that there are now.
+  void add_rewire(RewireFigures figures);
   void rewire_after_step(double fraction);
 
   Network<>* network_;

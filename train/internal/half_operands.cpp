@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tessera/base/half.hpp"
+#include "tessera/train/internal/row_loops.hpp"
 
 namespace tessera::train::internal {
 
@@ -21,8 +23,7 @@ layer::Outcome run_in_half(layer::Layer& layer, Pass pass, const layer::Operands
   const auto out = operands.out.as<float>();
   Matrix<Half> results(out.rows, out.cols);
   const layer::Outcome outcome = layer.run(pass, {.in = in_half.view(), .out = results.view()});
-  for (std::int64_t r = 0; r < out.rows; ++r)
-    for (std::int64_t c = 0; c < out.cols; ++c) out(r, c) = float(results(r, c)) * (1 / scale);
+  copy_rounded(std::as_const(results).view(), out, 1 / scale);
   return outcome;
 }
 
@@ -40,8 +41,7 @@ float scale_of(MatrixView<const float> gradients) {
 
 Matrix<Half> rounded(MatrixView<const float> from, float scale) {
   Matrix<Half> to(from.rows, from.cols);
-  for (std::int64_t r = 0; r < from.rows; ++r)
-    for (std::int64_t c = 0; c < from.cols; ++c) to(r, c) = Half(from(r, c) * scale);
+  copy_rounded(from, to.view(), scale);
   return to;
 }
 

@@ -21,15 +21,6 @@ std::uint64_t seed_of(std::uint64_t seed, std::int64_t step, std::int64_t layer)
   return mixed;
 }
 
-// Adds the weights of a block to those that its inputs have, `times` times.
-void add_block(const Dims& size, BlockShape block, sparse::BlockAt at, std::int32_t times,
-               std::vector<std::int32_t>& stored) {
-  const auto rows = std::int32_t(std::min(block.rows, size.x - at.row * block.rows));
-  const std::int64_t begin = at.col * block.cols;
-  for (std::int64_t y = begin; y < std::min(begin + block.cols, size.y); ++y)
-    stored[std::size_t(y)] += times * rows;
-}
-
 // Returns the search of a layer on its machine; empty if this computer finds the places.
 LargestOnMachine search_of(MachineLayer* layer, const GradientBatch& batch,
                            const std::string& name) {
@@ -107,18 +98,6 @@ LayerRewire rewire_layer(Network<>& network, std::int64_t i, std::int64_t blocks
 
 void LayerRewire::set_first_values(layer::Layer& layer) const {
   if (!rewired.values.empty()) layer.change_values(FirstValues{positions, rewired.values});
-}
-
-std::vector<std::int32_t> stored_per_input(const sparse::Csr<float>& weights,
-                                           const sparse::PatternChange& change, const Dims& size) {
-  std::vector<std::int32_t> stored(static_cast<std::size_t>(size.y));
-  for (std::int32_t row = 0; row < weights.block_rows(); ++row)
-    for (std::int64_t i = weights.row_begin[std::size_t(row)];
-         i < weights.row_begin[std::size_t(row) + 1]; ++i)
-      add_block(size, weights.block, {row, weights.col[std::size_t(i)]}, 1, stored);
-  for (const sparse::BlockAt at : change.removed) add_block(size, weights.block, at, -1, stored);
-  for (const sparse::BlockAt at : change.added) add_block(size, weights.block, at, 1, stored);
-  return stored;
 }
 
 }  // namespace tessera::train::internal

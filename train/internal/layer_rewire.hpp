@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "tessera/base/dims.hpp"
 #include "tessera/layer/layer.hpp"
 #include "tessera/train/network.hpp"
 #include "tessera/train/rewire/method.hpp"
@@ -35,10 +34,5 @@ struct LayerRewire {
 // Network::prepare.
 LayerRewire rewire_layer(Network<>& network, std::int64_t i, std::int64_t blocks,
                          const RewireStep& now, const ValueState<float>& state);
-
-// Returns how many stored weights each input of a layer has after a change. `size` has its outputs
-// and inputs, which may be fewer than those of whole blocks.
-std::vector<std::int32_t> stored_per_input(const sparse::Csr<float>& weights,
-                                           const sparse::PatternChange& change, const Dims& size);
 
 }  // namespace tessera::train::internal

@@ -64,11 +64,12 @@ void for_each_row(std::int64_t rows, std::int64_t cols, Executor& executor, Body
   });
 }
 
-// Rounds numbers to the type of a matrix of the same shape.
-template <class T>
-void copy_rounded(MatrixView<const float> from, Matrix<T>& to) {
+// Writes numbers, multiplied by a scale, in the type of a matrix of the same shape.
+template <class From, class To>
+void copy_rounded(MatrixView<const From> from, MatrixView<To> to, float scale = 1) {
   for (std::int64_t row = 0; row < from.rows; ++row)
-    for (std::int64_t col = 0; col < from.cols; ++col) to(row, col) = T(from(row, col));
+    for (std::int64_t col = 0; col < from.cols; ++col)
+      to(row, col) = To(float(from(row, col)) * scale);
 }
 
 }  // namespace tessera::train::internal
