@@ -163,24 +163,8 @@ void check_figures(const io::Archive& archive, const Trainer& trainer, const Sav
           "the number of right answers", run.state.right);
 }
 
-// Returns a run with the sizes of the network, to be read.
-SavedRun sizes_of(const Trainer& trainer) {
-  SavedRun run;
-  const auto states = std::size_t(states_of(trainer.options().optimiser));
-  for (const Problem& problem : trainer.network().problems()) {
-    const Dims size = problem.size_in_blocks();
-    run.layers.push_back({.weights = {size.x, size.y, problem.block, {}, {}, {}},
-                          .bias = std::vector<float>(std::size_t(problem.size.x)),
-                          .states = std::vector<std::vector<float>>(states),
-                          .bias_states = std::vector<std::vector<float>>(states),
-                          .ever_active = {}});
-  }
-  return run;
-}
-
-}  // namespace
-
-std::string checkpoint_of(const Trainer& trainer) {
+// Returns a run as it is. Its lists have the sizes of the network, into which a file is read.
+SavedRun run_of(const Trainer& trainer) {
   const TrainState& state = trainer.state();
   SavedRun run{.layers = {}, .optimiser_steps = state.weights.front().steps, .state = {}};
   run.state.loss_sum = state.loss_sum;
@@ -190,6 +174,13 @@ std::string checkpoint_of(const Trainer& trainer) {
     run.layers.push_back({trainer.network().weights(std::int64_t(i)),
                           trainer.network().state(std::int64_t(i)).bias, state.weights[i].arrays,
                           state.biases[i].arrays, state.ever_active[i].bits()});
+  return run;
+}
+
+}  // namespace
+
+std::string checkpoint_of(const Trainer& trainer) {
+  SavedRun run = run_of(trainer);
   io::Archive archive(kKind);
   describe(archive, trainer, run);
   return archive.bytes();
@@ -197,7 +188,7 @@ std::string checkpoint_of(const Trainer& trainer) {
 
 void restore(Trainer& trainer, std::string_view bytes, std::string_view name) {
   const auto archive = io::Archive::of_bytes(bytes, name, kKind);
-  SavedRun run = sizes_of(trainer);
+  SavedRun run = run_of(trainer);
   describe(*archive, trainer, run);
   archive->finish();
   check_figures(*archive, trainer, run);
