@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -78,18 +79,13 @@ class Growing {
   std::vector<std::int32_t> fewest(std::int64_t side, std::int64_t count, Taken&& is_taken,
                                    Blocks&& blocks) {
     if (count <= 0) return {};
-    std::vector<std::pair<std::int64_t, std::uint64_t>> order;
-    std::vector<std::int32_t> free;
+    std::vector<std::tuple<std::int64_t, std::uint64_t, std::int32_t>> order;
     for (std::int32_t i = 0; i < side; ++i)
-      if (!is_taken(i)) free.push_back(i);
-    for (const std::int32_t i : free) order.emplace_back(blocks(i), random_.bits());
-    std::vector<std::size_t> chosen(free.size());
-    for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = i;
-    const auto taken = std::min(count, std::ssize(free));
-    std::partial_sort(chosen.begin(), chosen.begin() + taken, chosen.end(),
-                      [&](std::size_t a, std::size_t b) { return order[a] < order[b]; });
+      if (!is_taken(i)) order.emplace_back(blocks(i), random_.bits(), i);
+    const auto taken = order.begin() + std::min(count, std::ssize(order));
+    std::partial_sort(order.begin(), taken, order.end());
     std::vector<std::int32_t> result;
-    for (std::int64_t i = 0; i < taken; ++i) result.push_back(free[chosen[std::size_t(i)]]);
+    for (auto one = order.begin(); one != taken; ++one) result.push_back(std::get<2>(*one));
     return result;
   }
 

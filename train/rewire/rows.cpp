@@ -70,61 +70,30 @@ std::vector<BlockAt> first_of_rows(const Csr<float>& taken, std::span<const std:
   return places;
 }
 
-// The places of largest gradient of some rows of blocks, whose gradients a panel has.
-class RowSearch {
- public:
-  RowSearch(const Csr<float>& taken, std::span<const std::int64_t> per_row, BlockScore pool)
-      : taken_(taken),
-        per_row_(per_row),
-        pool_(pool),
-        found_(per_row.size()),
-        bad_(per_row.size()) {}
-
-  // Rows of different panels may be searched at the same time.
-  void search(Range rows, MatrixView<const float> panel) {
-    const BlockShape block = taken_.block;
-    for (std::int64_t r = 0; r < panel.rows; r += block.rows) {
-      const auto row = static_cast<std::int32_t>((rows.begin + r) / block.rows);
-      search_row(row, panel.sub({r, std::min(r + block.rows, panel.rows)}, {0, panel.cols}));
-    }
-  }
-
-  std::vector<BlockAt> places(std::string_view name) const {
-    std::vector<BlockAt> all;
-    for (std::size_t row = 0; row < found_.size(); ++row) {
-      if (bad_[row]) host::refuse_score({std::int32_t(row), *bad_[row]}, name);
-      for (const BlockAt at : found_[row]) all.push_back({std::int32_t(row), at.col});
-    }
-    return all;
-  }
-
- private:
-  void search_row(std::int32_t row, MatrixView<const float> gradients) {
-    const BlockShape block = taken_.block;
-    std::vector<Candidate> candidates;
-    for (const std::int32_t col : free_columns(taken_, row)) {
-      const std::int64_t first = col * block.cols;
-      const float score = host::score_of(
-          gradients.sub({0, gradients.rows}, {std::min(first, gradients.cols),
-                                              std::min(first + block.cols, gradients.cols)}),
-          block, pool_);
-      if (!(score <= host::kLargestScore)) {
-        bad_[std::size_t(row)] = col;
-        return;
-      }
-      candidates.push_back({score, {0, col}});
-    }
-    host::BestPlaces best(per_row_[std::size_t(row)], std::ssize(candidates));
-    best.add(candidates);
-    found_[std::size_t(row)] = best.places();
-  }
-
-  const Csr<float>& taken_;
-  std::span<const std::int64_t> per_row_;
-  BlockScore pool_;
-  std::vector<std::vector<BlockAt>> found_;  // as those of the first row
-  std::vector<std::optional<std::int32_t>> bad_;
+// The places of largest gradient of a row of blocks, or its first place with a score that is not
+// finite, as if the row were the only one.
+struct BestOfRow {
+  std::vector<BlockAt> places;
+  std::optional<BlockAt> bad;
 };
+
+BestOfRow best_of_row(const Csr<float>& taken, std::int32_t row, std::int64_t k, BlockScore pool,
+                      MatrixView<const float> gradients) {
+  const BlockShape block = taken.block;
+  std::vector<Candidate> candidates;
+  for (const std::int32_t col : free_columns(taken, row)) {
+    const std::int64_t first = col * block.cols;
+    const float score = host::score_of(
+        gradients.sub({0, gradients.rows}, {std::min(first, gradients.cols),
+                                            std::min(first + block.cols, gradients.cols)}),
+        block, pool);
+    if (!(score <= host::kLargestScore)) return {{}, BlockAt{0, col}};
+    candidates.push_back({score, {0, col}});
+  }
+  host::BestPlaces best(k, std::ssize(candidates));
+  best.add(candidates);
+  return {best.places(), {}};
+}
 
 }  // namespace
 
@@ -168,12 +137,24 @@ std::vector<BlockAt> largest_of_rows(const Csr<float>& taken,
   const std::int64_t height = taken.block.rows;
   const std::int64_t rows =
       std::max(height, kElements / std::max<std::int64_t>(taken.cols, 1) / height * height);
-  RowSearch search(taken, per_row, pool);
-  host::for_each_gradient_panel({rows, taken.cols}, batches, executor,
-                                [&](const host::PanelAt& at, MatrixView<const float> panel) {
-                                  search.search(at.rows, panel);
-                                });
-  return search.places(name);
+  std::vector<BestOfRow> found(per_row.size());
+  host::for_each_gradient_panel(
+      {rows, taken.cols}, batches, executor,
+      [&](const host::PanelAt& at, MatrixView<const float> panel) {
+        for (std::int64_t r = 0; r < panel.rows; r += height) {
+          const auto row = static_cast<std::int32_t>((at.rows.begin + r) / height);
+          const Range own{r, std::min(r + height, panel.rows)};
+          found[std::size_t(row)] = best_of_row(taken, row, per_row[std::size_t(row)], pool,
+                                                panel.sub(own, {0, panel.cols}));
+        }
+      });
+  std::vector<BlockAt> places;
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row) {
+    const auto& [best, bad] = found[std::size_t(row)];
+    if (bad) host::refuse_score({row, bad->col}, name);
+    for (const BlockAt at : best) places.push_back({row, at.col});
+  }
+  return places;
 }
 
 std::vector<BlockAt> random_of_rows(const Csr<float>& taken, std::span<const std::int64_t> per_row,

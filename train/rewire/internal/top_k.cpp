@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/select.hpp"
 #include "tessera/host/best_places.hpp"
 #include "tessera/train/optim/values.hpp"
 #include "tessera/train/rewire/drop.hpp"
@@ -20,7 +19,6 @@ namespace tessera::train::internal {
 namespace {
 
 using sparse::BlockAt;
-using sparse::Csr;
 
 // Places that are not stored, with the weights that they have after the step.
 struct Entrants {
@@ -123,40 +121,13 @@ std::int64_t entering(const Entrants& entrants, const std::vector<std::size_t>& 
   return std::ssize(order);
 }
 
-// The positions of the stored weights that are not kept for their neurons, and their magnitudes.
-struct Movable {
-  std::vector<std::int64_t> positions;
-  std::vector<float> magnitudes;
-};
-
-Movable movable_weights(const RewireRequest& r) {
+// Returns the magnitudes of the stored weights that are not kept for their neurons.
+std::vector<float> movable_magnitudes(const RewireRequest& r) {
   const std::vector<char> kept = kept_by_neurons(r.weights, r.min_per_neuron);
-  Movable all;
-  for (std::int64_t i = 0; i < r.weights.blocks(); ++i) {
-    if (!kept.empty() && kept[std::size_t(i)] != 0) continue;
-    all.positions.push_back(i);
-    all.magnitudes.push_back(std::abs(r.weights.values[std::size_t(i)]));
-  }
-  return all;
-}
-
-// Returns flags of the stored weights that go and of the entrants that stay out.
-std::pair<std::vector<char>, std::vector<char>> leaving(const RewireRequest& r,
-                                                        const Entrants& entrants,
-                                                        std::int64_t blocks) {
-  const Movable movable = movable_weights(r);
-  const std::vector<std::size_t> order = order_of(entrants);
-  const std::int64_t count = std::ssize(movable.positions), stored = r.weights.blocks();
-  const std::int64_t entered =
-      entering(entrants, order, movable.magnitudes, blocks - (stored - count));
-  std::pair<std::vector<char>, std::vector<char>> gone{std::vector<char>(std::size_t(stored)),
-                                                       std::vector<char>(order.size(), 1)};
-  for (std::int64_t i = 0; i < entered; ++i) gone.second[order[std::size_t(i)]] = 0;
-  const std::int64_t surplus = std::clamp<std::int64_t>(stored + entered - blocks, 0, count);
-  for (const std::int64_t i : smallest(
-           count, surplus, [&](std::int64_t at) { return movable.magnitudes[std::size_t(at)]; }))
-    gone.first[std::size_t(movable.positions[std::size_t(i)])] = 1;
-  return gone;
+  std::vector<float> magnitudes;
+  for (std::size_t i = 0; i < r.weights.values.size(); ++i)
+    if (kept.empty() || kept[i] == 0) magnitudes.push_back(std::abs(r.weights.values[i]));
+  return magnitudes;
 }
 
 }  // namespace
@@ -164,16 +135,19 @@ std::pair<std::vector<char>, std::vector<char>> leaving(const RewireRequest& r,
 Rewired largest_after_step(const TopK& method, const RewireRequest& request, std::int64_t blocks) {
   check_top_k(request);
   const Entrants entrants = entrants_of(method, request, blocks);
-  const auto [stored_gone, entrants_gone] = leaving(request, entrants, blocks);
+  const std::vector<std::size_t> order = order_of(entrants);
+  const std::vector<float> movable = movable_magnitudes(request);
+  const std::int64_t count = std::ssize(movable), stored = request.weights.blocks();
+  const std::int64_t entered = entering(entrants, order, movable, blocks - (stored - count));
+  std::vector<char> enters(order.size());
+  for (std::int64_t i = 0; i < entered; ++i) enters[order[std::size_t(i)]] = 1;
+  const auto surplus = std::clamp<std::int64_t>(stored + entered - blocks, 0, count);
   Rewired made;
-  const Csr<float>& weights = request.weights;
-  for (std::int32_t row = 0; row < weights.block_rows(); ++row)
-    for (auto i = std::size_t(weights.row_begin[std::size_t(row)]);
-         i < std::size_t(weights.row_begin[std::size_t(row) + 1]); ++i)
-      if (stored_gone[i] != 0) made.change.removed.push_back({row, weights.col[i]});
+  made.change.removed =
+      smallest_blocks(request.weights, surplus, request.name, request.min_per_neuron);
   made.states.resize(entrants.states.size());
   for (std::size_t i = 0; i < entrants.places.size(); ++i) {
-    if (entrants_gone[i] != 0) continue;
+    if (enters[i] == 0) continue;
     made.change.added.push_back(entrants.places[i]);
     made.values.push_back(entrants.values[i]);
     for (std::size_t k = 0; k < made.states.size(); ++k)
