@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -119,7 +120,11 @@ void Network<T>::sum_biases(std::int64_t i) {
   std::vector<float>& sums = state(i).bias_gradients;
   const auto sum_columns = [&](Range columns, float* to) {
     for_each_row(gradient.rows, columns.size(), *executor_, [&](std::int64_t row) {
-      internal::sum_row(gradient.row(row) + columns.begin, columns.size(), to[row]);
+      const T* const own = gradient.row(row) + columns.begin;
+      if constexpr (std::is_same_v<T, float>)
+        to[row] = codelets::sum_in_lanes(own, columns.size());
+      else
+        codelets::sum_rows<T>({0, columns.size(), columns.size()}, own, &to[row]);
     });
   };
   if (share_ == nullptr) return sum_columns({0, gradient.cols}, sums.data());

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <numeric>
 #include <span>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/codelets/activation.hpp"
 #include "tessera/codelets/transpose.hpp"
 #include "tessera/python/src/layer.hpp"
 
@@ -28,17 +28,6 @@ MatrixView<float> result_rows(std::uintptr_t address, std::int64_t features, std
 
 // The gradient in front of a ReLU whose result is q; that of NaN passes, as in torch.
 float where_positive(float q, float gradient) { return q <= 0 ? 0.0f : gradient; }
-
-// Returns the sum of a row in an order that does not depend on the instruction set.
-float sum_of(const float* row, std::int64_t count) {
-  constexpr std::int64_t kLanes = 16;
-  std::array<float, kLanes> sums{};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[std::size_t(lane)] += row[i + lane];
-  for (std::int64_t lane = 0; i < count; ++i, ++lane) sums[std::size_t(lane)] += row[i];
-  return std::accumulate(sums.begin(), sums.end(), 0.0f);
-}
 
 }  // namespace
 
@@ -130,7 +119,7 @@ void Layer::train_backward(const TrainBackward& step) {
     copy_transposed(step.dq, dq);
   if (step.bias_gradients != 0)
     for (std::int64_t row = 0; row < rows(); ++row)
-      memory_at(step.bias_gradients)[row] = sum_of(dq.row(row), step.batch);
+      memory_at(step.bias_gradients)[row] = codelets::sum_in_lanes(dq.row(row), step.batch);
   if (step.dx != 0) take(step.values);  // the gradient of the values does not read them
   if (step.dx != 0) run<float>(Pass::GradA, dq, result_rows(step.dx, cols(), step.batch), {});
   if (step.gradients == 0) return;

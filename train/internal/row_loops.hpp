@@ -1,10 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <type_traits>
 
 #include "tessera/base/executor.hpp"
@@ -34,22 +32,6 @@ void timed(const Timer& timer, planner::NetworkWork work, std::int64_t layer, Bo
   const Stopwatch watch;
   body();
   timer(work, layer, watch.seconds());
-}
-
-// Writes the sum of a row. A row of floats is added up in 16 sums side by side, which vectors hold.
-template <class T>
-void sum_row(const T* row, std::int64_t cols, float& sum) {
-  if constexpr (std::is_same_v<T, float>) {
-    constexpr std::int64_t kLanes = 16;
-    std::array<float, kLanes> lanes{};
-    std::int64_t c = 0;
-    for (; c + kLanes <= cols; c += kLanes)
-      for (std::int64_t i = 0; i < kLanes; ++i) lanes[std::size_t(i)] += row[c + i];
-    for (; c < cols; ++c) lanes[std::size_t(c % kLanes)] += row[c];
-    sum = std::accumulate(lanes.begin(), lanes.end(), 0.0f);
-  } else {
-    codelets::sum_rows<T>({0, cols, cols}, row, &sum);
-  }
 }
 
 // Calls body(row) for all rows; threads get enough work to be woken for.

@@ -85,6 +85,4 @@ void EverActive::add(std::span<const sparse::BlockAt> places) noexcept {
   }
 }
 
-double EverActive::share() const { return places() == 0 ? 0 : double(count_) / double(places()); }
-
 }  // namespace tessera::train

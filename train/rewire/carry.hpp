@@ -37,10 +37,9 @@ class EverActive {
   // Adds places. Allocates nothing.
   void add(std::span<const sparse::BlockAt> places) noexcept;
 
-  // Returns the number of places that were ever stored, the number of all, and their quotient.
+  // Returns the number of places that were ever stored, and the number of all.
   std::int64_t count() const { return count_; }
   std::int64_t places() const { return block_rows_ * block_cols_; }
-  double share() const;
 
   // Returns one bit for each place in row-major order, the lowest bit of a byte first.
   const std::vector<std::uint8_t>& bits() const { return bits_; }
