@@ -93,7 +93,7 @@ struct CutDim {
 // need the same slice.
 Home cut_home(const TileMap& map, const CutDim& lines, const CutDim& across, const CutDim& absent,
               PieceKind kind) {
-  Home home(lines.size, across.size);
+  Home home(map.splits().g * lines.size, across.size);
   for (const TileId tile : map.all()) {
     const Cell c = map.cell(tile);
     const Range rows = lines.part(c);
@@ -101,7 +101,7 @@ Home cut_home(const TileMap& map, const CutDim& lines, const CutDim& across, con
     const auto own = [&](std::int64_t all) {
       return share_of(all, 1, absent.parts, c.*absent.axis);
     };
-    HomePiece piece{rows.begin,
+    HomePiece piece{c.g * lines.size + rows.begin,
                     across.part(c).begin,
                     std::max<std::int64_t>(columns, 1),
                     {0, rows.size() * columns}};
@@ -122,8 +122,7 @@ Home Homes::home(bool by_rows_of_r, PieceKind kind, TileOrder order) const {
   const CutDim y{size_.y, padded_.y, block_.cols, parts_.y, &Cell::y};
   TESSERA_ASSERT(padded_.z > 0 && padded_.z % parts_.z == 0);
   const CutDim z{size_.z, padded_.z, padded_.z / parts_.z, parts_.z, &Cell::z};
-  return cut_home({{1, parts_.x, parts_.y, parts_.z}, order}, by_rows_of_r ? x : y, z,
-                  by_rows_of_r ? y : x, kind);
+  return cut_home({parts_, order}, by_rows_of_r ? x : y, z, by_rows_of_r ? y : x, kind);
 }
 
 namespace {

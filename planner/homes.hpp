@@ -91,7 +91,8 @@ class Homes {
   Homes(const Problem& problem, const Plan& plan);
 
   // Does the same for a layer of this size that is cut into so many parts of the padded size, whose
-  // z must be a multiple of its parts.
+  // z must be a multiple of its parts. A layer of several groups, which are one below the other,
+  // must have the padded size.
   Homes(Dims size, Dims parts, Dims padded, BlockShape block)
       : size_(size), parts_(parts), padded_(padded), block_(block) {}
 

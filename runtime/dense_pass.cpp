@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -24,13 +25,6 @@ const planner::DensePassPlan& plan_of(const planner::DensePlan& layer, Pass pass
     throw_invalid(
         fmt::format("the dense plan has no {}; plan a problem with that pass", to_string(pass)));
   return *plan;
-}
-
-// Returns the bytes of a slice in the caller's array.
-ByteRows part_of(ByteRows array, const DenseSlice& slice, std::int64_t group, std::int64_t bytes) {
-  const std::int64_t first = group * slice.all_lines;
-  return array.sub({first + slice.lines.begin, first + slice.lines.end},
-                   {slice.across.begin * bytes, slice.across.end * bytes});
 }
 
 // Writes rows in the order of the kernel: without gaps, transposed if the slice is.
@@ -102,6 +96,7 @@ DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
   return {.lines = range_of(operand.lines, round, c),
           .across = range_of(operand.across, round, c),
           .all_lines = plan.product.size.*operand.lines,
+          .all_across = plan.product.size.*operand.across,
           .takers = plan.parts.*operand.absent,
           .taker = side == Side::Left ? c.z : c.x,
           .transposed = operand.transposed,
@@ -109,26 +104,31 @@ DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
           .charged_as_transposed = is_charged};
 }
 
-void DensePass::load() {
-  if (selection) load_selection();
-  const auto load_share = [this](device::SlotId slot, const DenseSlice& slice, const ByteRows& from,
-                                 std::int64_t group) {
-    if (slice.empty()) return;
-    const Range share = share_of(slice.lines.size(), 1, slice.takers, slice.taker);
-    engine.load(slot, part_of(from, slice, group, bytes()).sub(share));
-  };
+TensorHome DensePass::home_of(Side side, const Round& round, planner::PieceKind kind) const {
+  TensorHome home;
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
-    const auto t = std::size_t(tile.value);
-    for (const Round& round : rounds) {
-      if (round.at.columns == 0)
-        load_share(left_homes[std::size_t(round.at.rows)][t], slice_of(Side::Left, round, c),
-                   arrays.left, c.g);
-      if (round.at.rows == 0)
-        load_share(right_homes[std::size_t(round.at.columns)][t], slice_of(Side::Right, round, c),
-                   arrays.right, c.g);
-    }
+    const DenseSlice slice = slice_of(side, round, c);
+    const std::int64_t lines = slice.lines.size(), across = slice.across.size();
+    const Range own = kind == planner::PieceKind::Slice
+                          ? Range{0, lines}
+                          : share_of(lines, 1, slice.takers, slice.taker);
+    home.rows = map.splits().g * slice.all_lines;
+    home.cols = slice.all_across;
+    home.shares.push_back({{c.g * slice.all_lines + slice.lines.begin + own.begin,
+                            slice.across.begin,
+                            std::max<std::int64_t>(across, 1),
+                            {0, own.size() * across}},
+                           tile,
+                           {}});
   }
+  return home;
+}
+
+void DensePass::load() {
+  if (selection) load_selection();
+  for (const TensorHome& home : left_homes) load_rows(engine, home, arrays.left, bytes());
+  for (const TensorHome& home : right_homes) load_rows(engine, home, arrays.right, bytes());
 }
 
 Cycles DensePass::rearrange(const Round& round, const device::Tile& tile) const {
@@ -137,7 +137,8 @@ Cycles DensePass::rearrange(const Round& round, const device::Tile& tile) const 
   const auto reorder = [&](const OperandSlots& slots, const DenseSlice& slice) {
     if (!slice.reordered || slice.empty()) return;
     const auto t = std::size_t(tile.id().value);
-    write_in_order(tile.view(slots.arrived[t]), slice, bytes(), tile.view(slots.ordered[t]).data);
+    write_in_order(tile.view(slots.arrived.shares[t].slot), slice, bytes(),
+                   tile.view(slots.ordered[t]).data);
     cycles += codelets::dense_reorder_cycles(kernel, slice.lines.size(), slice.across.size(),
                                              slice.charged_as_transposed);
   };
@@ -152,7 +153,8 @@ Cycles DensePass::multiply(const Round& round, const device::Tile& tile) const {
   const DenseSlice left = slice_of(Side::Left, round, c), right = slice_of(Side::Right, round, c);
   if (left.empty() || right.empty()) return {};
   const auto in_order = [&](const OperandSlots& slots, const DenseSlice& slice) {
-    return operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived[t]), bytes());
+    return operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived.shares[t].slot),
+                   bytes());
   };
   const std::int64_t columns = columns_of(round, c).size(), rows = rows_of(round, c).size();
   const std::int64_t inner = range_of(&planner::ProductShape::inner, round, c).size();

@@ -3,8 +3,6 @@
 
 namespace tessera::runtime::internal {
 
-using device::Gather;
-using device::SlotId;
 using device::SlotKind;
 using planner::Side;
 
@@ -25,25 +23,21 @@ void DensePass::declare() {
 
 // Adds the shares of both operands, what a search needs besides, and the step that loads them.
 void DensePass::declare_homes() {
-  left_home = program.add_buffer("left share", /*resident=*/true);
-  right_home = program.add_buffer("right share", /*resident=*/true);
-  const auto add_homes = [this](BufferId buffer, auto& homes, std::int64_t ranges, auto slice_of) {
-    for (std::int64_t i = 0; i < ranges; ++i) {
-      std::vector<SlotId>& slots = homes.emplace_back();
-      for (const TileId tile : all) {
-        const DenseSlice slice = slice_of(i, map.cell(tile));
-        const std::int64_t lines =
-            share_of(slice.lines.size(), 1, slice.takers, slice.taker).size();
-        slots.push_back(program.add_slot(buffer, tile, lines, slice.across.size() * bytes()));
-      }
-    }
+  const BufferId left = program.add_buffer("left share", /*resident=*/true);
+  const BufferId right = program.add_buffer("right share", /*resident=*/true);
+  const auto add_home = [this](std::vector<TensorHome>& homes, Side side, BufferId buffer,
+                               Round at) {
+    TensorHome& home = homes.emplace_back(home_of(side, at, planner::PieceKind::Rows));
+    home.buffer = buffer;
+    for (HomeShare& share : home.shares)
+      share.slot = program.add_slot(buffer, share.tile, share.rows(), share.width * bytes());
   };
   const Reduction none(1, type(), type());
-  add_homes(left_home, left_homes, plan.rounds.rows,
-            [&](std::int64_t i, Cell c) { return slice_of(Side::Left, Round(i, 0, none), c); });
-  add_homes(right_home, right_homes, plan.rounds.columns,
-            [&](std::int64_t i, Cell c) { return slice_of(Side::Right, Round(0, i, none), c); });
-  Uses loaded{{}, {left_home, right_home}};
+  for (std::int64_t i = 0; i < plan.rounds.rows; ++i)
+    add_home(left_homes, Side::Left, left, {i, 0, none});
+  for (std::int64_t i = 0; i < plan.rounds.columns; ++i)
+    add_home(right_homes, Side::Right, right, {0, i, none});
+  Uses loaded{{}, {left, right}};
   if (selection) {
     add_selection();
     loaded.add({{}, {selection->taken_buffer, selection->request_buffer}});
@@ -51,50 +45,55 @@ void DensePass::declare_homes() {
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
-// In a network the operands come from the tiles that hold them, wherever they are.
-void DensePass::declare_fetches(const Round& round) {
-  const auto slices = [&](Side side, const OperandSlots& to) {
-    return slices_home(planner::DenseHomes(plan).slices(side), to.arrived_buffer,
-                       [&](TileId tile) { return to.arrived[std::size_t(tile.value)]; });
+// In a network the operands come from the tiles that hold them, wherever they are. What the host
+// loads is charged as if it were spread evenly over the machine, in an order of its own.
+void DensePass::add_fetches(const Round& round, Fetches& fetched) {
+  if (shared != nullptr) {
+    const bool is_gradient = plan.product.pass == Pass::GradW;
+    fetched.add(is_gradient ? *shared->q : *shared->weights, round.left.arrived, Cleared::Rows);
+    fetched.add(is_gradient ? *shared->s : *shared->in, round.right.arrived, Cleared::Rows);
+    return fetched.add(shared->beside);
+  }
+  const auto add = [&](Side side, const TensorHome& home, const TensorHome& slices) {
+    if (!fetches(side, round)) return;
+    const auto axis = side == Side::Left ? &Cell::z : &Cell::x;
+    fetched.add({home, slices, map, map, axis, slice_of(side, round, {}).takers},
+                [&](const HomeShare& slice) {
+                  return planner::even_spread_senders(engine.machine(),
+                                                      slice.elements.size() * bytes(),
+                                                      home.rows * home.cols * bytes());
+                });
   };
-  left_slices = slices(Side::Left, round.left);
-  right_slices = slices(Side::Right, round.right);
-  fetched.emplace(program, type());
-  const bool is_gradient = plan.product.pass == Pass::GradW;
-  fetched->add(is_gradient ? *shared->q : *shared->weights, left_slices, Cleared::Rows);
-  fetched->add(is_gradient ? *shared->s : *shared->in, right_slices, Cleared::Rows);
-  fetched->add(shared->beside);
-  fetched->declare_clear();
+  add(Side::Left, left_homes[std::size_t(round.at.rows)], round.left.arrived);
+  add(Side::Right, right_homes[std::size_t(round.at.columns)], round.right.arrived);
 }
 
 void DensePass::declare_round(Round& round, const Round* before) {
   Uses arrived, reordered, multiplied;
-  if (shared == nullptr) arrived.reads = {left_home, right_home};
   const auto use = [&](Side side, OperandSlots& slots, const OperandSlots* kept, const char* name) {
     const bool is_reordered = slice_of(side, round, {}).reordered;
     if (fetches(side, round)) {
-      slots.arrived_buffer = program.add_buffer(std::string(name) + " operand");
-      if (shared == nullptr) arrived.writes.push_back(slots.arrived_buffer);
+      slots.arrived = home_of(side, round, planner::PieceKind::Slice);
+      slots.arrived.buffer = program.add_buffer(std::string(name) + " operand");
       if (is_reordered) {
         slots.ordered_buffer = program.add_buffer(std::string(name) + " operand in order");
-        reordered.add({{slots.arrived_buffer}, {slots.ordered_buffer}});
+        reordered.add({{slots.arrived.buffer}, {slots.ordered_buffer}});
       }
     } else {
       slots = *kept;
     }
-    multiplied.reads.push_back(is_reordered ? slots.ordered_buffer : slots.arrived_buffer);
+    multiplied.reads.push_back(is_reordered ? slots.ordered_buffer : slots.arrived.buffer);
   };
   use(Side::Left, round.left, before != nullptr ? &before->left : nullptr, "left");
   use(Side::Right, round.right, before != nullptr ? &before->right : nullptr, "right");
   round.partial_buffer = program.add_buffer("partial sums");
   multiplied.writes.push_back(round.partial_buffer);
   add_round_slots(round, before);
-  if (shared != nullptr) {
-    declare_fetches(round);
-    fetched->add_uses(arrived);
-  }
-  program.exchange(Phase::PreArrange, arrived, fetched ? std::vector<Gather>() : gathers(round),
-                   fetched ? fetched->moves() : std::vector<device::Move>());
+  Fetches& fetched = fetches_of_rounds.emplace_back(program, type());
+  add_fetches(round, fetched);
+  fetched.declare_clear();
+  fetched.add_uses(arrived);
+  program.exchange(Phase::PreArrange, arrived, fetched.gathers(), fetched.moves());
   program.compute(Phase::Rearrange, reordered, all,
                   [this, &round](const device::Tile& tile) { return rearrange(round, tile); });
   program.compute(Phase::Distribute, multiplied, all,
@@ -122,9 +121,9 @@ void DensePass::add_round_slots(Round& round, const Round* before) {
 
 void DensePass::add_operand_slots(OperandSlots& slots, const DenseSlice& slice, TileId tile) {
   const std::int64_t lines = slice.lines.size(), across = slice.across.size();
-  slots.arrived.push_back(
-      program.add_slot(slots.arrived_buffer, tile, lines, across * bytes(),
-                       shared != nullptr ? SlotKind::Owned : SlotKind::Landing));
+  slots.arrived.shares[std::size_t(tile.value)].slot =
+      program.add_slot(slots.arrived.buffer, tile, lines, across * bytes(),
+                       shared != nullptr ? SlotKind::Owned : SlotKind::Landing);
   if (!slice.reordered) return;
   const std::int64_t rows = slice.transposed ? across : lines;
   const std::int64_t row_bytes = (slice.transposed ? lines : across) * bytes();
@@ -138,38 +137,6 @@ std::vector<ReductionColumn> DensePass::columns(const Round& round) const {
       map, &Cell::y, plan.parts.inner,
       [&](Cell c) { return rows_of(round, c).size() * columns_of(round, c).size(); },
       [&](TileId tile) { return round.partial[std::size_t(tile.value)]; });
-}
-
-// The tiles that need a slice hold equal shares of it, but are charged as if the operand were
-// spread evenly over the machine, in an order of its own.
-std::vector<Gather> DensePass::gathers(const Round& round) const {
-  std::vector<Gather> result;
-  const planner::ProductShape& size = plan.product.size;
-  const auto add = [&](Side side, std::int64_t Cell::* axis, const OperandSlots& slots,
-                       const std::vector<SlotId>& homes, std::int64_t elements) {
-    if (!fetches(side, round)) return;
-    gather_slices(
-        result, map, axis, slice_of(side, round, {}).takers,
-        [&](Cell c) {
-          const DenseSlice slice = slice_of(side, round, c);
-          return slice.empty() ? 0 : slice.lines.size();
-        },
-        [&](Cell c) {
-          const auto tile = std::size_t(map.tile(c).value);
-          return SliceSlots{homes[tile], slots.arrived[tile]};
-        },
-        [&](Cell c) {
-          const DenseSlice slice = slice_of(side, round, c);
-          return planner::even_spread_senders(engine.machine(),
-                                              slice.lines.size() * slice.across.size() * bytes(),
-                                              map.splits().g * elements * bytes());
-        });
-  };
-  add(Side::Left, &Cell::z, round.left, left_homes[std::size_t(round.at.rows)],
-      size.rows * size.inner);
-  add(Side::Right, &Cell::x, round.right, right_homes[std::size_t(round.at.columns)],
-      size.inner * size.columns);
-  return result;
 }
 
 }  // namespace tessera::runtime::internal

@@ -75,8 +75,7 @@ class GradWInputs final : public GradWPass {
       return;
     }
     for (const TileId tile : all)
-      operand.slots[1].push_back(
-          program.add_slot(operand.buffers[1], tile, rows, row_bytes(), operand_kind()));
+      operand.slots[1].push_back(add_operand_slot(operand.buffers[1], tile, rows));
   }
 
   // Lists the exchanges of the first round and of the first moves along either axis.

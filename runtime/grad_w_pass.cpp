@@ -6,8 +6,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
-#include "tessera/runtime/internal/lines_of_tiles.hpp"
-#include "tessera/runtime/internal/spread.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
 namespace tessera::runtime::internal {
@@ -15,14 +13,25 @@ namespace tessera::runtime::internal {
 using device::Gather;
 using device::SlotKind;
 
+namespace {
+
+TileOrder order_of(GradWExchange exchange) {
+  return exchange == GradWExchange::Inputs ? TileOrder::Xyz : TileOrder::Yzx;
+}
+
+}  // namespace
+
 GradWPass::GradWPass(const PassSpec& s, GradWExchange exchange, TileProgram& of_pass,
                      const PassHomes* homes_of_network)
     : spec(s),
       program(of_pass),
       engine(of_pass.engine()),
       shared(homes_of_network),
+      q_in(s, Pass::GradW, SlicedOperand::Name::Dq, order_of(exchange), of_pass),
+      s_in(s, Pass::GradW, SlicedOperand::Name::S, order_of(exchange), of_pass),
+      fetches(of_pass, s.data_type()),
       home_map(s.parts(), TileOrder::Yzx),
-      map(s.parts(), exchange == GradWExchange::Inputs ? TileOrder::Xyz : TileOrder::Yzx),
+      map(s.parts(), order_of(exchange)),
       shape{false, s.grid.meta_words * s.word_bytes(), values() * bytes_of(s.partials_type)},
       all(map.all()),
       loop(s, exchange == GradWExchange::Inputs ? Served::NoZ : Served::OwnZ),
@@ -45,35 +54,16 @@ bool GradWPass::cells_move() const {
                      [&](TileId tile) { return home_map.cell(tile) != map.cell(tile); });
 }
 
+// Slots have the capacity of the largest slice, because travelling operands change tiles.
 void GradWPass::add_operand_slots(TileId tile, TileSlots& slots) {
-  // Slots have the capacity of the largest slice, because travelling operands change tiles.
   const std::int64_t q_rows = spec.grid.x_range(0).size(), s_rows = spec.grid.y_range(0).size();
-  const auto add = [&](BufferId buffer, std::int64_t rows) {
-    return program.add_slot(buffer, tile, rows, row_bytes(), operand_kind());
-  };
-  slots.q = add(use.q, q_rows);
-  slots.s = add(use.s, s_rows);
-  if (shared == nullptr) add_operand_homes(tile, slots);
+  slots.q = q_in.add_slot(tile, q_rows);
+  slots.s = s_in.add_slot(tile, s_rows);
+  q_in.add_home_slot(tile);
+  s_in.add_home_slot(tile);
   if (!rearranges()) return;
-  add(use.q_blocks, q_rows);
-  add(use.s_blocks, s_rows);
-}
-
-void GradWPass::add_operand_homes(TileId tile, TileSlots& slots) {
-  const Dims& splits = spec.grid.splits;
-  const Cell home = home_map.cell(tile);
-  const auto add = [&](BufferId buffer, std::int64_t rows) {
-    return program.add_slot(buffer, tile, rows, row_bytes());
-  };
-  const bool at_home = home == map.cell(tile) && !spread();
-  slots.q_home =
-      at_home && splits.y == 1
-          ? slots.q
-          : add(use.q_home, share_of(spec.grid.x_range(home.x).size(), 1, splits.y, home.y).size());
-  slots.s_home =
-      at_home && splits.x == 1
-          ? slots.s
-          : add(use.s_home, share_of(spec.grid.y_range(home.y).size(), 1, splits.x, home.x).size());
+  add_operand_slot(use.q_blocks, tile, q_rows);
+  add_operand_slot(use.s_blocks, tile, s_rows);
 }
 
 void GradWPass::add_tiles() {
@@ -95,35 +85,8 @@ void GradWPass::add_tiles() {
   }
 }
 
-// Returns the number of tiles that hold a part of a cell's slice, if operands are spread.
-std::int64_t GradWPass::senders_of(Cell c, bool q_side) const {
-  if (!spread()) return 0;
-  const Dims& size = spec.grid.size;
-  return spread_senders({spec.groups, size.z, q_side ? size.x : size.y, spec.data_type()},
-                        {c.g, {c.z * z(), (c.z + 1) * z()}, rows_of(c, q_side)},
-                        engine.machine().tiles);
-}
-
-// Adds the gathers that bring a slice of an operand to all tiles that need it: dQ to the tiles of
-// one (x, z), S to those of one (y, z). Each of these tiles holds a share of the slice at home.
-void GradWPass::add_operand_gathers(std::vector<Gather>& gathers, bool q_side) const {
-  const Dims& splits = spec.grid.splits;
-  gather_slices(
-      gathers, home_map, q_side ? &Cell::y : &Cell::x, q_side ? splits.y : splits.x,
-      [&](Cell c) { return rows_of(c, q_side).size(); },
-      [&](Cell c) {
-        const TileSlots &home = slots_of(home_map.tile(c)), &here = slots_of(map.tile(c));
-        return q_side ? SliceSlots{home.q_home, here.q} : SliceSlots{home.s_home, here.s};
-      },
-      [&](Cell c) { return senders_of(c, q_side); });
-}
-
 std::vector<Gather> GradWPass::prearrange_gathers() const {
-  std::vector<Gather> gathers;
-  if (shared == nullptr) {
-    add_operand_gathers(gathers, true);
-    add_operand_gathers(gathers, false);
-  }
+  std::vector<Gather> gathers = fetches.gathers();
   for (const TileId home : home_map.all()) {
     const TileId here = map.tile(home_map.cell(home));
     const device::SlotId from = meta_homes[std::size_t(home.value)];
@@ -133,21 +96,11 @@ std::vector<Gather> GradWPass::prearrange_gathers() const {
 }
 
 void GradWPass::load() {
-  const Dims &splits = spec.grid.splits, &size = spec.grid.size;
   loop.load(engine, image.travel_words);
+  q_in.load(operands.q_grad);
+  s_in.load(operands.s);
   for (const TileId tile : all) {
     const Cell c = home_map.cell(tile);
-    const auto load_share = [&](device::SlotId slot, const device::ByteRows& from, Range rows,
-                                std::int64_t first, Range share) {
-      const std::int64_t begin = first + rows.begin;
-      engine.load(slot, from.sub({begin + share.begin, begin + share.end},
-                                 {c.z * row_bytes(), (c.z + 1) * row_bytes()}));
-    };
-    const Range x = spec.grid.x_range(c.x), y = spec.grid.y_range(c.y);
-    load_share(slots_of(tile).q_home, operands.q_grad, x, c.g * size.x,
-               share_of(x.size(), 1, splits.y, c.y));
-    load_share(slots_of(tile).s_home, operands.s, y, c.g * size.y,
-               share_of(y.size(), 1, splits.x, c.x));
     const std::int64_t bucket = spec.grid.bucket_index(c.x, c.y, c.z);
     engine.load(meta_homes[std::size_t(tile.value)],
                 one_row(image.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));

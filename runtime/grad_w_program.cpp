@@ -6,10 +6,12 @@ namespace tessera::runtime::internal {
 void GradWPass::declare_common_buffers() {
   if (shared == nullptr) add_other_words(program, spec, all);
   const bool moves = cells_move();
-  use.q = program.add_buffer("output gradient");
-  use.s = program.add_buffer("input");
-  if (q_is_fetched()) use.q_home = program.add_buffer("output gradient share");
-  if (s_is_fetched()) use.s_home = program.add_buffer("input share");
+  q_in.come_from(shared != nullptr ? shared->q : nullptr);
+  s_in.come_from(shared != nullptr ? shared->s : nullptr);
+  use.q = q_in.add_buffer("output gradient");
+  use.s = s_in.add_buffer("input");
+  q_in.add_home_buffer("output gradient share");
+  s_in.add_home_buffer("input share");
   use.words = shared != nullptr ? shared->bucket_buffers.words
                                 : program.add_buffer("bucket words", /*resident=*/true);
   use.words_here = moves ? program.add_buffer("bucket words here") : use.words;
@@ -20,45 +22,22 @@ void GradWPass::declare_common_buffers() {
   use.s_blocks = program.add_buffer("rearranged input");
 }
 
-// If tiles work on their own cells and an operand's slices are not shared, it is loaded into its
-// final slots at once.
 void GradWPass::declare_load() {
-  const Dims& splits = spec.grid.splits;
   Uses loaded{{}, {use.words}};
-  if (splits.y == 1 && !spread()) loaded.writes.push_back(use.q);
-  if (q_is_fetched()) loaded.writes.push_back(use.q_home);
-  if (splits.x == 1 && !spread()) loaded.writes.push_back(use.s);
-  if (s_is_fetched()) loaded.writes.push_back(use.s_home);
+  q_in.add_loaded(loaded);
+  s_in.add_loaded(loaded);
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
-// In a network the operands come from the tiles that hold them, wherever they are.
-void GradWPass::declare_fetches() {
-  const auto homes = [this](const TensorHome& from) {
-    return homes_of(spec.grid, from.rows, from.cols);
-  };
-  q_slices = slices_home(homes(*shared->q).slices_dq(map.order()), use.q,
-                         [this](TileId tile) { return slots_of(tile).q; });
-  s_slices = slices_home(homes(*shared->s).slices_s(map.order()), use.s,
-                         [this](TileId tile) { return slots_of(tile).s; });
-  fetches.emplace(program, spec.data_type());
-  fetches->add(*shared->q, q_slices, Cleared::All);
-  fetches->add(*shared->s, s_slices, Cleared::All);
-  fetches->declare_clear();
-}
-
 void GradWPass::declare_prearrange() {
-  const bool moves = cells_move();
+  q_in.bring(fetches, Cleared::All);
+  s_in.bring(fetches, Cleared::All);
+  fetches.declare_clear();
   Uses moved;
-  if (shared != nullptr) declare_fetches();
-  if (fetches) fetches->add_uses(moved);
-  const auto add = [&](BufferId from, BufferId to) { moved.add({{from}, {to}}); };
-  if (q_is_fetched()) add(use.q_home, use.q);
-  if (s_is_fetched()) add(use.s_home, use.s);
-  if (moves) add(use.words, use.words_here);
-  program.exchange(Phase::PreArrange, moved, prearrange_gathers(),
-                   fetches ? fetches->moves() : std::vector<device::Move>());
+  fetches.add_uses(moved);
+  if (cells_move()) moved.add({{use.words}, {use.words_here}});
+  program.exchange(Phase::PreArrange, moved, prearrange_gathers(), fetches.moves());
   if (!rearranges()) return;
   // Later steps read the operands in place, not the rearranged ones, as our kernels do.
   program.compute(Phase::Rearrange, {{use.q, use.s}, {use.q_blocks, use.s_blocks}}, all,
@@ -67,7 +46,7 @@ void GradWPass::declare_prearrange() {
 
 // Every tile arranges its runs of both operands, which are read in place.
 void GradWPass::declare_arranging() {
-  program.charge(Phase::Arrange, {{use.q_home, use.s_home}, {}}, all,
+  program.charge(Phase::Arrange, {{q_in.home().buffer, s_in.home().buffer}, {}}, all,
                  arrange_cycles(spec, spec.grid.size.x, engine.machine()) +
                      arrange_cycles(spec, spec.grid.size.y, engine.machine()));
 }

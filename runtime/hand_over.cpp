@@ -42,6 +42,7 @@ void Fetches::declare_clear() {
 }
 
 void Fetches::add_uses(Uses& uses) const {
+  uses.add(whole_);
   for (const Fetch& fetch : all_) uses.add({{fetch.from->buffer}, {fetch.to->buffer}});
 }
 

@@ -12,7 +12,6 @@
 namespace tessera::runtime::internal {
 
 using device::SlotKind;
-using planner::Side;
 
 namespace {
 
@@ -25,11 +24,6 @@ void check_pass_plan(const Problem& problem, const planner::DensePlan& plan, Pas
         fmt::format("{} of the dense plan runs in {} rounds; a network runs it in one: use more "
                     "tiles or a smaller batch",
                     to_string(pass), rounds));
-}
-
-// The equal shares of the slices of an operand, on the tiles that need them.
-TensorHome shares_home(const DensePass& pass, Side side) {
-  return tensor_home(planner::DenseHomes(pass.plan).shares(side));
 }
 
 }  // namespace
@@ -50,8 +44,8 @@ NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
       grad_a_ ? tensor_home(planner::DenseHomes(grad_a_->plan).result()) : TensorHome{};
   set_result_homes(tensor_home(planner::DenseHomes(fwd_->plan).result()),
                    grad_a_ ? &in_gradient : nullptr);
-  weights_ = grad_w_ ? tensor_home(planner::DenseHomes(grad_w_->plan).result())
-                     : shares_home(*fwd_, Side::Left);
+  weights_ = tensor_home(grad_w_ ? planner::DenseHomes(grad_w_->plan).result()
+                                 : planner::DenseHomes(fwd_->plan).shares(planner::Side::Left));
   fwd_homes_.weights = again_homes_.weights = grad_a_homes_.weights = &weights_;
 }
 

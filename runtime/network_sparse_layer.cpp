@@ -42,17 +42,17 @@ void NetworkSparseLayer::make_passes() {
 void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
   const SpmmPass& kept = again_ ? *again_ : fwd_;
   const bool is_here =
-      grad_w_ && &input == &in_backward && !updates_transposed() && kept.sharers() == 1;
+      grad_w_ && &input == &in_backward && !updates_transposed() && kept.in.sharers() == 1;
   fwd_homes_.cleared = again_homes_.cleared = is_here ? Cleared::All : Cleared::Rows;
-  NetworkLayerState::set_input(input, is_here ? kept.slices : in_backward);
+  NetworkLayerState::set_input(input, is_here ? kept.in.slices() : in_backward);
 }
 
 void NetworkSparseLayer::set_dq(const TensorHome& dq) {
   NetworkLayerState::set_dq(dq);
   const bool is_same_layout = has_two_layouts() == updates_transposed();
   const bool is_here =
-      grad_a_ && is_same_layout && grad_a_->sharers() == 1 && !grad_w_->cells_move();
-  if (is_here) grad_w_homes_.q = &grad_a_->slices;
+      grad_a_ && is_same_layout && grad_a_->in.sharers() == 1 && !grad_w_->cells_move();
+  if (is_here) grad_w_homes_.q = &grad_a_->in.slices();
 }
 
 void NetworkSparseLayer::declare_weights() {

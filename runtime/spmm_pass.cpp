@@ -8,7 +8,6 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/runtime/internal/lines_of_tiles.hpp"
-#include "tessera/runtime/internal/spread.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -21,6 +20,9 @@ SpmmPass::SpmmPass(const PassSpec& s, TileProgram& of_state, const PassHomes* ho
       program(of_state),
       engine(of_state.engine()),
       shared(homes_of_network),
+      in(s, pass(), role.forward ? SlicedOperand::Name::S : SlicedOperand::Name::Dq, TileOrder::Yzx,
+         of_state),
+      fetches(of_state, s.data_type()),
       map(s.parts(), TileOrder::Yzx),
       shape(values_shape(s)),
       all(map.all()),
@@ -34,7 +36,7 @@ PassForm SpmmPass::form() const {
   return {.pass = pass(),
           .parts = {spec.groups, role.out_parts(splits), role.in_parts(splits), splits.z},
           .transposes = turns_blocks(),
-          .fetches = !in_is_here() || splits.z > 1,
+          .fetches = in_is_spread() || in.sharers() > 1 || splits.z > 1,
           .casts = spec.partials_type != spec.data_type(),
           .arranges_operands = in_is_spread(),
           .arranges_result = out_is_spread()};
@@ -55,14 +57,8 @@ void SpmmPass::add_slots() {
   homes = shared != nullptr ? shared->buckets : add_home_buckets(program, map, shape, use.home);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
-    const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
-    const std::int64_t share = share_of(in_rows, 1, sharers(), c.*role.out_axis()).size();
-    TileSlots slots;
-    slots.in = program.add_slot(use.in, tile, in_rows, row_bytes(),
-                                shared != nullptr ? SlotKind::Owned : SlotKind::Landing);
-    if (shared == nullptr)
-      slots.in_home =
-          in_is_here() ? slots.in : program.add_slot(use.in_home, tile, share, row_bytes());
+    TileSlots slots{.in = in.add_slot(tile, role.in_rows(spec.grid, c).size())};
+    in.add_home_slot(tile);
     // Rows of one element, because the reduction cuts the partials at any element.
     slots.partial =
         program.add_slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
@@ -92,30 +88,6 @@ std::vector<ReductionColumn> SpmmPass::columns() const {
       [this](TileId tile) { return tiles[std::size_t(tile.value)].partial; });
 }
 
-// Returns the number of tiles that hold a part of the slice of a cell, if the operand is spread.
-std::int64_t SpmmPass::senders_of(Cell c) const {
-  if (!in_is_spread()) return 0;
-  return spread_senders(
-      {spec.groups, spec.grid.size.z, role.all_in_rows(spec.grid.size), spec.data_type()},
-      {c.g, {c.z * z(), (c.z + 1) * z()}, role.in_rows(spec.grid, c)}, engine.machine().tiles);
-}
-
-std::vector<Gather> SpmmPass::prearrange_gathers() const {
-  std::vector<Gather> gathers;
-  if (!in_is_here() && shared == nullptr)
-    gather_slices(
-        gathers, map, role.out_axis(), sharers(),
-        [this](Cell c) { return role.in_rows(spec.grid, c).size(); },
-        [this](Cell c) {
-          const TileSlots& slots = tiles[std::size_t(map.tile(c).value)];
-          return SliceSlots{slots.in_home, slots.in};
-        },
-        [this](Cell c) { return senders_of(c); });
-  if (spec.grid.splits.z > 1)
-    for (const TileId tile : all) add_bucket_gathers(tile, gathers);
-  return gathers;
-}
-
 // Adds the gathers that send a tile's bucket to the other tiles of its cell.
 void SpmmPass::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
   gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
@@ -128,15 +100,7 @@ void SpmmPass::load() {
   load_home_buckets(engine, map, shape, homes, image);
   loop.load(engine, image.travel_words);
   if (sums) sums->begin(image, host_in, host_out);
-  for (const TileId tile : all) {
-    const Cell c = map.cell(tile);
-    const Range rows = role.in_rows(spec.grid, c);
-    const Range share = share_of(rows.size(), 1, sharers(), c.*role.out_axis());
-    const std::int64_t begin = role.first_in_row(spec.grid.size, c) + rows.begin;
-    engine.load(tiles[std::size_t(tile.value)].in_home,
-                host_in.sub({begin + share.begin, begin + share.end},
-                            {c.z * row_bytes(), (c.z + 1) * row_bytes()}));
-  }
+  in.load(host_in);
 }
 
 Cycles SpmmPass::visit(const device::Tile& tile, std::span<const BucketSlots> buckets) const {
@@ -200,11 +164,11 @@ void SpmmPass::declare_alone(Executor& executor) {
   program.check_steps(form());
 }
 
-void SpmmPass::start(const BucketImage& of_run, device::ByteRows in, device::ByteRows out) {
+void SpmmPass::start(const BucketImage& of_run, device::ByteRows of_in, device::ByteRows of_out) {
   TESSERA_ASSERT(of_run.fits(spec));
   image = of_run;
-  host_in = in;
-  host_out = out;
+  host_in = of_in;
+  host_out = of_out;
 }
 
 }  // namespace tessera::runtime::internal

@@ -9,8 +9,9 @@ void SpmmPass::declare_buffers() {
   use.home = shared != nullptr ? shared->bucket_buffers
                                : BucketUse{program.add_buffer("bucket words", /*resident=*/true),
                                            program.add_buffer("bucket values", /*resident=*/true)};
-  use.in = program.add_buffer("operand");
-  if (!in_is_here() && shared == nullptr) use.in_home = program.add_buffer("operand share");
+  in.come_from(shared != nullptr ? shared->in : nullptr);
+  use.in = in.add_buffer("operand");
+  in.add_home_buffer("operand share");
   use.partial = program.add_buffer("partial sums");
   if (spec.grid.splits.z > 1)
     use.arrived = {program.add_buffer("words of the cell"),
@@ -41,20 +42,10 @@ void SpmmPass::declare_propagation() {
 }
 
 void SpmmPass::declare_load() {
-  Uses loaded{{}, {use.home.words, use.home.payload, in_is_here() ? use.in : use.in_home}};
+  Uses loaded{{}, {use.home.words, use.home.payload}};
+  in.add_loaded(loaded);
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
-}
-
-// In a network the operand comes from the tiles that hold it, wherever they are.
-void SpmmPass::declare_fetches() {
-  const planner::Homes homes_of_layout = homes_of(spec.grid, shared->in->rows, shared->in->cols);
-  slices = slices_home(role.forward ? homes_of_layout.slices_s() : homes_of_layout.slices_dq(),
-                       use.in, [this](TileId tile) { return tiles[std::size_t(tile.value)].in; });
-  fetches.emplace(program, spec.data_type());
-  fetches->add(*shared->in, slices, shared->cleared);
-  fetches->add(shared->beside);
-  fetches->declare_clear();
 }
 
 // Adds the step in which every tile arranges its run of [groups * rows][z] elements: no data move,
@@ -74,12 +65,13 @@ void SpmmPass::declare_transposing() {
 // Brings the slices of the operand, and the other buckets of a cell, to the tiles.
 void SpmmPass::declare_prearranging() {
   Uses moved;
-  if (!in_is_here() && shared == nullptr) moved = {{use.in_home}, {use.in}};
-  if (fetches) fetches->add_uses(moved);
+  fetches.add_uses(moved);
   if (spec.grid.splits.z > 1)
     moved.add({visited_buckets(), {use.arrived.words, use.arrived.payload}});
-  program.exchange(Phase::PreArrange, moved, prearrange_gathers(),
-                   fetches ? fetches->moves() : std::vector<device::Move>(),
+  std::vector<device::Gather> gathers = fetches.gathers();
+  if (spec.grid.splits.z > 1)
+    for (const TileId tile : all) add_bucket_gathers(tile, gathers);
+  program.exchange(Phase::PreArrange, moved, std::move(gathers), fetches.moves(),
                    sums ? Exchanged::CostAlone : Exchanged::Data);
 }
 
@@ -100,8 +92,10 @@ void SpmmPass::declare_multiplying() {
 void SpmmPass::declare() {
   declare_buffers();
   if (shared == nullptr) declare_load();
-  if (shared != nullptr) declare_fetches();
-  if (in_is_spread()) declare_arranging(use.in_home, role.all_in_rows(spec.grid.size));
+  in.bring(fetches, shared != nullptr ? shared->cleared : Cleared::All);
+  if (shared != nullptr) fetches.add(shared->beside);
+  fetches.declare_clear();
+  if (in_is_spread()) declare_arranging(in.home().buffer, role.all_in_rows(spec.grid.size));
   if (turns_blocks()) declare_transposing();
   declare_prearranging();
   declare_multiplying();

@@ -92,6 +92,15 @@ void load_matrix(device::Engine& engine, const TensorHome& home, DataType type,
   });
 }
 
+void load_rows(device::Engine& engine, const TensorHome& home, const device::ByteRows& operand,
+               std::int64_t element_bytes) {
+  for (const HomeShare& share : home.shares)
+    if (share.elements.size() > 0)
+      engine.load(share.slot, operand.sub({share.first_row, share.first_row + share.rows()},
+                                          {share.first_col * element_bytes,
+                                           (share.first_col + share.width) * element_bytes}));
+}
+
 void collect_matrix(const device::Engine& engine, const TensorHome& home, DataType type,
                     MatrixView<float> matrix) {
   with_type(type, [&]<class T>(T) {

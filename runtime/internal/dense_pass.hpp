@@ -35,8 +35,8 @@ struct SelectionHeader {
 
 // The part of an operand that a tile needs, in the caller's array.
 struct DenseSlice {
-  Range lines, across;         // of one group
-  std::int64_t all_lines = 0;  // of one group
+  Range lines, across;                         // of one group
+  std::int64_t all_lines = 0, all_across = 0;  // of one group
   std::int64_t takers = 1,
                taker = 0;   // tiles that need the slice, and the tile's number among them
   bool transposed = false;  // the caller's array is the transposed operand
@@ -67,9 +67,9 @@ void check_dense_plan(const planner::DensePlan& plan, const Problem& problem, Pa
 struct DensePass {
   // One operand of one round on all tiles.
   struct OperandSlots {
-    BufferId arrived_buffer, ordered_buffer;
-    std::vector<device::SlotId> arrived,
-        ordered;  // [tiles]; ordered only if the slice is reordered
+    TensorHome arrived;  // the slices, with a share for each tile
+    BufferId ordered_buffer;
+    std::vector<device::SlotId> ordered;  // [tiles], only if the slice is reordered
   };
   struct Round {
     Round(std::int64_t row_round, std::int64_t column_round, Reduction sums)
@@ -127,6 +127,10 @@ struct DensePass {
   }
   DenseSlice slice_of(planner::Side side, const Round& round, Cell c) const;
 
+  // Returns the slices of a round without slots, or the equal shares of them on the tiles that need
+  // them.
+  TensorHome home_of(planner::Side side, const Round& round, planner::PieceKind kind) const;
+
   // Returns true if the operand arrives in this round; if not, the slots are those of the round
   // before.
   bool fetches(planner::Side side, const Round& round) const {
@@ -137,12 +141,11 @@ struct DensePass {
   void declare();
   void declare_alone(Executor&);
   void declare_homes();
-  void declare_fetches(const Round& round);
+  void add_fetches(const Round& round, Fetches& fetched);
   void declare_round(Round& round, const Round* before);
   void add_round_slots(Round& round, const Round* before);
   void add_operand_slots(OperandSlots& slots, const DenseSlice& slice, TileId tile);
   std::vector<ReductionColumn> columns(const Round& round) const;
-  std::vector<device::Gather> gathers(const Round& round) const;
 
   // These do the same for the search (dense_selection.cpp).
   void declare_selection(Round& round);
@@ -166,15 +169,12 @@ struct DensePass {
   TileProgram& program;
   device::Engine& engine;
   const PassHomes* shared;  // null: the pass has homes of its own
-  // In a network: the slices of the operands, and the fetches of the first exchange.
-  TensorHome left_slices, right_slices;
-  std::optional<Fetches> fetched;
   TileMap map;
   std::vector<TileId> all;
-  std::deque<Round> rounds;  // nodes refer to their rounds
-  BufferId left_home, right_home;
-  std::vector<std::vector<device::SlotId>> left_homes, right_homes;  // [range][tiles]
-  DenseArrays arrays;                                                // of the current run
+  std::deque<Round> rounds;                         // nodes refer to their rounds
+  std::deque<Fetches> fetches_of_rounds;            // and to the fetches of their operands
+  std::vector<TensorHome> left_homes, right_homes;  // [range], of operands that the host loads
+  DenseArrays arrays;                               // of the current run
 };
 
 }  // namespace tessera::runtime::internal

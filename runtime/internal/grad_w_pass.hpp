@@ -11,6 +11,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
+#include "tessera/runtime/internal/sliced_operand.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 
@@ -50,15 +51,13 @@ struct GradWPass {
     std::byte* gradients = nullptr;
   };
 
-  // The slots of one tile. Operands at home are shares of slices that several tiles need.
+  // The slots of one tile, of its cell by map.
   struct TileSlots {
-    device::SlotId q_home, s_home;  // of the tile's cell by home_map
-    device::SlotId q, s;            // of the tile's cell by map, like the slots below
-    device::SlotId meta, sums, result;
+    device::SlotId q, s, meta, sums, result;
   };
 
   struct Use {
-    BufferId q_home, s_home, q, s, words, words_here, sums, result, q_blocks, s_blocks;
+    BufferId q, s, words, words_here, sums, result, q_blocks, s_blocks;
   };
 
   GradWPass(const PassSpec& spec, GradWExchange exchange, TileProgram& program,
@@ -104,18 +103,19 @@ struct GradWPass {
   };
   Cycles visit(const device::Tile& tile, const Visit& visit) const;
 
-  // The kind of the slots of operands: in a network, moves put them together.
-  device::SlotKind operand_kind() const {
-    return shared != nullptr ? device::SlotKind::Owned : device::SlotKind::Landing;
+  // Adds slots of the kind that operands have: in a network, moves put them together.
+  device::SlotId add_operand_slot(BufferId buffer, TileId tile, std::int64_t rows) {
+    return program.add_slot(
+        buffer, tile, rows, row_bytes(),
+        shared != nullptr ? device::SlotKind::Owned : device::SlotKind::Landing);
   }
 
   PassSpec spec;
   TileProgram& program;
   device::Engine& engine;
   const PassHomes* shared;  // null: the pass has homes of its own
-  // In a network: the slices of the operands, and the fetches of the first exchange.
-  TensorHome q_slices, s_slices;
-  std::optional<Fetches> fetches;
+  SlicedOperand q_in, s_in;
+  Fetches fetches;  // of the first exchange
   TileMap home_map, map;
   BucketShape shape;
   std::vector<TileId> all;
@@ -132,31 +132,16 @@ struct GradWPass {
  private:
   // These are in grad_w_program.cpp.
   void declare_common_buffers();
-  void declare_fetches();
   void declare_load();
   void declare_prearrange();
   void declare_arranging();
 
   // True: the operands come from an even spread over all tiles, so every slice is fetched.
   bool spread() const { return spreads_operands(spec.placement, Pass::GradW); }
-  bool leaves_homes() const { return cells_move() || spread(); }
-  // True: an operand comes from shares that the pass has loaded.
-  bool q_is_fetched() const {
-    return shared == nullptr && (spec.grid.splits.y > 1 || leaves_homes());
-  }
-  bool s_is_fetched() const {
-    return shared == nullptr && (spec.grid.splits.x > 1 || leaves_homes());
-  }
   bool rearranges() const { return spec.method == codelets::Method::BlockGradWAmp; }
   bool casts() const { return spec.partials_type != spec.data_type(); }
   void add_tiles();
   void add_operand_slots(TileId tile, TileSlots& slots);
-  void add_operand_homes(TileId tile, TileSlots& slots);
-  Range rows_of(Cell c, bool q_side) const {
-    return q_side ? spec.grid.x_range(c.x) : spec.grid.y_range(c.y);
-  }
-  std::int64_t senders_of(Cell c, bool q_side) const;
-  void add_operand_gathers(std::vector<device::Gather>& gathers, bool q_side) const;
   std::vector<device::Gather> prearrange_gathers() const;
   void load();
   Cycles rearrange(const device::Tile& tile) const;

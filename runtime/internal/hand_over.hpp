@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "tessera/runtime/internal/lines_of_tiles.hpp"
 #include "tessera/runtime/internal/tensor_home.hpp"
 
 namespace tessera::runtime::internal {
@@ -16,8 +17,8 @@ struct BroughtBeside {
   const TensorHome *from = nullptr, *to = nullptr;  // null: none
 };
 
-// Tensors that one exchange brings to other homes, in which padding becomes zeros. A run of
-// elements that several tiles need is sent once.
+// Tensors that one exchange brings to other homes. A run of elements that several tiles need is
+// sent once. In a network, padding becomes zeros.
 //   steps    compute, only if one of the new homes has padding: tiles that hold some clear it.
 //            The exchange is a step of the caller, which may bring other data too.
 class Fetches {
@@ -33,13 +34,22 @@ class Fetches {
     if (beside.from != nullptr) add(*beside.from, *beside.to, Cleared::All);
   }
 
+  // Adds an operand that the host has loaded to its home, with its padding. Its shares are sent
+  // whole, so that in Share mode tiles see the slices where the host has them.
+  template <class SendersOf>
+  void add(const SharedSlices& slices, const SendersOf& senders_of) {
+    gather_slices(gathers_, slices, senders_of);
+    whole_.add({{slices.home.buffer}, {slices.slices.buffer}});
+  }
+
   // Adds the step that clears padding, if there is any.
   void declare_clear();
 
   // Adds the buffers that the exchange reads and writes.
   void add_uses(Uses& uses) const;
 
-  // Returns the moves of the exchange.
+  // Return the gathers and the moves of the exchange.
+  const std::vector<device::Gather>& gathers() const { return gathers_; }
   std::vector<device::Move> moves() const;
 
  private:
@@ -60,6 +70,8 @@ class Fetches {
   TileProgram& program_;
   DataType type_;
   std::vector<Fetch> all_;
+  std::vector<device::Gather> gathers_;
+  Uses whole_;  // of the gathers
   std::vector<TileId> padded_;
   std::vector<std::vector<Padding>> padding_;  // by tile
 };

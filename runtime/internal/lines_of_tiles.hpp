@@ -6,6 +6,7 @@
 #include "tessera/base/tile_map.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
+#include "tessera/runtime/internal/tensor_home.hpp"
 
 // Lines of tiles: the tiles of a pass whose cells differ along one axis only.
 namespace tessera::runtime::internal {
@@ -17,28 +18,29 @@ void for_each_line(const TileMap& map, std::int64_t Cell::* axis, const Visit& v
     if (const Cell cell = map.cell(tile); cell.*axis == 0) visit(cell);
 }
 
-// The slots of a slice of an operand: of a tile's share of it at home, and of all of it.
-struct SliceSlots {
-  device::SlotId home, here;
+// An operand of which all tiles of a line need the same slice. At home each of them has an equal
+// share of the rows of the slice. Both homes have a share for each tile.
+struct SharedSlices {
+  const TensorHome &home, &slices;
+  const TileMap &home_map, &map;  // the cells at home, and those that tiles need the slices of
+  std::int64_t Cell::* axis;      // of the lines
+  std::int64_t sharers;           // tiles of a line
 };
 
-// Adds the gathers that bring the slices of an operand to the `sharers` tiles of a line, all of
-// which need the same slice. Each has an equal share of its rows at home. rows_of(cell) are the
-// rows of a slice, slots_of(cell) the SliceSlots of a cell, and senders_of(cell) is
+// Adds the gathers that bring all shares of a slice to the tiles of its line. senders_of(slice) is
 // device::Gather::senders of its line.
-template <class RowsOf, class SlotsOf, class SendersOf>
-void gather_slices(std::vector<device::Gather>& gathers, const TileMap& map,
-                   std::int64_t Cell::* axis, std::int64_t sharers, const RowsOf& rows_of,
-                   const SlotsOf& slots_of, const SendersOf& senders_of) {
-  for_each_line(map, axis, [&](Cell cell) {
-    const std::int64_t rows = rows_of(cell);
-    if (rows == 0) return;
+template <class SendersOf>
+void gather_slices(std::vector<device::Gather>& gathers, const SharedSlices& of,
+                   const SendersOf& senders_of) {
+  for_each_line(of.home_map, of.axis, [&](Cell cell) {
+    const auto here = [&] { return std::size_t(of.map.tile(cell).value); };
+    if (of.slices.shares[here()].rows() == 0) return;
     device::Gather slice;
-    slice.senders = senders_of(cell);
-    for (; cell.*axis < sharers; ++(cell.*axis)) {
-      const SliceSlots slots = slots_of(cell);
-      slice.pieces.push_back({slots.home, {0, share_of(rows, 1, sharers, cell.*axis).size()}});
-      slice.destinations.push_back(slots.here);
+    slice.senders = senders_of(of.slices.shares[here()]);
+    for (; cell.*of.axis < of.sharers; ++(cell.*of.axis)) {
+      const HomeShare& share = of.home.shares[std::size_t(of.home_map.tile(cell).value)];
+      slice.pieces.push_back({share.slot, {0, share.rows()}});
+      slice.destinations.push_back(of.slices.shares[here()].slot);
     }
     if (slice.pieces.front().slot != slice.destinations.front())
       gathers.push_back(std::move(slice));

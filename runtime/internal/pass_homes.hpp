@@ -1,10 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
-#include "tessera/partitioner/tile_grid.hpp"
-#include "tessera/planner/homes.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 
@@ -23,12 +20,5 @@ struct PassHomes {
   const TensorHome *q = nullptr, *s = nullptr;         // of GradW
   BroughtBeside beside;
 };
-
-// Returns the homes of the operands of a pass, for an operand of this many rows and columns without
-// padding; those of the other operand have another number of rows.
-inline planner::Homes homes_of(const partitioner::TileGrid& grid, std::int64_t rows,
-                               std::int64_t cols) {
-  return {{1, rows, rows, cols}, grid.splits, grid.size, grid.block};
-}
 
 }  // namespace tessera::runtime::internal

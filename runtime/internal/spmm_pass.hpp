@@ -9,6 +9,7 @@
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/shared_sums.hpp"
+#include "tessera/runtime/internal/sliced_operand.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
@@ -42,13 +43,13 @@ namespace tessera::runtime::internal {
 struct SpmmPass {
   // The slots of one tile, without its travelling buckets.
   struct TileSlots {
-    device::SlotId in_home, in, partial;
+    device::SlotId in, partial;
     // Buckets of the tile's cell, by z; for the tile's own z it is the home bucket.
     std::vector<BucketSlots> arrived;
   };
   struct Use {
     BucketUse home, arrived;
-    BufferId in_home, in, partial, turned;
+    BufferId in, partial, turned;
   };
 
   // The program must outlive the pass, as `shared` must if it is not null.
@@ -58,9 +59,10 @@ struct SpmmPass {
     return to_string(role_of(spec).forward ? Pass::Fwd : Pass::GradA);
   }
 
-  // Takes the data of a run: `out` [groups * out rows][z] from `in` [groups * in rows][z]. Both are
-  // in the layer's type, have the padded sizes of the grid and are contiguous along z.
-  void start(const BucketImage& of_run, device::ByteRows in, device::ByteRows out);
+  // Takes the data of a run: the result [groups * out rows][z] of the operand [groups * in
+  // rows][z]. Both are in the layer's type, have the padded sizes of the grid and are contiguous
+  // along z.
+  void start(const BucketImage& of_run, device::ByteRows of_in, device::ByteRows of_out);
 
   // For a pass alone in Share mode: leaves the products and sums to SharedSums. Must be called
   // before declare().
@@ -68,10 +70,6 @@ struct SpmmPass {
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }
   std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
-  // The number of tiles that need the same slice of the operand.
-  std::int64_t sharers() const { return role.out_parts(spec.grid.splits); }
-  // True: each slice is needed by one tile only, which holds it from the start.
-  bool in_is_here() const { return !in_is_spread() && sharers() == 1 && shared == nullptr; }
   Pass pass() const { return role.forward ? Pass::Fwd : Pass::GradA; }
   bool in_is_spread() const { return spreads_operands(spec.placement, pass()); }
   bool out_is_spread() const { return spreads_result(spec.placement, pass()); }
@@ -83,7 +81,6 @@ struct SpmmPass {
   void declare();
   void declare_alone(Executor& executor);
   void declare_buffers();
-  void declare_fetches();
   void declare_load();
   std::vector<BufferId> visited_buckets() const;
   void declare_arranging(BufferId buffer, std::int64_t rows);
@@ -94,8 +91,6 @@ struct SpmmPass {
   void add_slots();
   void add_arrived_slots(TileId tile, TileSlots& slots);
   std::vector<ReductionColumn> columns() const;
-  std::int64_t senders_of(Cell c) const;
-  std::vector<device::Gather> prearrange_gathers() const;
   void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
 
   // The code of the nodes.
@@ -110,9 +105,8 @@ struct SpmmPass {
   TileProgram& program;
   device::Engine& engine;
   const PassHomes* shared;  // null: the pass has homes of its own
-  // In a network: the slices of the operand, and the fetches of the first exchange.
-  TensorHome slices;
-  std::optional<Fetches> fetches;
+  SlicedOperand in;
+  Fetches fetches;  // of the first exchange
   TileMap map;
   BucketShape shape;
   std::vector<TileId> all;

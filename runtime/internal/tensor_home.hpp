@@ -71,16 +71,6 @@ TensorHome tensor_home(const planner::Home& home, Shares shares = Shares::NotEmp
 // Returns a home without slots of a tensor [rows][1], whose shares are the rows of these shares.
 TensorHome rows_home(const TensorHome& home);
 
-// Returns such a home of slices that a pass reads on all tiles, in this buffer; slot_of(tile) is
-// the slot of a tile.
-template <class SlotOf>
-TensorHome slices_home(const planner::Home& home, BufferId buffer, const SlotOf& slot_of) {
-  TensorHome slices = tensor_home(home, Shares::OfAllTiles);
-  slices.buffer = buffer;
-  for (HomeShare& share : slices.shares) share.slot = slot_of(share.tile);
-  return slices;
-}
-
 // Gives a home a new buffer of this name, and a slot with memory of its own for each share.
 void add_slots(TileProgram& program, TensorHome& home, std::string name, std::int64_t element_bytes,
                bool resident = false);
@@ -94,6 +84,11 @@ std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome
 // slots must have memory of their own.
 void load_matrix(device::Engine& engine, const TensorHome& home, DataType type,
                  MatrixView<const float> matrix);
+
+// Loads an operand of the host, with rows of elements of so many bytes, to its home, whose shares
+// are whole rows of the operand or of some of its columns.
+void load_rows(device::Engine& engine, const TensorHome& home, const device::ByteRows& operand,
+               std::int64_t element_bytes);
 
 // Writes the matrix that is at a home.
 void collect_matrix(const device::Engine& engine, const TensorHome& home, DataType type,
