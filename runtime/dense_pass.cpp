@@ -61,7 +61,7 @@ void check_dense_plan(const planner::DensePlan& plan, const Problem& problem, Pa
 
 DensePass::DensePass(const planner::DensePlan& layer, Pass pass,
                      const std::optional<Selection>& search, TileProgram& of_state,
-                     const PassHomes* homes)
+                     const PassHomes& homes)
     : form(planner::dense_form(plan_of(layer, pass), layer, of_state.engine().machine())),
       plan(plan_of(layer, pass)),
       selection(search),
@@ -75,7 +75,7 @@ DensePass::DensePass(const planner::DensePlan& layer, Pass pass,
   for (std::int64_t rows = 0; rows < plan.rounds.rows; ++rows)
     for (std::int64_t columns = 0; columns < plan.rounds.columns; ++columns)
       rounds.emplace_back(rows, columns, Reduction(plan.parts.inner, kernel.partials_type, type()));
-  TESSERA_ASSERT(shared == nullptr || rounds.size() == 1);
+  TESSERA_ASSERT(shared.is_host || rounds.size() == 1);
 }
 
 Range DensePass::range_of(ProductDim dim, const Round& round, Cell c) const {
@@ -89,7 +89,7 @@ Range DensePass::range_of(ProductDim dim, const Round& round, Cell c) const {
 DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
   planner::DenseOperand operand = planner::dense_operand(plan.product, plan.weights, side);
   const bool is_charged = operand.transposed;
-  if (shared != nullptr && plan.product.pass == Pass::GradW && side == Side::Left) {
+  if (!shared.is_host && plan.product.pass == Pass::GradW && side == Side::Left) {
     std::swap(operand.lines, operand.across);
     operand.transposed = false;
   }

@@ -7,7 +7,7 @@ using device::SlotKind;
 using planner::Side;
 
 void DensePass::declare() {
-  if (shared != nullptr) return declare_round(rounds.front(), nullptr);
+  if (!shared.is_host) return declare_round(rounds.front(), nullptr);
   declare_homes();
   const Round* before = nullptr;
   for (Round& round : rounds) {
@@ -48,11 +48,11 @@ void DensePass::declare_homes() {
 // In a network the operands come from the tiles that hold them, wherever they are. What the host
 // loads is charged as if it were spread evenly over the machine, in an order of its own.
 void DensePass::add_fetches(const Round& round, Fetches& fetched) {
-  if (shared != nullptr) {
+  if (!shared.is_host) {
     const bool is_gradient = plan.product.pass == Pass::GradW;
-    fetched.add(is_gradient ? *shared->q : *shared->weights, round.left.arrived, Cleared::Rows);
-    fetched.add(is_gradient ? *shared->s : *shared->in, round.right.arrived, Cleared::Rows);
-    return fetched.add(shared->beside);
+    fetched.add(is_gradient ? *shared.q : *shared.weights, round.left.arrived, Cleared::Rows);
+    fetched.add(is_gradient ? *shared.s : *shared.in, round.right.arrived, Cleared::Rows);
+    return fetched.add(shared.beside);
   }
   const auto add = [&](Side side, const TensorHome& home, const TensorHome& slices) {
     if (!fetches(side, round)) return;
@@ -123,7 +123,7 @@ void DensePass::add_operand_slots(OperandSlots& slots, const DenseSlice& slice, 
   const std::int64_t lines = slice.lines.size(), across = slice.across.size();
   slots.arrived.shares[std::size_t(tile.value)].slot =
       program.add_slot(slots.arrived.buffer, tile, lines, across * bytes(),
-                       shared != nullptr ? SlotKind::Owned : SlotKind::Landing);
+                       shared.is_host ? SlotKind::Landing : SlotKind::Owned);
   if (!slice.reordered) return;
   const std::int64_t rows = slice.transposed ? across : lines;
   const std::int64_t row_bytes = (slice.transposed ? lines : across) * bytes();

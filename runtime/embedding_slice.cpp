@@ -24,9 +24,7 @@ EmbeddingPass::EmbeddingPass(const PassSpec& s, const EmbeddingSizes& of_run, Se
       shape(values_shape(s)),
       all(map.all()),
       loop(s, served) {
-  add_other_words(program, spec, all);
-  own_buckets = {program.add_buffer("bucket words", /*resident=*/true),
-                 program.add_buffer("bucket values", /*resident=*/true)};
+  homes = add_home_buckets(program, spec, map);
   rows_home = program.add_buffer("share of the rows");
   places_home = program.add_buffer("share of the places");
   for (const TileId tile : all)
@@ -34,7 +32,6 @@ EmbeddingPass::EmbeddingPass(const PassSpec& s, const EmbeddingSizes& of_run, Se
 }
 
 void EmbeddingPass::add_homes() {
-  homes = add_home_buckets(program, map, shape, own_buckets);
   for (const TileId tile : all)
     rows_homes.push_back(program.add_slot(rows_home, tile, 1, rows_bytes()));
 }
@@ -121,12 +118,12 @@ void EmbeddingSlice::declare_buffers() {
 void EmbeddingSlice::declare_alone(Executor&) {
   declare_buffers();
   add_slots();
-  Uses loaded{{}, {own_buckets.words, own_buckets.payload, rows_home, places_home}};
+  Uses loaded{{}, {homes.use.words, homes.use.payload, rows_home, places_home}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
-  const std::vector<BufferId> own{own_buckets.words, own_buckets.payload};
+  const std::vector<BufferId> own{homes.use.words, homes.use.payload};
   Uses moved{{rows_home, places_home}, {rows_, places_}};
-  Uses visited{{rows_, own_buckets.words, own_buckets.payload}, {partial_}};
+  Uses visited{{rows_, homes.use.words, homes.use.payload}, {partial_}};
   if (spec.grid.splits.z > 1) {
     moved.add({own, {arrived_.words, arrived_.payload}});
     visited.add({{arrived_.words, arrived_.payload}, {}});
@@ -136,7 +133,7 @@ void EmbeddingSlice::declare_alone(Executor&) {
                   [this](const device::Tile& tile) { return distribute(tile); });
   if (loop.possible())
     loop.declare_loops(program, [&] {
-      travelling_.declare_move(program, homes, own);
+      travelling_.declare_move(program, homes.slots, own);
       Uses uses{{rows_}, {partial_}};
       travelling_.add_words_and_payloads(uses.reads);
       loop.declare_visit(program, uses, all, [this](const device::Tile& tile) {
@@ -167,7 +164,7 @@ void EmbeddingSlice::add_slots() {
       slots.result = program.add_slot(result_, tile, own, sizes.ids * element(), SlotKind::Owned);
     }
     for (std::int64_t k = 0; k < spec.grid.splits.z; ++k)
-      slots.arrived.push_back(k == c.z ? homes[std::size_t(tile.value)]
+      slots.arrived.push_back(k == c.z ? homes.on(tile)
                                        : add_bucket_slots(program, tile, shape, arrived_));
     tiles_.push_back(std::move(slots));
   }
@@ -203,7 +200,7 @@ std::vector<Gather> EmbeddingSlice::prearrange_gathers() const {
     add_spread(gathers, rows_homes[std::size_t(tile.value)], slots.rows, 1, rows_bytes(),
                spec.grid.splits.x * rows_bytes());
     if (spec.grid.splits.z > 1)
-      gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
+      gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes.on(tile),
                      [&](TileId to, std::int64_t z) {
                        return tiles_[std::size_t(to.value)].arrived[std::size_t(z)];
                      });

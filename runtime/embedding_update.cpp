@@ -120,7 +120,7 @@ void EmbeddingUpdate::declare_alone(Executor&) {
   declare_buffers();
   add_slots();
   const BufferId rows = travelling_.rows_use[0], slices = travelling_.sums_use[0];
-  Uses loaded{{}, {own_buckets.words, own_buckets.payload, rows_home, places_home, slices_home_}};
+  Uses loaded{{}, {homes.use.words, homes.use.payload, rows_home, places_home, slices_home_}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
   if (spreads_operands(spec.placement, Pass::Fwd)) declare_arranging(slices_home_);
@@ -130,11 +130,10 @@ void EmbeddingUpdate::declare_alone(Executor&) {
   program.compute(Phase::Rearrange, {{places_, slices_}, {packed_}}, packers_,
                   [this](const device::Tile& tile) { return pack(tile); });
   program.exchange(Phase::PreArrange, {{packed_}, {slices}}, gathers_to_parts());
-  program.compute(Phase::Distribute,
-                  {{own_buckets.words, own_buckets.payload, rows, slices}, {sums_}}, all,
-                  [this](const device::Tile& tile) { return add_up(tile, /*first=*/true); });
+  program.compute(Phase::Distribute, {{homes.use.words, homes.use.payload, rows, slices}, {sums_}},
+                  all, [this](const device::Tile& tile) { return add_up(tile, /*first=*/true); });
   declare_travel();
-  program.compute(Phase::Update, {{own_buckets.payload, sums_}, {updated_}}, all,
+  program.compute(Phase::Update, {{homes.use.payload, sums_}, {updated_}}, all,
                   [this](const device::Tile& tile) { return update(tile); });
   program.step(NodeKind::Collect, {}, {{updated_}, {}}, [this] { collect(); });
 }
@@ -144,7 +143,7 @@ void EmbeddingUpdate::declare_travel() {
   if (!loop.possible()) return;
   const auto& [rows_use, sums_use, rows, sums] = travelling_;
   Uses uses{
-      {own_buckets.words, own_buckets.payload, rows_use[0], sums_use[0], rows_use[1], sums_use[1]},
+      {homes.use.words, homes.use.payload, rows_use[0], sums_use[0], rows_use[1], sums_use[1]},
       {sums_}};
   device::Exchange usual;
   const bool along_x = spec.grid.splits.x > 1;
@@ -307,7 +306,7 @@ Cycles EmbeddingUpdate::add_up(const device::Tile& tile, bool first) const {
     std::memset(sums.data, 0, std::size_t(sums.bytes()));
     cycles += codelets::zero_cycles(sums.bytes(), engine.machine().workers);
   }
-  codelets::RowsArgs args = visit_args(tile, homes[t], of, slot_of);
+  codelets::RowsArgs args = visit_args(tile, homes.on(tile.id()), of, slot_of);
   args.columns = {0, columns(of.y)};
   return cycles + row_cycles(codelets::add_to_rows(args, tile.view(travelling_.sums[at_][t]).data,
                                                    reinterpret_cast<float*>(sums.data)),
@@ -341,7 +340,7 @@ Cycles EmbeddingUpdate::update(const device::Tile& tile) const {
   const auto t = std::size_t(tile.id().value);
   const TileSlots& slots = tiles_[t];
   const auto* const sums = reinterpret_cast<const float*>(tile.view(slots.sums).data);
-  const std::byte* const old = tile.view(homes[t].payload).data;
+  const std::byte* const old = tile.view(homes.on(tile.id()).payload).data;
   std::byte* const updated = tile.view(slots.updated).data;
   with_type(spec.data_type(), [&]<class T>(T) {
     for (std::int64_t i = 0; i < values(); ++i)

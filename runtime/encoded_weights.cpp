@@ -93,12 +93,15 @@ void EncodedWeights::set_values(std::span<const float> values, std::int64_t grou
   transposed->weights.set_values(turned_values_, group);
 }
 
-EncodedWeights::Positions EncodedWeights::positions(std::int64_t group) const {
-  const std::vector<std::int64_t> turned = transposed->weights.bucket_positions(group);
-  Positions all{forward.weights.bucket_positions(group), {}};
-  for (const std::int64_t place : places_[std::size_t(group)])
-    all.second.push_back(turned[std::size_t(place)]);
-  return all;
+void EncodedWeights::make_tables(RehomeTables& tables, bool back) const {
+  for (std::int64_t g = 0; g < forward.problem.size.g; ++g) {
+    const std::vector<std::int64_t> turned = transposed->weights.bucket_positions(g);
+    std::vector<std::int64_t> from = forward.weights.bucket_positions(g), to;
+    for (const std::int64_t place : places_[std::size_t(g)])
+      to.push_back(turned[std::size_t(place)]);
+    if (back) from.swap(to);
+    tables.set_pattern(g, from, to);
+  }
 }
 
 void EncodedWeights::turn_back(std::span<const float> turned, std::span<float> gradients) const {

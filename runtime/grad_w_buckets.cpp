@@ -10,7 +10,7 @@ namespace {
 // to the sums of the bucket that it holds at the time.
 class GradWBuckets final : public GradWPass {
  public:
-  GradWBuckets(const PassSpec& pass, TileProgram& of_pass, const PassHomes* homes_of_network)
+  GradWBuckets(const PassSpec& pass, TileProgram& of_pass, const PassHomes& homes_of_network)
       : GradWPass(pass, GradWExchange::Buckets, of_pass, homes_of_network),
         travelling_(map, shape, loop) {}
 
@@ -62,7 +62,7 @@ class GradWBuckets final : public GradWPass {
 }  // namespace
 
 std::unique_ptr<GradWPass> make_grad_w_buckets(const PassSpec& spec, TileProgram& program,
-                                               const PassHomes* shared) {
+                                               const PassHomes& shared) {
   return std::make_unique<GradWBuckets>(spec, program, shared);
 }
 

@@ -30,7 +30,7 @@ struct TravellingOperand {
 // it runs, in storage that is reused.
 class GradWInputs final : public GradWPass {
  public:
-  GradWInputs(const PassSpec& pass, TileProgram& of_pass, const PassHomes* homes_of_network)
+  GradWInputs(const PassSpec& pass, TileProgram& of_pass, const PassHomes& homes_of_network)
       : GradWPass(pass, GradWExchange::Inputs, of_pass, homes_of_network) {}
 
   void declare_buffers() override {
@@ -227,7 +227,7 @@ class GradWInputs final : public GradWPass {
 }  // namespace
 
 std::unique_ptr<GradWPass> make_grad_w_inputs(const PassSpec& spec, TileProgram& program,
-                                              const PassHomes* shared) {
+                                              const PassHomes& shared) {
   return std::make_unique<GradWInputs>(spec, program, shared);
 }
 

@@ -22,7 +22,7 @@ TileOrder order_of(GradWExchange exchange) {
 }  // namespace
 
 GradWPass::GradWPass(const PassSpec& s, GradWExchange exchange, TileProgram& of_pass,
-                     const PassHomes* homes_of_network)
+                     const PassHomes& homes_of_network)
     : spec(s),
       program(of_pass),
       engine(of_pass.engine()),
@@ -71,11 +71,10 @@ void GradWPass::add_tiles() {
   for (const TileId tile : all) {
     TileSlots& slots = slots_of(tile);
     add_operand_slots(tile, slots);
-    meta_homes.push_back(shared != nullptr
-                             ? shared->buckets[std::size_t(tile.value)].meta
-                             : program.add_slot(use.words, tile, 1, shape.meta_bytes));
+    if (shared.is_host)
+      homes.slots.push_back({program.add_slot(use.words, tile, 1, shape.meta_bytes), {}});
     slots.meta = home_map.cell(tile) == map.cell(tile)
-                     ? meta_homes.back()
+                     ? homes.on(tile).meta
                      : program.add_slot(use.words_here, tile, 1, shape.meta_bytes);
     slots.sums = program.add_slot(use.sums, tile, 1, shape.payload_bytes, SlotKind::Owned);
     slots.result = casts()
@@ -89,7 +88,7 @@ std::vector<Gather> GradWPass::prearrange_gathers() const {
   std::vector<Gather> gathers = fetches.gathers();
   for (const TileId home : home_map.all()) {
     const TileId here = map.tile(home_map.cell(home));
-    const device::SlotId from = meta_homes[std::size_t(home.value)];
+    const device::SlotId from = homes.on(home).meta;
     if (slots_of(here).meta != from) gathers.push_back({{{from, {0, 1}}}, {slots_of(here).meta}});
   }
   return gathers;
@@ -99,12 +98,8 @@ void GradWPass::load() {
   loop.load(engine, image.travel_words);
   q_in.load(operands.q_grad);
   s_in.load(operands.s);
-  for (const TileId tile : all) {
-    const Cell c = home_map.cell(tile);
-    const std::int64_t bucket = spec.grid.bucket_index(c.x, c.y, c.z);
-    engine.load(meta_homes[std::size_t(tile.value)],
-                one_row(image.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
-  }
+  for (const TileId tile : all)
+    engine.load(homes.on(tile).meta, home_words(image.groups, home_map.cell(tile), shape));
 }
 
 // Charges the cycles in which the machine brings both operands into block order. No data move,
@@ -164,7 +159,7 @@ void GradWPass::collect() const {
 }
 
 std::unique_ptr<GradWPass> GradWPass::make(const PassSpec& spec, GradWExchange exchange,
-                                           TileProgram& program, const PassHomes* shared) {
+                                           TileProgram& program, const PassHomes& shared) {
   return exchange == GradWExchange::Inputs ? make_grad_w_inputs(spec, program, shared)
                                            : make_grad_w_buckets(spec, program, shared);
 }

@@ -4,17 +4,17 @@
 namespace tessera::runtime::internal {
 
 void GradWPass::declare_common_buffers() {
-  if (shared == nullptr) add_other_words(program, spec, all);
-  const bool moves = cells_move();
-  q_in.come_from(shared != nullptr ? shared->q : nullptr);
-  s_in.come_from(shared != nullptr ? shared->s : nullptr);
+  homes = shared.buckets;
+  if (shared.is_host) add_other_words(program, spec, all);
+  q_in.come_from(shared.q);
+  s_in.come_from(shared.s);
   use.q = q_in.add_buffer("output gradient");
   use.s = s_in.add_buffer("input");
   q_in.add_home_buffer("output gradient share");
   s_in.add_home_buffer("input share");
-  use.words = shared != nullptr ? shared->bucket_buffers.words
-                                : program.add_buffer("bucket words", /*resident=*/true);
-  use.words_here = moves ? program.add_buffer("bucket words here") : use.words;
+  use.words =
+      shared.is_host ? program.add_buffer("bucket words", /*resident=*/true) : homes.use.words;
+  use.words_here = cells_move() ? program.add_buffer("bucket words here") : use.words;
   use.sums = program.add_buffer("gradient sums");
   use.result = casts() ? program.add_buffer("gradients") : use.sums;
   if (!rearranges()) return;
@@ -56,14 +56,14 @@ void GradWPass::declare() {
   add_tiles();
   loop.declare(program);
   declare_buffers();
-  if (shared == nullptr) declare_load();
+  if (shared.is_host) declare_load();
   if (spread()) declare_arranging();
   declare_prearrange();
   declare_work();
   if (casts())
     program.compute(Phase::Cast, {{use.sums}, {use.result}}, all,
                     [this](const device::Tile& tile) { return cast(tile); });
-  if (shared == nullptr)
+  if (shared.is_host)
     program.step(NodeKind::Collect, {}, {{use.result}, {}}, [this] { collect(); });
 }
 

@@ -32,26 +32,35 @@ void add_other_words(TileProgram& program, const PassSpec& spec, std::span<const
         (reads_own ? spec.grid.meta_words : spec.grid.grad_a_words) * spec.word_bytes());
 }
 
-std::vector<BucketSlots> add_home_buckets(TileProgram& program, const TileMap& map,
-                                          const BucketShape& shape, const BucketUse& use) {
-  std::vector<BucketSlots> homes;
-  for (const TileId tile : map.all()) homes.push_back(add_bucket_slots(program, tile, shape, use));
+HomeBuckets add_home_buckets(TileProgram& program, const PassSpec& spec, const TileMap& map) {
+  const std::vector<TileId> tiles = map.all();
+  add_other_words(program, spec, tiles);
+  HomeBuckets homes{{program.add_buffer("bucket words", /*resident=*/true),
+                     program.add_buffer("bucket values", /*resident=*/true)},
+                    {}};
+  for (const TileId tile : tiles)
+    homes.slots.push_back(add_bucket_slots(program, tile, values_shape(spec), homes.use));
   return homes;
 }
 
+device::ByteRows home_words(std::span<const partitioner::Buckets> groups, const Cell& cell,
+                            const BucketShape& shape) {
+  const partitioner::Buckets& buckets = groups[std::size_t(cell.g)];
+  const std::int64_t bucket = buckets.grid.bucket_index(cell.x, cell.y, cell.z);
+  const void* const words =
+      shape.grad_a_words ? buckets.grad_a_meta_words(bucket) : buckets.meta_words(bucket);
+  return one_row(words, shape.meta_bytes);
+}
+
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
-                       std::span<const BucketSlots> homes, const BucketImage& image) {
+                       const HomeBuckets& homes, const BucketImage& image) {
   for (std::int64_t t = 0; t < map.tiles(); ++t) {
     const TileId tile(t);
     const Cell c = map.cell(tile);
-    const partitioner::Buckets& buckets = image.groups[std::size_t(c.g)];
-    const std::int64_t bucket = buckets.grid.bucket_index(c.x, c.y, c.z);
-    const std::int64_t in_image = c.g * buckets.grid.buckets() + bucket;
-    const BucketSlots home = homes[std::size_t(tile.value)];
-    const void* words =
-        shape.grad_a_words ? buckets.grad_a_meta_words(bucket) : buckets.meta_words(bucket);
-    engine.load(home.meta, one_row(words, shape.meta_bytes));
-    engine.load(home.payload,
+    const partitioner::TileGrid& grid = image.groups[std::size_t(c.g)].grid;
+    const std::int64_t in_image = c.g * grid.buckets() + grid.bucket_index(c.x, c.y, c.z);
+    engine.load(homes.on(tile).meta, home_words(image.groups, c, shape));
+    engine.load(homes.on(tile).payload,
                 one_row(image.values + in_image * shape.payload_bytes, shape.payload_bytes));
   }
 }

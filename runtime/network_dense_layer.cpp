@@ -34,7 +34,7 @@ NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
     : NetworkLayerState(l, p, optimiser, program) {
   const auto make = [&](std::optional<DensePass>& state, Pass pass, PassHomes& homes) {
     check_pass_plan(p, *plan.dense, pass);
-    state.emplace(*plan.dense, pass, std::nullopt, program, &homes);
+    state.emplace(*plan.dense, pass, std::nullopt, program, homes);
   };
   make(fwd_, Pass::Fwd, fwd_homes_);
   if (recomputes()) make(again_, Pass::Fwd, again_homes_);

@@ -8,51 +8,48 @@ NetworkLayout::NetworkLayout(const WeightLayout& l, TileProgram& program)
     : layout(l), map(l.spec(Pass::Fwd).parts(), TileOrder::Yzx), program_(program) {}
 
 void NetworkLayout::declare_resident(const std::string& of) {
-  const partitioner::TileGrid& grid = layout.grid;
-  words_buffer_ = program_.add_buffer("bucket words" + of, /*resident=*/true);
-  if (grid.separate_grad_a)
-    grad_a_words_buffer_ = program_.add_buffer("words of GradA" + of, /*resident=*/true);
-  values_buffer = program_.add_buffer("bucket values" + of, /*resident=*/true);
-  const std::int64_t word_bytes = layout.grid.word_bits / 8;
+  const auto add = [&](const char* name) {
+    return program_.add_buffer(name + of, /*resident=*/true);
+  };
+  buckets.use.words = add("bucket words");
+  if (has_grad_a_words()) grad_a_buckets_.use.words = add("words of GradA");
+  buckets.use.payload = grad_a_buckets_.use.payload = add("bucket values");
+  const std::int64_t word_bytes = layout.grid.word_bits / 8, value_bytes = bucket_value_bytes();
   placed_values_.resize(std::size_t(values_bytes()));
   for (const TileId tile : map.all()) {
-    words_.push_back(program_.add_slot(words_buffer_, tile, 1, grid.meta_words * word_bytes));
-    const device::ByteRows place = one_row(
-        placed_values_.data() + bucket_of(tile) * bucket_value_bytes(), bucket_value_bytes());
-    values.push_back(
-        program_.add_slot(values_buffer, tile, 1, bucket_value_bytes(), SlotKind::Owned, 1, place));
-    if (grid.separate_grad_a)
-      grad_a_words_.push_back(
-          program_.add_slot(grad_a_words_buffer_, tile, 1, grid.grad_a_words * word_bytes));
+    const auto add_words = [&](BufferId buffer, std::int64_t words) {
+      return program_.add_slot(buffer, tile, 1, words * word_bytes);
+    };
+    const device::SlotId words = add_words(buckets.use.words, layout.grid.meta_words);
+    const device::ByteRows place =
+        one_row(placed_values_.data() + bucket_of(tile) * value_bytes, value_bytes);
+    buckets.slots.push_back({words, program_.add_slot(buckets.use.payload, tile, 1, value_bytes,
+                                                      SlotKind::Owned, 1, place)});
+    if (has_grad_a_words())
+      grad_a_buckets_.slots.push_back(
+          {add_words(grad_a_buckets_.use.words, layout.grid.grad_a_words),
+           buckets.on(tile).payload});
   }
 }
 
 void NetworkLayout::add_loaded(Uses& uses) const {
-  uses.writes.push_back(words_buffer_);
-  uses.writes.push_back(values_buffer);
-  if (layout.grid.separate_grad_a) uses.writes.push_back(grad_a_words_buffer_);
+  uses.add({{}, {buckets.use.words, buckets.use.payload}});
+  if (has_grad_a_words()) uses.writes.push_back(grad_a_buckets_.use.words);
 }
 
 void NetworkLayout::give(PassHomes& homes, Pass pass) const {
-  const bool own_words = pass == Pass::GradA && layout.grid.separate_grad_a;
-  homes.bucket_buffers = {own_words ? grad_a_words_buffer_ : words_buffer_, values_buffer};
-  for (std::size_t t = 0; t < values.size(); ++t)
-    homes.buckets.push_back({own_words ? grad_a_words_[t] : words_[t], values[t]});
+  homes.buckets = pass == Pass::GradA && has_grad_a_words() ? grad_a_buckets_ : buckets;
 }
 
 void NetworkLayout::load_words() const {
-  const partitioner::Buckets& buckets = layout.weights.buckets(0);
-  const partitioner::TileGrid& grid = layout.grid;
-  const std::int64_t word_bytes = layout.grid.word_bits / 8;
-  device::Engine& engine = program_.engine();
-  for (const TileId tile : map.all()) {
-    const std::int64_t bucket = bucket_of(tile);
-    const auto t = std::size_t(tile.value);
-    engine.load(words_[t], one_row(buckets.meta_words(bucket), grid.meta_words * word_bytes));
-    if (grid.separate_grad_a)
-      engine.load(grad_a_words_[t],
-                  one_row(buckets.grad_a_meta_words(bucket), grid.grad_a_words * word_bytes));
-  }
+  const std::span<const partitioner::Buckets> groups = layout.weights.image().groups;
+  const auto load = [&](const HomeBuckets& homes, Pass pass) {
+    for (const TileId tile : map.all())
+      program_.engine().load(homes.on(tile).meta,
+                             home_words(groups, map.cell(tile), values_shape(layout.spec(pass))));
+  };
+  load(buckets, Pass::Fwd);
+  if (has_grad_a_words()) load(grad_a_buckets_, Pass::GradA);
 }
 
 std::vector<UpdatedPart> NetworkLayout::parts() const {
@@ -63,7 +60,7 @@ std::vector<UpdatedPart> NetworkLayout::parts() const {
     parts.push_back({.tile = tile,
                      .values = {first, first + count},
                      .row_bytes = bucket_value_bytes(),
-                     .weights = values[std::size_t(tile.value)],
+                     .weights = buckets.on(tile).payload,
                      .gradients = {},
                      .states = {}});
   }

@@ -18,7 +18,7 @@ NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
     : NetworkLayerState(l, p, optimiser, program),
       weights_(p, plan, program.engine().machine(), executor),
       forward_(weights_.forward, program),
-      fwd_(weights_.spec(Pass::Fwd), program, &fwd_homes_) {
+      fwd_(weights_.spec(Pass::Fwd), program, fwd_homes_) {
   if (weights_.transposed) transposed_.emplace(*weights_.transposed, program);
   make_passes();
   const planner::Homes of_grad_a = of(Pass::GradA).homes();
@@ -29,11 +29,11 @@ NetworkSparseLayer::NetworkSparseLayer(const NetworkLayer& l, const Problem& p,
 }
 
 void NetworkSparseLayer::make_passes() {
-  if (recomputes()) again_.emplace(weights_.spec(Pass::Fwd), program_, &again_homes_);
-  if (problem.grad_a) grad_a_.emplace(weights_.spec(Pass::GradA), program_, &grad_a_homes_);
+  if (recomputes()) again_.emplace(weights_.spec(Pass::Fwd), program_, again_homes_);
+  if (problem.grad_a) grad_a_.emplace(weights_.spec(Pass::GradA), program_, grad_a_homes_);
   if (problem.grad_w)
     grad_w_ = GradWPass::make(weights_.spec(Pass::GradW), updated().layout.grad_w_exchange(),
-                              program_, &grad_w_homes_);
+                              program_, grad_w_homes_);
   if (transposed_)
     rehome_.emplace(RehomeSpec{updated().layout.grid, other().layout.grid}, program_,
                     &rehome_homes_);
@@ -64,9 +64,7 @@ void NetworkSparseLayer::declare_weights() {
   updated().give(grad_w_homes_, Pass::GradW);
   // In the layout of transpose(R), S takes the place of dQ. The homes of both are set by now.
   if (updates_transposed()) std::swap(grad_w_homes_.q, grad_w_homes_.s);
-  if (transposed_)
-    rehome_homes_ = {updated().values_buffer, other().values_buffer, updated().values,
-                     other().values};
+  if (transposed_) rehome_homes_ = {updated().buckets, other().buckets};
   parts = updated().parts();
   if (transposed_) copies = other().parts();
 }
@@ -121,8 +119,8 @@ BufferId NetworkSparseLayer::declare_gradients_at_home() {
 }
 
 std::vector<BufferId> NetworkSparseLayer::value_buffers() const {
-  std::vector<BufferId> all{updated().values_buffer};
-  if (transposed_) all.push_back(other().values_buffer);
+  std::vector<BufferId> all{updated().buckets.use.payload};
+  if (transposed_) all.push_back(other().buckets.use.payload);
   return all;
 }
 
@@ -154,10 +152,7 @@ void NetworkSparseLayer::set_parameters() {
   parameters.values = values_of(updated());
   parameters.copy = transposed_ ? values_of(other()) : std::vector<std::byte>();
   reset_states(updated().layout.grid.buckets() * updated().values_per_bucket());
-  if (!transposed_) return;
-  EncodedWeights::Positions positions = weights_.positions(0);
-  if (updates_transposed()) positions.first.swap(positions.second);
-  rehome_->tables.set_pattern(0, positions.first, positions.second);
+  if (transposed_) weights_.make_tables(rehome_->tables, /*back=*/updates_transposed());
 }
 
 sparse::Csr<float> NetworkSparseLayer::current_weights() {

@@ -41,24 +41,24 @@ RehomePass::RehomePass(const RehomeSpec& s, TileProgram& of_state,
 
 void RehomePass::declare_load() {
   use.home = shared != nullptr
-                 ? shared->from_buffer
+                 ? shared->from.use.payload
                  : program.add_buffer("values of the first layout", /*resident=*/true);
   if (passes()) use.nothing = program.add_buffer("no values", /*resident=*/shared != nullptr);
   use.table = program.add_buffer("re-home table", /*resident=*/true);
-  use.result = shared != nullptr ? shared->to_buffer
+  use.result = shared != nullptr ? shared->to.use.payload
                                  : program.add_buffer("bucket values", /*resident=*/true);
   const std::int64_t holders = tables.from_map().tiles();
   for (std::int64_t t = 0; t < tables.ring(); ++t)
     homes.push_back(
         shared != nullptr && t < holders
-            ? shared->from[std::size_t(t)]
+            ? shared->from.on(TileId(t)).payload
             : program.add_slot(t < holders ? use.home : use.nothing, TileId(t), 1, from_bytes()));
   for (const TileId tile : tiles)
     receivers.push_back(
         {.met = {},
          .table = program.add_slot(use.table, tile, 1, table_bytes()),
          .result = shared != nullptr
-                       ? shared->to[std::size_t(tile.value)]
+                       ? shared->to.on(tile).payload
                        : program.add_slot(use.result, tile, 1, to_bytes(), SlotKind::Owned)});
   Uses loaded{{}, {use.table}};
   if (shared == nullptr) loaded.writes.push_back(use.home);

@@ -77,18 +77,10 @@ verify::MemoryDamage SparseLayer::damage(Pass pass) const {
   return memory_damage({moved ? rehome_->damage() : device::Damage(), planned(pass).damage()});
 }
 
-void SparseLayer::make_tables() {
-  if (has_tables_) return;
-  for (std::int64_t g = 0; g < problem.size.g; ++g) {
-    const EncodedWeights::Positions positions = weights_.positions(g);
-    (*rehome_)->tables.set_pattern(g, positions.first, positions.second);
-  }
-  has_tables_ = true;
-}
-
 bool SparseLayer::transposed_product(ByteRows in, ByteRows out, const PassOptions& options,
                                      device::Ledger& ledger) {
-  make_tables();
+  if (!has_tables_) weights_.make_tables((*rehome_)->tables);
+  has_tables_ = true;
   RunSeries series(options, ledger, std::move(own_));
   bool finished = series.run([&](const PassOptions& own, device::Ledger& of_run) {
     return rehome_->run(own, of_run, weights_.forward.weights.image().values);

@@ -14,7 +14,7 @@ namespace tessera::runtime::internal {
 using device::Gather;
 using device::SlotKind;
 
-SpmmPass::SpmmPass(const PassSpec& s, TileProgram& of_state, const PassHomes* homes_of_network)
+SpmmPass::SpmmPass(const PassSpec& s, TileProgram& of_state, const PassHomes& homes_of_network)
     : spec(s),
       role(role_of(s)),
       program(of_state),
@@ -43,7 +43,7 @@ PassForm SpmmPass::form() const {
 }
 
 void SpmmPass::share_sums(Executor& executor) {
-  TESSERA_ASSERT(shared == nullptr && engine.mode() == device::ExchangeMode::Share);
+  TESSERA_ASSERT(shared.is_host && engine.mode() == device::ExchangeMode::Share);
   sums.emplace(spec, executor);
   reduction.only_charge();
 }
@@ -54,7 +54,6 @@ bool SpmmPass::turns_blocks() const {
 }
 
 void SpmmPass::add_slots() {
-  homes = shared != nullptr ? shared->buckets : add_home_buckets(program, map, shape, use.home);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     TileSlots slots{.in = in.add_slot(tile, role.in_rows(spec.grid, c).size())};
@@ -75,7 +74,7 @@ void SpmmPass::add_arrived_slots(TileId tile, TileSlots& slots) {
   BucketSlots others;
   if (sums && parts > 1) others = add_bucket_slots(program, tile, shape, use.arrived, parts - 1);
   for (std::int64_t k = 0; k < parts; ++k)
-    slots.arrived.push_back(k == map.cell(tile).z ? homes[std::size_t(tile.value)]
+    slots.arrived.push_back(k == map.cell(tile).z ? homes.on(tile)
                             : sums                ? others
                                    : add_bucket_slots(program, tile, shape, use.arrived));
 }
@@ -90,7 +89,7 @@ std::vector<ReductionColumn> SpmmPass::columns() const {
 
 // Adds the gathers that send a tile's bucket to the other tiles of its cell.
 void SpmmPass::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
-  gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
+  gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes.on(tile),
                  [&](TileId to, std::int64_t z) {
                    return tiles[std::size_t(to.value)].arrived[std::size_t(z)];
                  });

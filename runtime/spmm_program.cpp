@@ -5,11 +5,8 @@
 namespace tessera::runtime::internal {
 
 void SpmmPass::declare_buffers() {
-  if (shared == nullptr) add_other_words(program, spec, all);
-  use.home = shared != nullptr ? shared->bucket_buffers
-                               : BucketUse{program.add_buffer("bucket words", /*resident=*/true),
-                                           program.add_buffer("bucket values", /*resident=*/true)};
-  in.come_from(shared != nullptr ? shared->in : nullptr);
+  homes = shared.is_host ? add_home_buckets(program, spec, map) : shared.buckets;
+  in.come_from(shared.in);
   use.in = in.add_buffer("operand");
   in.add_home_buffer("operand share");
   use.partial = program.add_buffer("partial sums");
@@ -25,7 +22,7 @@ void SpmmPass::declare_buffers() {
 // Returns the buffers of a tile's own bucket that a visit reads. If blocks are transposed, these
 // are the transposed values, and those at home as well, because our kernels read them there.
 std::vector<BufferId> SpmmPass::visited_buckets() const {
-  std::vector<BufferId> ids{use.home.words, use.home.payload};
+  std::vector<BufferId> ids{homes.use.words, homes.use.payload};
   if (turns_blocks()) ids.push_back(use.turned);
   return ids;
 }
@@ -33,7 +30,7 @@ std::vector<BufferId> SpmmPass::visited_buckets() const {
 void SpmmPass::declare_propagation() {
   if (!loop.possible()) return;
   loop.declare_loops(program, [&] {
-    travelling.declare_move(program, homes, visited_buckets());
+    travelling.declare_move(program, homes.slots, visited_buckets());
     Uses uses{{use.in}, {use.partial}};
     travelling.add_words_and_payloads(uses.reads);
     loop.declare_visit(program, uses, all,
@@ -42,7 +39,7 @@ void SpmmPass::declare_propagation() {
 }
 
 void SpmmPass::declare_load() {
-  Uses loaded{{}, {use.home.words, use.home.payload}};
+  Uses loaded{{}, {homes.use.words, homes.use.payload}};
   in.add_loaded(loaded);
   if (loop.possible()) loaded.writes.push_back(loop.words());
   program.step(NodeKind::Load, {}, loaded, [this] { load(); });
@@ -57,7 +54,7 @@ void SpmmPass::declare_arranging(BufferId buffer, std::int64_t rows) {
 // Each tile transposes the blocks of its own bucket before the buckets travel. Our kernels read the
 // blocks in place.
 void SpmmPass::declare_transposing() {
-  program.charge(Phase::Transpose, {{use.home.payload}, {use.turned}}, all,
+  program.charge(Phase::Transpose, {{homes.use.payload}, {use.turned}}, all,
                  codelets::transpose_blocks_cycles(spec.grid.blocks, spec.grid.block,
                                                    spec.data_type(), engine.machine().workers));
 }
@@ -91,9 +88,9 @@ void SpmmPass::declare_multiplying() {
 
 void SpmmPass::declare() {
   declare_buffers();
-  if (shared == nullptr) declare_load();
-  in.bring(fetches, shared != nullptr ? shared->cleared : Cleared::All);
-  if (shared != nullptr) fetches.add(shared->beside);
+  if (shared.is_host) declare_load();
+  in.bring(fetches, shared.cleared);
+  fetches.add(shared.beside);
   fetches.declare_clear();
   if (in_is_spread()) declare_arranging(in.home().buffer, role.all_in_rows(spec.grid.size));
   if (turns_blocks()) declare_transposing();
@@ -103,7 +100,7 @@ void SpmmPass::declare() {
   reduction.declare(program, use.partial, columns());
   if (out_is_spread())
     declare_arranging(reduction.result(), role.forward ? spec.grid.size.x : spec.grid.size.y);
-  if (shared == nullptr)
+  if (shared.is_host)
     program.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
 }
 

@@ -98,10 +98,10 @@ struct DensePass {
     std::vector<SelectionRequest> requests;               // [tiles]
   };
 
-  // The program must outlive the pass, as `homes` must if it is not null.
+  // The program and `homes` must outlive the pass.
   // Throws Error{InvalidArgument} if the plan does not have the pass.
   DensePass(const planner::DensePlan& layer, Pass pass, const std::optional<Selection>& search,
-            TileProgram& program, const PassHomes* homes = nullptr);
+            TileProgram& program, const PassHomes& homes = kHost);
   DensePass(const planner::DensePlan& layer, Pass pass, TileProgram& of_pass)
       : DensePass(layer, pass, std::nullopt, of_pass) {}
 
@@ -168,7 +168,7 @@ struct DensePass {
   codelets::DenseKernel kernel;
   TileProgram& program;
   device::Engine& engine;
-  const PassHomes* shared;  // null: the pass has homes of its own
+  const PassHomes& shared;
   TileMap map;
   std::vector<TileId> all;
   std::deque<Round> rounds;                         // nodes refer to their rounds

@@ -53,10 +53,10 @@ struct EmbeddingPass {
   std::int64_t rows_bytes() const { return sizes.slots * std::int64_t{sizeof(std::int32_t)}; }
   std::int64_t places_bytes() const { return sizes.ids * std::int64_t{sizeof(std::int32_t)}; }
 
-  // Adds the home buckets of the tiles and the slot of their share of the rows.
+  // Adds the slots of the tiles for their shares of the rows.
   void add_homes();
 
-  // Loads what add_homes() and the loop have.
+  // Loads these shares, the buckets, and what the loop has.
   void load_homes();
 
   // Adds the step in which every tile arranges its run of all ids' rows, which is charged alone.
@@ -88,9 +88,8 @@ struct EmbeddingPass {
   BucketShape shape;
   std::vector<TileId> all, owners;  // owners: tiles with columns
   TravelLoop loop;
-  BucketUse own_buckets;
+  HomeBuckets homes;
   BufferId rows_home, places_home;
-  std::vector<BucketSlots> homes;
   std::vector<device::SlotId> rows_homes;  // by tile
 
   // The data of the current run.

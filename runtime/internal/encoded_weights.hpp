@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/runtime/internal/rehome_tables.hpp"
 #include "tessera/runtime/internal/weight_layout.hpp"
 
 namespace tessera::runtime::internal {
@@ -59,11 +60,8 @@ class EncodedWeights {
   // Takes values in the order of the pattern of R. Allocates nothing from the second call on.
   void set_values(std::span<const float> values, std::int64_t group);
 
-  // Returns the position of each value of R of a group in the value buckets of both layouts.
-  struct Positions {
-    std::vector<std::int64_t> first, second;
-  };
-  Positions positions(std::int64_t group) const;
+  // Makes the tables by which values move from the forward layout to the other one, or back.
+  void make_tables(RehomeTables& tables, bool back = false) const;
 
   // Takes gradients of all groups in the order of transpose(R), and writes them in that of R.
   void turn_back(std::span<const float> turned, std::span<float> gradients) const;

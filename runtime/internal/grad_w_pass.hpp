@@ -61,12 +61,12 @@ struct GradWPass {
   };
 
   GradWPass(const PassSpec& spec, GradWExchange exchange, TileProgram& program,
-            const PassHomes* shared);
+            const PassHomes& shared);
   virtual ~GradWPass() = default;
 
   // Makes the kind that `exchange` names. The program must outlive it, as `shared` must.
   static std::unique_ptr<GradWPass> make(const PassSpec& spec, GradWExchange exchange,
-                                         TileProgram& program, const PassHomes* shared = nullptr);
+                                         TileProgram& program, const PassHomes& shared = kHost);
   static std::string name_of(const PassSpec&, GradWExchange exchange) {
     return exchange == GradWExchange::Inputs ? "GradW, operands travel" : "GradW, buckets travel";
   }
@@ -105,15 +105,14 @@ struct GradWPass {
 
   // Adds slots of the kind that operands have: in a network, moves put them together.
   device::SlotId add_operand_slot(BufferId buffer, TileId tile, std::int64_t rows) {
-    return program.add_slot(
-        buffer, tile, rows, row_bytes(),
-        shared != nullptr ? device::SlotKind::Owned : device::SlotKind::Landing);
+    return program.add_slot(buffer, tile, rows, row_bytes(),
+                            shared.is_host ? device::SlotKind::Landing : device::SlotKind::Owned);
   }
 
   PassSpec spec;
   TileProgram& program;
   device::Engine& engine;
-  const PassHomes* shared;  // null: the pass has homes of its own
+  const PassHomes& shared;
   SlicedOperand q_in, s_in;
   Fetches fetches;  // of the first exchange
   TileMap home_map, map;
@@ -121,7 +120,7 @@ struct GradWPass {
   std::vector<TileId> all;
   TravelLoop loop;
   Use use;
-  std::vector<device::SlotId> meta_homes;  // by tile of home_map
+  HomeBuckets homes;  // by tile of home_map, without payload if the pass is alone
   std::vector<TileSlots> tiles;
   codelets::Kernel kernel;
 
@@ -152,8 +151,8 @@ struct GradWPass {
 };
 
 std::unique_ptr<GradWPass> make_grad_w_inputs(const PassSpec& spec, TileProgram& program,
-                                              const PassHomes* shared);
+                                              const PassHomes& shared);
 std::unique_ptr<GradWPass> make_grad_w_buckets(const PassSpec& spec, TileProgram& program,
-                                               const PassHomes* shared);
+                                               const PassHomes& shared);
 
 }  // namespace tessera::runtime::internal

@@ -23,6 +23,14 @@ struct BucketUse {
   BufferId words, payload;
 };
 
+// Buckets at home: their buffers, and their slots by tile, with cells in the order Yzx.
+struct HomeBuckets {
+  BucketUse use;
+  std::vector<BucketSlots> slots;
+
+  const BucketSlots& on(TileId tile) const { return slots[std::size_t(tile.value)]; }
+};
+
 // The form in which a pass reads buckets: its kind of words, and the sizes of words and payload.
 struct BucketShape {
   bool grad_a_words = false;  // True: the separate GradA words. False: the forward words
@@ -51,13 +59,16 @@ BucketSlots add_bucket_slots(TileProgram& program, TileId tile, const BucketShap
 // separate words. They stay on the tiles, so they need memory during the whole program.
 void add_other_words(TileProgram& program, const PassSpec& spec, std::span<const TileId> tiles);
 
-// Adds slots for the home bucket of each tile of `map`, in the order of tile numbers.
-std::vector<BucketSlots> add_home_buckets(TileProgram& program, const TileMap& map,
-                                          const BucketShape& shape, const BucketUse& use);
+// Adds the buckets of a pass alone on the tiles of `map`, and the words that it does not read.
+HomeBuckets add_home_buckets(TileProgram& program, const PassSpec& spec, const TileMap& map);
+
+// Returns the words of the bucket at home on the tile of a cell, as one row.
+device::ByteRows home_words(std::span<const partitioner::Buckets> groups, const Cell& cell,
+                            const BucketShape& shape);
 
 // Loads words and values to their home tiles.
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
-                       std::span<const BucketSlots> homes, const BucketImage& image);
+                       const HomeBuckets& homes, const BucketImage& image);
 
 // Adds the gathers that copy a bucket's words and payload to another tile.
 void gather_bucket(std::vector<device::Gather>& gathers, BucketSlots from, BucketSlots to);

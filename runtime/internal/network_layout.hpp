@@ -40,13 +40,14 @@ class NetworkLayout {
 
   const WeightLayout& layout;
   const TileMap map;
-  BufferId values_buffer;
-  std::vector<device::SlotId> values;  // by tile
+  HomeBuckets buckets;
 
  private:
+  // The words that GradA reads and other passes do not, if there are any, with the same values.
+  bool has_grad_a_words() const { return layout.grid.separate_grad_a; }
+
   TileProgram& program_;
-  BufferId words_buffer_, grad_a_words_buffer_;
-  std::vector<device::SlotId> words_, grad_a_words_;  // by tile
+  HomeBuckets grad_a_buckets_;
   // The values of all tiles in Share mode, [buckets][values_per_bucket]. Those of a cell are
   // adjacent, as the gathers that move them to another layout find their pieces.
   std::vector<std::byte> placed_values_;

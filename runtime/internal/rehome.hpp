@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/partitioner/tile_grid.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/rehome_tables.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 
@@ -21,8 +22,7 @@ struct RehomeSpec {
 // too. They must be set before the pass declares anything. Values are then neither loaded from the
 // host nor collected.
 struct RehomeHomes {
-  BufferId from_buffer, to_buffer;
-  std::vector<device::SlotId> from, to;  // by tile
+  HomeBuckets from, to;
 };
 
 // Moves the values of R from the buckets of one layout to those of another, on the machine:

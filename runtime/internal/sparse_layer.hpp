@@ -52,17 +52,15 @@ class SparseLayer final : public FullyConnected::State {
   // Runs GradA by the second layout.
   bool transposed_product(device::ByteRows in, device::ByteRows out, const PassOptions& options,
                           device::Ledger& ledger);
-  // Makes the tables by which values move between the layouts, if a pattern has changed.
-  void make_tables();
 
   EncodedWeights weights_;
   std::optional<OwnPass<SpmmPass>> fwd_, grad_a_;
   std::optional<OwnPass<GradWPass>> grad_w_;
   std::optional<OwnPass<RehomePass>> rehome_;  // with two layouts: moves values to the second one
-  bool has_tables_ = false;
-  device::Ledger own_;               // of moving the values, or of the pass alone
-  std::vector<std::byte> in_order_;  // gradients in bucket order
-  std::vector<float> turned_;        // gradients in the order of transpose(R)
+  bool has_tables_ = false;                    // false: a pattern has changed
+  device::Ledger own_;                         // of moving the values, or of the pass alone
+  std::vector<std::byte> in_order_;            // gradients in bucket order
+  std::vector<float> turned_;                  // gradients in the order of transpose(R)
 };
 
 }  // namespace tessera::runtime::internal

@@ -48,12 +48,12 @@ struct SpmmPass {
     std::vector<BucketSlots> arrived;
   };
   struct Use {
-    BucketUse home, arrived;
+    BucketUse arrived;
     BufferId in, partial, turned;
   };
 
-  // The program must outlive the pass, as `shared` must if it is not null.
-  SpmmPass(const PassSpec& spec, TileProgram& program, const PassHomes* shared = nullptr);
+  // The program and `shared` must outlive the pass.
+  SpmmPass(const PassSpec& spec, TileProgram& program, const PassHomes& shared = kHost);
 
   static std::string name_of(const PassSpec& spec) {
     return to_string(role_of(spec).forward ? Pass::Fwd : Pass::GradA);
@@ -104,7 +104,7 @@ struct SpmmPass {
   SpmmRole role;
   TileProgram& program;
   device::Engine& engine;
-  const PassHomes* shared;  // null: the pass has homes of its own
+  const PassHomes& shared;
   SlicedOperand in;
   Fetches fetches;  // of the first exchange
   TileMap map;
@@ -116,7 +116,7 @@ struct SpmmPass {
   codelets::Kernel kernel;
   std::optional<SharedSums> sums;  // empty: every tile computes in memory of its own
   Use use;
-  std::vector<BucketSlots> homes;
+  HomeBuckets homes;
   std::vector<TileSlots> tiles;
   // The data of the current run.
   BucketImage image;
