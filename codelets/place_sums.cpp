@@ -61,7 +61,7 @@ void for_each_row_part(std::span<const Position> row_begin, Range places, Run&& 
   }
 }
 
-// Does the same for one column of a vector without gaps.
+// Does the same as element_place_sums() for one column of a vector without gaps.
 template <class T, class Index, class Position>
 void vector_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   const Range all{0, std::int64_t(sums.row_begin.back())};

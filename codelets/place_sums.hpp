@@ -53,7 +53,8 @@ template <class T, class Index>
 void scatter_places(const ScatteredPlaces<T, Index>& places, const Index* col, Range i) noexcept;
 
 // Does the same for a matrix in compressed columns: column c has the places
-// [begin[c], begin[c + 1]).
+// [begin[c], begin[c + 1]), and `begin` one position more than there are columns. The places of `i`
+// are places of columns.
 template <class T, class Index, class Position>
 void scatter_columns(const ScatteredPlaces<T, Index>& places, std::span<const Position> begin,
                      Range i) noexcept;

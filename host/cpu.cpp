@@ -46,7 +46,7 @@ Bytes cache_of_level(int level) {
 // Returns the size that the C library asks the processor for, which some containers, where no
 // folder lists caches, have too. The third level is left out: this is all of it, not what a core
 // reaches.
-Bytes cache_of_processor(int level) {
+Bytes cache_of_processor([[maybe_unused]] int level) {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
   constexpr int kNames[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE};
   if (level <= 2) return Bytes(std::max(sysconf(kNames[level - 1]), 0L));

@@ -122,6 +122,7 @@ Home Homes::home(bool by_rows_of_r, PieceKind kind, TileOrder order) const {
   const CutDim y{size_.y, padded_.y, block_.cols, parts_.y, &Cell::y};
   TESSERA_ASSERT(padded_.z > 0 && padded_.z % parts_.z == 0);
   const CutDim z{size_.z, padded_.z, padded_.z / parts_.z, parts_.z, &Cell::z};
+  TESSERA_ASSERT(parts_.g == 1 || (by_rows_of_r ? size_.x == padded_.x : size_.y == padded_.y));
   return cut_home({parts_, order}, by_rows_of_r ? x : y, z, by_rows_of_r ? y : x, kind);
 }
 

@@ -85,14 +85,13 @@ enum class PieceKind { Slice, Rows, Elements };
 
 // The homes of the tensors of a layout of a layer: its operands S and dQ before a pass, and its
 // results Q and dS after it; and the slices of the operands that the tiles need. `problem` is that
-// of the layout.
+// of the layout. The groups of a layer are one below the other, in rows of the padded size.
 class Homes {
  public:
   Homes(const Problem& problem, const Plan& plan);
 
   // Does the same for a layer of this size that is cut into so many parts of the padded size, whose
-  // z must be a multiple of its parts. A layer of several groups, which are one below the other,
-  // must have the padded size.
+  // z must be a multiple of its parts.
   Homes(Dims size, Dims parts, Dims padded, BlockShape block)
       : size_(size), parts_(parts), padded_(padded), block_(block) {}
 

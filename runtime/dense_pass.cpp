@@ -105,6 +105,7 @@ DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
 }
 
 TensorHome DensePass::home_of(Side side, const Round& round, planner::PieceKind kind) const {
+  TESSERA_ASSERT(kind != planner::PieceKind::Elements);
   TensorHome home;
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);

@@ -93,7 +93,7 @@ void DensePass::declare_round(Round& round, const Round* before) {
   add_fetches(round, fetched);
   fetched.declare_clear();
   fetched.add_uses(arrived);
-  program.exchange(Phase::PreArrange, arrived, fetched.gathers(), fetched.moves());
+  program.exchange(Phase::PreArrange, arrived, fetched.take_gathers(), fetched.moves());
   program.compute(Phase::Rearrange, reordered, all,
                   [this, &round](const device::Tile& tile) { return rearrange(round, tile); });
   program.compute(Phase::Distribute, multiplied, all,

@@ -20,7 +20,7 @@ class GradWBuckets final : public GradWPass {
   }
 
   void declare_work() override {
-    program.compute(Phase::Distribute, {{use.words, use.q, use.s}, {use.sums}}, all,
+    program.compute(Phase::Distribute, {{homes.use.words, use.q, use.s}, {use.sums}}, all,
                     [this](const device::Tile& tile) {
                       const Cycles cleared = clear_sums(tile);
                       return cleared + visit_here(tile, homes_[std::size_t(tile.id().value)]);
@@ -33,7 +33,7 @@ class GradWBuckets final : public GradWPass {
 
  private:
   void declare_turn() {
-    travelling_.declare_move(program, homes_, {use.words, use.sums});
+    travelling_.declare_move(program, homes_, {homes.use.words, use.sums});
     Uses uses{{use.q, use.s}, {}};
     travelling_.add_words_and_payloads(uses.reads);
     travelling_.add_payloads(uses.writes);

@@ -102,7 +102,7 @@ class GradWInputs final : public GradWPass {
     const bool whole = spec.grid.splits.z == 1;
     Uses seen{moved ? all_four : whole ? std::vector{q0, s0} : std::vector{q1, s1}, {use.sums}};
     // A tile that works on its own cell reads the words in its home slot.
-    seen.add({{use.words, use.words_here}, {}});
+    seen.add({{homes.use.words, use.words_here}, {}});
     if (whole)
       return declare_visit(phase, seen, [this, phase] { visit_all(phase, q_.now(), s_.now()); });
     const Uses sent = moved ? Uses{all_four, all_four} : Uses{{q0, s0}, {q1, s1}};

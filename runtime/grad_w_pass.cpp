@@ -72,7 +72,7 @@ void GradWPass::add_tiles() {
     TileSlots& slots = slots_of(tile);
     add_operand_slots(tile, slots);
     if (shared.is_host)
-      homes.slots.push_back({program.add_slot(use.words, tile, 1, shape.meta_bytes), {}});
+      homes.slots.push_back({program.add_slot(homes.use.words, tile, 1, shape.meta_bytes), {}});
     slots.meta = home_map.cell(tile) == map.cell(tile)
                      ? homes.on(tile).meta
                      : program.add_slot(use.words_here, tile, 1, shape.meta_bytes);
@@ -84,8 +84,8 @@ void GradWPass::add_tiles() {
   }
 }
 
-std::vector<Gather> GradWPass::prearrange_gathers() const {
-  std::vector<Gather> gathers = fetches.gathers();
+std::vector<Gather> GradWPass::prearrange_gathers() {
+  std::vector<Gather> gathers = fetches.take_gathers();
   for (const TileId home : home_map.all()) {
     const TileId here = map.tile(home_map.cell(home));
     const device::SlotId from = homes.on(home).meta;

@@ -12,9 +12,8 @@ void GradWPass::declare_common_buffers() {
   use.s = s_in.add_buffer("input");
   q_in.add_home_buffer("output gradient share");
   s_in.add_home_buffer("input share");
-  use.words =
-      shared.is_host ? program.add_buffer("bucket words", /*resident=*/true) : homes.use.words;
-  use.words_here = cells_move() ? program.add_buffer("bucket words here") : use.words;
+  if (shared.is_host) homes.use.words = program.add_buffer("bucket words", /*resident=*/true);
+  use.words_here = cells_move() ? program.add_buffer("bucket words here") : homes.use.words;
   use.sums = program.add_buffer("gradient sums");
   use.result = casts() ? program.add_buffer("gradients") : use.sums;
   if (!rearranges()) return;
@@ -23,7 +22,7 @@ void GradWPass::declare_common_buffers() {
 }
 
 void GradWPass::declare_load() {
-  Uses loaded{{}, {use.words}};
+  Uses loaded{{}, {homes.use.words}};
   q_in.add_loaded(loaded);
   s_in.add_loaded(loaded);
   if (loop.possible()) loaded.writes.push_back(loop.words());
@@ -36,7 +35,7 @@ void GradWPass::declare_prearrange() {
   fetches.declare_clear();
   Uses moved;
   fetches.add_uses(moved);
-  if (cells_move()) moved.add({{use.words}, {use.words_here}});
+  if (cells_move()) moved.add({{homes.use.words}, {use.words_here}});
   program.exchange(Phase::PreArrange, moved, prearrange_gathers(), fetches.moves());
   if (!rearranges()) return;
   // Later steps read the operands in place, not the rearranged ones, as our kernels do.

@@ -22,6 +22,7 @@ Fetches::Padding Fetches::padding_of(const Fetch& fetch, const HomeShare& share)
 }
 
 void Fetches::declare_clear() {
+  if (all_.empty()) return;  // gathers bring padding, too
   Uses uses;
   padding_.resize(std::size_t(program_.engine().machine().tiles));
   for (const Fetch& fetch : all_) {

@@ -44,9 +44,9 @@ void NetworkLayout::give(PassHomes& homes, Pass pass) const {
 void NetworkLayout::load_words() const {
   const std::span<const partitioner::Buckets> groups = layout.weights.image().groups;
   const auto load = [&](const HomeBuckets& homes, Pass pass) {
+    const BucketShape shape = values_shape(layout.spec(pass));
     for (const TileId tile : map.all())
-      program_.engine().load(homes.on(tile).meta,
-                             home_words(groups, map.cell(tile), values_shape(layout.spec(pass))));
+      program_.engine().load(homes.on(tile).meta, home_words(groups, map.cell(tile), shape));
   };
   load(buckets, Pass::Fwd);
   if (has_grad_a_words()) load(grad_a_buckets_, Pass::GradA);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/error.hpp"
 #include "tessera/planner/homes.hpp"
 #include "tessera/runtime/internal/spread.hpp"
 
@@ -62,6 +63,7 @@ void SlicedOperand::add_home_slot(TileId tile) {
 }
 
 void SlicedOperand::add_loaded(Uses& uses) const {
+  TESSERA_ASSERT(from_ == nullptr);
   if (sharers() == 1 && !is_spread_) uses.writes.push_back(slices_.buffer);
   if (has_home()) uses.writes.push_back(home_.buffer);
 }

@@ -65,7 +65,7 @@ void SpmmPass::declare_prearranging() {
   fetches.add_uses(moved);
   if (spec.grid.splits.z > 1)
     moved.add({visited_buckets(), {use.arrived.words, use.arrived.payload}});
-  std::vector<device::Gather> gathers = fetches.gathers();
+  std::vector<device::Gather> gathers = fetches.take_gathers();
   if (spec.grid.splits.z > 1)
     for (const TileId tile : all) add_bucket_gathers(tile, gathers);
   program.exchange(Phase::PreArrange, moved, std::move(gathers), fetches.moves(),

@@ -163,7 +163,8 @@ void check_figures(const io::Archive& archive, const Trainer& trainer, const Sav
           "the number of right answers", run.state.right);
 }
 
-// Returns a run as it is. Its lists have the sizes of the network, into which a file is read.
+// Returns a run as it is. Its lists have the sizes of the network, so that a file can be read into
+// them.
 SavedRun run_of(const Trainer& trainer) {
   const TrainState& state = trainer.state();
   SavedRun run{.layers = {}, .optimiser_steps = state.weights.front().steps, .state = {}};

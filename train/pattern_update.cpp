@@ -40,7 +40,7 @@ Sums sums_of(const Trainer& trainer) {
   return sums;
 }
 
-void take_transfers(const device::HostLink& link, PatternUpdate& update) {
+void time_transfers(const device::HostLink& link, PatternUpdate& update) {
   update.upload_seconds = link.transfer_seconds(update.upload);
   update.download_seconds = link.transfer_seconds(update.download);
 }
@@ -51,7 +51,7 @@ std::int64_t first_above(double limit) {
   return std::int64_t(std::floor(std::min(limit, kMost))) + 1;
 }
 
-std::int64_t rare_enough(const PatternUpdate& update, double step_seconds) {
+std::int64_t steps_until_rare(const PatternUpdate& update, double step_seconds) {
   return steps_for_share(update.seconds(), step_seconds, kShareOfRewires);
 }
 
@@ -78,7 +78,7 @@ std::optional<PatternUpdate> pattern_update(const Trainer& trainer, const Modell
   mean.selection = Cycles(sums.selection.value / sums.rewires);
   mean.searches = double(sums.searches) / double(sums.rewires);
   mean.machine_seconds = double((mean.gradient + mean.selection).value) / on.machine().clock_hz;
-  take_transfers(on.link(), mean);
+  time_transfers(on.link(), mean);
   return mean;
 }
 
@@ -110,7 +110,7 @@ std::string to_text(const PatternUpdate& update, double step_seconds,
   text += fmt::format(
       "interval   a rewire costs less than {:.0f} % of the time if there are {} steps or more "
       "from one to the next",
-      100 * kShareOfRewires, rare_enough(update, step_seconds));
+      100 * kShareOfRewires, steps_until_rare(update, step_seconds));
   if (!dense_seconds) return text + "\n";
   const auto beats = steps_to_beat(update.seconds(), step_seconds, *dense_seconds);
   return text + (beats ? fmt::format("; with {} or more, steps and rewires together take less than "
@@ -129,7 +129,7 @@ std::string to_json(const PatternUpdate& update, double step_seconds,
                {"selection_cycles", update.selection.value},
                {"searches", update.searches},
                {"machine_seconds", update.machine_seconds},
-               {"steps_for_5_percent", rare_enough(update, step_seconds)},
+               {"steps_for_5_percent", steps_until_rare(update, step_seconds)},
                {"steps_to_beat_dense", beats}});
   return json.dump();
 }
@@ -139,7 +139,7 @@ PatternUpdate new_patterns(const runtime::Network& network, const device::HostLi
   PatternUpdate update{.upload = network.pattern_bytes() + network.state_bytes(),
                        .download = network.value_bytes() + network.state_bytes(),
                        .host_seconds = host_seconds};
-  take_transfers(link, update);
+  time_transfers(link, update);
   return update;
 }
 
@@ -152,12 +152,12 @@ std::string new_patterns_text(const PatternUpdate& update, double step_seconds,
       "           one to the next\n",
       update.upload.value, machine, 1e3 * update.upload_seconds, update.download.value,
       1e3 * update.download_seconds, link.bytes_per_second * 1e-9, 1e3 * update.host_seconds,
-      100 * kShareOfRewires, rare_enough(update, step_seconds));
+      100 * kShareOfRewires, steps_until_rare(update, step_seconds));
 }
 
 std::string new_patterns_json(const PatternUpdate& update, double step_seconds) {
   Json json = transfers_of(update);
-  json["steps_for_5_percent"] = rare_enough(update, step_seconds);
+  json["steps_for_5_percent"] = steps_until_rare(update, step_seconds);
   return json.dump();
 }
 

@@ -15,7 +15,8 @@ namespace tessera::train {
 // A rewire that costs less than this share of the time is rare enough.
 inline constexpr double kShareOfRewires = 0.05;
 
-// The cost of a rewire of all layers on a modelled machine, as the mean of the rewires of a run.
+// The cost of a rewire of all layers on a modelled machine, as the mean of the rewires of a run, or
+// of new patterns alone, which count as no rewire.
 // The host reads the values of all layers, chooses the blocks, encodes the new patterns, and sends
 // the buckets that differ, with the optimiser's state of their values. By RigL, the machine
 // searches the largest gradients and the host reads the best of each tile.

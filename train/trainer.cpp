@@ -80,7 +80,6 @@ Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& op
   add_rewire({.per_input = std::vector<std::int32_t>(std::size_t(inputs()))});
 }
 
-// Allocates nothing if the report has the capacity.
 void Trainer::add_rewire(RewireFigures figures) {
   figures.ever_active = share_ever_active(state_.ever_active);
   count_per_input(network_->weights(0), network_->problems()[0].size.x, figures.per_input);

@@ -115,6 +115,7 @@ class Trainer {
   std::int64_t inputs() const { return network_->spec().layers.front().inputs; }
   void rewire_all(double fraction);
   // Adds a rewire to the report, with the shares and the weights of inputs that there are now.
+  // `per_input` must have a zero for each input. Allocates nothing if the report has the capacity.
   void add_rewire(RewireFigures figures);
   void rewire_after_step(double fraction);
 

@@ -171,8 +171,8 @@ struct DensePass {
   const PassHomes& shared;
   TileMap map;
   std::vector<TileId> all;
-  std::deque<Round> rounds;                         // nodes refer to their rounds
-  std::deque<Fetches> fetches_of_rounds;            // and to the fetches of their operands
+  std::deque<Round> rounds;                         // nodes refer to them
+  std::deque<Fetches> fetches_of_rounds;            // of the operands; nodes refer to them
   std::vector<TensorHome> left_homes, right_homes;  // [range], of operands that the host loads
   DenseArrays arrays;                               // of the current run
 };

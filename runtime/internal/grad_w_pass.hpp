@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,7 +56,7 @@ struct GradWPass {
   };
 
   struct Use {
-    BufferId q, s, words, words_here, sums, result, q_blocks, s_blocks;
+    BufferId q, s, words_here, sums, result, q_blocks, s_blocks;
   };
 
   GradWPass(const PassSpec& spec, GradWExchange exchange, TileProgram& program,
@@ -141,7 +140,7 @@ struct GradWPass {
   bool casts() const { return spec.partials_type != spec.data_type(); }
   void add_tiles();
   void add_operand_slots(TileId tile, TileSlots& slots);
-  std::vector<device::Gather> prearrange_gathers() const;
+  std::vector<device::Gather> prearrange_gathers();
   void load();
   Cycles rearrange(const device::Tile& tile) const;
   Cycles cast(const device::Tile& tile) const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "tessera/runtime/internal/lines_of_tiles.hpp"
@@ -48,8 +49,8 @@ class Fetches {
   // Adds the buffers that the exchange reads and writes.
   void add_uses(Uses& uses) const;
 
-  // Return the gathers and the moves of the exchange.
-  const std::vector<device::Gather>& gathers() const { return gathers_; }
+  // Return the gathers, which are not kept, and the moves of the exchange.
+  std::vector<device::Gather> take_gathers() { return std::move(gathers_); }
   std::vector<device::Move> moves() const;
 
  private:

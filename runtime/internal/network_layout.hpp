@@ -43,11 +43,11 @@ class NetworkLayout {
   HomeBuckets buckets;
 
  private:
-  // The words that GradA reads and other passes do not, if there are any, with the same values.
+  // True: GradA reads words of its own.
   bool has_grad_a_words() const { return layout.grid.separate_grad_a; }
 
   TileProgram& program_;
-  HomeBuckets grad_a_buckets_;
+  HomeBuckets grad_a_buckets_;  // those words, with the same values
   // The values of all tiles in Share mode, [buckets][values_per_bucket]. Those of a cell are
   // adjacent, as the gathers that move them to another layout find their pieces.
   std::vector<std::byte> placed_values_;

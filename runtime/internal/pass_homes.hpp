@@ -9,7 +9,9 @@ namespace tessera::runtime::internal {
 // slots of its home buckets, or the home of a dense R, and the homes from which its first exchange
 // fetches its operands. All must have their slots before the pass is declared.
 struct PassHomes {
-  bool is_host = false;  // there are none: the pass loads from the host, and the host collects
+  // True: the pass is alone. It loads operands and buckets from the host, and the host collects its
+  // result.
+  bool is_host = false;
 
   HomeBuckets buckets;  // GradW reads the words only
 

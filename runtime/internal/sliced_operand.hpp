@@ -34,11 +34,11 @@ class SlicedOperand {
     if (has_home()) home_.buffer = program_.add_buffer(std::move(name));
   }
 
-  // Adds the slot of a tile's slice, for at most so many rows, or of its share.
+  // Adds the slot of a tile's slice, for at most so many rows, and then the slot of its share.
   device::SlotId add_slot(TileId tile, std::int64_t most_rows);
   void add_home_slot(TileId tile);
 
-  // Adds the buffers that the load writes, if the host loads the operand, and loads it.
+  // Adds the buffers that the load writes, and loads the operand, which comes from the host.
   void add_loaded(Uses& uses) const;
   void load(const device::ByteRows& operand) const;
 

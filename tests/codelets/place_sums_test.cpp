@@ -17,25 +17,27 @@
 namespace tessera::codelets {
 namespace {
 
-// A list of places with two at one place, and small whole numbers, whose sums are exact.
-template <class T, class Index>
+// A list of places with two at one place, and small whole numbers, whose sums are exact. Columns
+// 250 to 259 have no places.
+template <class T, class Index, class Position = Index>
 struct PlaceList {
-  static constexpr std::int64_t kRows = 9, kColumns = 13;
-  std::vector<Index> row, col, begin;
+  static constexpr std::int64_t kRows = 9;
+  std::vector<Index> row, col;
+  std::vector<Position> begin;
   std::vector<T> values, in;
   std::int64_t z;
 
-  explicit PlaceList(std::int64_t columns_of_in) : z(columns_of_in) {
-    for (std::int64_t c = 0; c < kColumns; ++c) {
-      begin.push_back(Index(row.size()));
-      for (std::int64_t n = 0; n < c % 4; ++n) {
+  explicit PlaceList(std::int64_t columns_of_in, std::int64_t columns = 13) : z(columns_of_in) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      begin.push_back(Position(row.size()));
+      for (std::int64_t n = 0; n < c % 4 && c / 10 != 25; ++n) {
         row.push_back(Index((5 * c + n / 2) % kRows));
         col.push_back(Index(c));
         values.push_back(T(float((3 * c + n) % 7 - 3)));
       }
     }
-    begin.push_back(Index(row.size()));
-    for (std::int64_t i = 0; i < kColumns * z; ++i) in.push_back(T(float(5 * i % 11 - 5)));
+    begin.push_back(Position(row.size()));
+    for (std::int64_t i = 0; i < columns * z; ++i) in.push_back(T(float(5 * i % 11 - 5)));
   }
   std::int64_t places() const { return std::ssize(row); }
   std::vector<float> expected(Range i) const {
@@ -52,7 +54,7 @@ struct PlaceList {
     scatter_places(sums, col.data(), i);
     EXPECT_EQ(by_place, expected(i));
     sums.out = by_column.data();
-    scatter_columns(sums, std::span<const Index>(begin), i);
+    scatter_columns(sums, std::span<const Position>(begin), i);
     EXPECT_EQ(by_column, expected(i));
   }
 };
@@ -67,6 +69,15 @@ void expect_scattered() {
   }
 }
 
+// More columns than are laid out at once, from and to any place.
+template <class T, class Position>
+void expect_many_columns() {
+  const PlaceList<T, std::int32_t, Position> list(1, 600);
+  const std::int64_t all = list.places();
+  for (const Range i : {Range{0, all}, Range{1, all - 1}, Range{all / 2 + 1, all}, Range{5, 6}})
+    list.expect_same(i);
+}
+
 TEST(ScatteredPlaces, AreAddedInAnyRangeOnEveryTarget) {
   for (const internal::SimdTarget& target : internal::simd_targets()) {
     if (!target.runs_here) continue;
@@ -78,6 +89,9 @@ TEST(ScatteredPlaces, AreAddedInAnyRangeOnEveryTarget) {
     expect_scattered<Half, std::int64_t>();
     expect_scattered<BFloat16, std::int32_t>();
     expect_scattered<BFloat16, std::int64_t>();
+    expect_many_columns<float, std::int32_t>();
+    expect_many_columns<float, std::int64_t>();
+    expect_many_columns<Half, std::int32_t>();
   }
 }
 

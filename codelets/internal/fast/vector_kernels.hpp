@@ -91,7 +91,7 @@ void listed_sums(const ListedSums<Half>& sums) noexcept;
 void listed_sums(const ListedSums<BFloat16>& sums) noexcept;
 
 // Does the same as scatter_sums() for one column and such lists: out[column] += value * in[r] for
-// the places of every r, one after the other. `replaces` is not read.
+// the places of every r, one after the other. `replaces` must be false.
 void listed_scatter(const ListedSums<float>& sums) noexcept;
 void listed_scatter(const ListedSums<Half>& sums) noexcept;
 void listed_scatter(const ListedSums<BFloat16>& sums) noexcept;
