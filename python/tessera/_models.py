@@ -16,7 +16,7 @@ from tessera import _core
 from tessera._core import BadInput, InvalidArgument
 from tessera._options import MOST_SIZE, mapping, path_text
 from tessera._text import html_table
-from tessera._weights import array_of, as_float32
+from tessera._weights import array_of, as_float32, is_sparse, is_torch
 
 _INDEX = "model.safetensors.index.json"
 _TYPES = {
@@ -285,6 +285,11 @@ def write_model(path: str | os.PathLike[str], tensors: Mapping[str, Any]) -> Non
 
 def _encoded(name: str, given: Any) -> tuple[str, str, list[int], bytes]:
     kind = ""
+    if name == "__metadata__":
+        raise InvalidArgument("__metadata__ is no name of a tensor: a .safetensors file keeps its texts under it; take another")
+    if is_sparse(given):
+        dense = f"{name}.to_dense()" if is_torch(given) else f"{name}.toarray()"
+        raise TypeError(f"{name} is sparse, and tensors of a .safetensors file are dense: pass {dense}, or ts.write(path, {name})")
     if str(getattr(given, "dtype", "")) == "torch.bfloat16":
         import torch
 
@@ -349,14 +354,16 @@ def _files_of(path: pathlib.Path) -> list[pathlib.Path]:
 
 def _weight_map(index: pathlib.Path) -> dict[str, str]:
     try:
-        found = json.loads(index.read_bytes())["weight_map"]
-        names = {str(tensor): str(file) for tensor, file in found.items()}
+        found = json.loads(index.read_bytes())
     except OSError as error:
         raise BadInput(f"{index}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise BadInput(f"{index}: no index of shards, an object with weight_map ({error})") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{index}: no index of shards: it is no JSON that can be read ({error})") from None
+    names = found.get("weight_map") if isinstance(found, dict) else None
+    if not isinstance(names, dict) or not names or not all(isinstance(file, str) for file in names.values()):
+        raise BadInput(f'{index}: no index of shards; it needs "weight_map", which names the file of each tensor')
     for file in names.values():
-        if pathlib.PurePath(file).name != file:
+        if not file or pathlib.PurePath(file).name != file:
             raise BadInput(f"{index}: weight_map names {file!r}; shards are files of the same folder")
     return names
 

@@ -178,6 +178,8 @@ def test_a_folder_of_shards_is_one_model(tmp_path):
         "no index of shards": "[]", "not json|no index": "{", r"weight_map names '../x.safetensors'": '{"weight_map": {"a": "../x.safetensors"}}',
         "says that 'c' is in model-1": json.dumps({"weight_map": {**names, "c": "model-1-of-2.safetensors"}}),
         "No such file": json.dumps({"weight_map": {"a": "model-3.safetensors"}}),
+        "needs \"weight_map\"": '{"weight_map": []}', "the file of each tensor": '{"weight_map": {"a": 3}}',
+        "which names the file": '{"weight_map": {}}', "weight_map names ''": '{"weight_map": {"a": ""}}',
         "no index of shards.*recursion": "[" * 100000, r"/\\ud800: .*surrogate": '{"weight_map": {"a": "\\ud800"}}',
     }.items():  # fmt: skip
         index.write_text(wrong)
@@ -187,6 +189,17 @@ def test_a_folder_of_shards_is_one_model(tmp_path):
     ts.write_model(tmp_path / "again.safetensors", {"a": a})
     with pytest.raises(ts.BadInput, match="'a' is in .*again.safetensors as well"):
         ts.read_model(tmp_path)
+
+
+def test_what_no_file_of_tensors_has_is_refused(tmp_path):
+    path = tmp_path / "m.safetensors"
+    for given, error, text in (
+        ({"w": sp.eye(3, format="csr", dtype=np.float32)}, TypeError, r"w is sparse.*pass w.toarray\(\)"),
+        ({"__metadata__": np.ones(3, np.float32)}, ts.InvalidArgument, "__metadata__ is no name of a tensor"),
+    ):
+        with pytest.raises(error, match=text):
+            ts.write_model(path, given)
+        assert not path.exists()
 
 
 def test_what_is_no_model_is_told(tmp_path):
