@@ -10,6 +10,8 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tessera import _core
 from tessera._core import MOST_THREADS, InvalidArgument
 
@@ -65,6 +67,13 @@ def number(name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     raise TypeError(f"{name} is {reprlib.repr(value)}; it is a number")
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return the value as bool. Raise TypeError for what is none, such as "no", which Python counts as true."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"{name} is {reprlib.repr(value)}; it is True or False")
 
 
 def text(name: str, value: Any) -> str:

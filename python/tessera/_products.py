@@ -9,7 +9,7 @@ import numpy as np
 
 from tessera import _core
 from tessera._core import InvalidArgument
-from tessera._options import number, operand_type, text, thread_count
+from tessera._options import flag, number, operand_type, text, thread_count
 from tessera._weights import Arrays, Matrix, array_of, as_float32, is_sparse, is_torch, read_matrix
 
 _FLOAT32 = np.dtype(np.float32)
@@ -106,6 +106,7 @@ def matmul(
     The same products on a modelled machine: tessera matmul. Raises as spmm(), and TypeError unless exactly
     one operand is sparse.
     """
+    transpose_lhs, transpose_rhs = flag("transpose_lhs", transpose_lhs), flag("transpose_rhs", transpose_rhs)
     if _is_group(a) or _is_group(b):
         return _multiply_groups(
             a, b, out, transpose_lhs=transpose_lhs, transpose_rhs=transpose_rhs, threads=threads, dtype=dtype
@@ -119,9 +120,31 @@ def matmul(
         given, dense, name, turned = b, a, "b", True
         flags = not transpose_rhs, not transpose_lhs
     casts = _casts(dtype)
-    return _multiply(
-        given, read_matrix(given, name=name, casts=casts), bool(flags[0]), _operand(dense, "b" if name == "a" else "a", casts),
-        bool(flags[1]), out, turned, (None, "none"), 1.0, 0.0, thread_count(threads),
+    matrix, dense = read_matrix(given, name=name, casts=casts), _operand(dense, "b" if name == "a" else "a", casts)
+    try:
+        return _multiply(
+            given, matrix, flags[0], dense, flags[1], out, turned, (None, "none"), 1.0, 0.0, thread_count(threads)
+        )
+    except InvalidArgument as error:  # speaks of operands in the order of spmm()
+        text_of_sizes = _unequal_sizes(a, b, transpose_lhs, transpose_rhs)
+        if text_of_sizes is None:
+            raise
+        raise InvalidArgument(text_of_sizes) from error
+
+
+def _unequal_sizes(a: Any, b: Any, transpose_lhs: bool, transpose_rhs: bool) -> str | None:
+    """Return an error if the columns of a matrix are not the rows of the other one."""
+    of_a, of_b = (tuple(getattr(given, "shape", ())) for given in (a, b))
+    if not of_a or not of_b:
+        return None
+    columns = of_a[0] if len(of_a) == 1 else of_a[-2 if transpose_lhs else -1]
+    rows = of_b[0] if len(of_b) == 1 else of_b[-1 if transpose_rhs else -2]
+    if columns == rows:
+        return None
+    return (
+        f"matmul: a is {list(of_a)}{' and transposed' if transpose_lhs else ''}, b {list(of_b)}"
+        f"{' and transposed' if transpose_rhs else ''}: {columns} columns and {rows} rows, which must be equal; "
+        "transpose_lhs and transpose_rhs turn an operand"
     )
 
 

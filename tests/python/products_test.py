@@ -108,6 +108,14 @@ def test_matmul_is_the_product_in_either_order(kind, lhs, rhs):
     np.testing.assert_array_equal(turned, out)
 
 
+def test_sizes_of_matmul_are_told_as_they_were_given():
+    vector = np.ones(WEIGHTS.shape[1], np.float32)
+    with pytest.raises(ts.InvalidArgument, match=r"a is \[36\], b \[24, 36\]: 36 columns and 24 rows.*transpose_rhs"):
+        ts.matmul(vector, WEIGHTS)
+    with pytest.raises(TypeError, match="transpose_lhs is 'no'; it is True or False"):
+        ts.matmul(WEIGHTS, vector, transpose_lhs="no")
+
+
 def test_matmul_takes_groups_with_a_pattern_each():
     random = np.random.default_rng(5)
     sparse = [sp.random(10, 12, d, "csr", np.float32, random) for d in (0.2, 0.0, 0.9)]
