@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "tessera/base/error.hpp"
 #include "tessera/json/value.hpp"
@@ -97,11 +98,11 @@ void add_values(const std::string& text, SweepAxis& axis) {
     axis.values.push_back(value);
 }
 
-std::int64_t whole(const std::string& figure, double value, std::int64_t least) {
-  if (value >= double(least) && value <= 1e12 && value == std::floor(value))
+std::int64_t whole(const std::string& figure, double value, std::int64_t least, std::int64_t most) {
+  if (value >= double(least) && value <= double(most) && value == std::floor(value))
     return std::int64_t(value);
   refuse_sweep(
-      fmt::format("{} is {}; it must be a whole number in {}..1e12", figure, value, least));
+      fmt::format("{} is {}; it must be a whole number in {}..{}", figure, value, least, most));
 }
 
 void set_layer_figure(const std::string& figure, double value, Problem& problem) {
@@ -111,7 +112,8 @@ void set_layer_figure(const std::string& figure, double value, Problem& problem)
     problem.density = value;
     return;
   }
-  const std::int64_t n = whole(figure, value, 1);
+  constexpr std::int64_t kMostSide = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t n = whole(figure, value, 1, kMostSide);
   if (figure == "block") problem.block = {n, n};
   if (figure == "batch") problem.size.z = n;
   if (figure == "inputs") problem.size.y = n;
@@ -192,7 +194,7 @@ void set_figure(const std::string& figure, double value, SweepPoint& point) {
   if (is_of_layer(figure)) return set_layer_figure(figure, value, point.problem);
   Json machine = json::parse_own(device::machine_to_json(point.machine));
   Json& member = machine[full_name(figure)];
-  member = is_fraction(member) ? Json(value) : Json(whole(figure, value, 0));
+  member = is_fraction(member) ? Json(value) : Json(whole(figure, value, 0, 1'000'000'000'000));
   try {
     point.machine = device::machine_from_json(machine.dump(), "sweep");
   } catch (const Error& error) {

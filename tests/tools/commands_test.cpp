@@ -233,9 +233,9 @@ TEST(SweepCommand, TakesEveryNumberOfTheMachineFile) {
 }
 
 TEST(SweepCommand, RefusesWhatIsNoGrid) {
-  for (const std::string over :
-       {"weight=1", "density", "density=", "density=a", "density=0.5:0.1", "density=0:1",
-        "density=0.1:0.5:1", "density=0.1,density=0.2", "=1", "batch=1:1000:9000,tiles=1:1000:50"})
+  for (const std::string over : {"weight=1", "density", "density=", "density=a", "density=0.5:0.1",
+                                 "density=0:1", "density=0.1:0.5:1", "density=0.1,density=0.2",
+                                 "=1", "batch=1:1000:9000,tiles=1:1000:50", "batch=3e9"})
     EXPECT_EQ(
         tessera({"sweep", "--over=" + over, "--input-size=8", "--output-size=8", "--density=0.5"})
             .exit,

@@ -88,7 +88,8 @@ void Progress::erase() {
 
 void Progress::show(double seconds) {
   const std::string parts = all_ > 0 ? fmt::format(" {} of {}", done_, all_) : std::string();
-  const std::string text = fmt::format("{}{}, {:.0f} s", what_, parts, seconds);
+  const std::string text =
+      fmt::format("{}{}, {:.0f} s", what_.empty() ? "preparing" : what_, parts, seconds);
   if (has_bar_) {
     const std::int64_t filled = all_ > 0 ? kBarWidth * done_ / all_ : 0;
     std::string line = fmt::format("[{:#<{}}{:.<{}}] {}", "", filled, "", kBarWidth - filled, text);
