@@ -30,7 +30,7 @@ SHAPES = {
     "spmm with an out of one dimension": (lambda: ts.spmm(W, S, out=np.ones(8, F4)), r"8 x 1"),
     "spmm with a flat matrix": (lambda: ts.spmm(Flat(), S[:4]), "1 dimensions; a matrix has 2"),
     "sddmm with vectors": (lambda: ts.sddmm(W, np.ones(8, F4), np.ones(16, F4)), r"a has the shape \[8\]"),
-    "matmul with a long vector on the left": (lambda: ts.matmul(np.ones(9, F4), W), "9 x 1"),
+    "matmul with a long vector on the left": (lambda: ts.matmul(np.ones(9, F4), W), "9 columns and 8 rows"),
     "matmul with a list on the right": (lambda: ts.matmul(W, [[1.0]] * 16), r"pass those, one for each group, or np.array\(b"),
     "matmul with a list on the left": (lambda: ts.matmul([[1.0] * 8], W), r"pass those, one for each group, or np.array\(a"),
     "matmul with no groups": (lambda: ts.matmul([], np.ones((0, 16, 3), F4)), "pass those, one for each group"),
