@@ -21,6 +21,13 @@ bool pays_copy(const HostProblem& problem) {
   return problem.blocks >= kFewestCopiedReads * problem.size.y;
 }
 
+// Results of whole vectors are copied, too. Zen 5, one thread, vectors of 64 bytes, by the time of
+// vectors that overlap: 768 x 3072 at 0.1, 3 to 60 columns 0.60 to 0.82, 100 columns 0.92; 512 x
+// 512 at 0.05, 50 columns 0.85; but 3072 x 768 at 0.01, 50 columns 1.07.
+bool pays_whole_vectors(const HostProblem& problem) {
+  return problem.blocks >= kFewestCopiedReads * problem.size.x;
+}
+
 // Wider panels of elements keep more sums in flight and read fewer words and values for each
 // product, but the rows of their cells are shorter, so they need denser matrices. Sapphire Rapids,
 // 4096 x 4096, density 0.25, z 1024: 1.08 times the rate of 64 columns; with ten non-zeros in a row
@@ -32,6 +39,17 @@ constexpr double kFewestInWideRow = 20;
 std::int64_t panel_width(std::int64_t z, std::int64_t most) {
   if (z <= most) return std::max<std::int64_t>(z, 1);
   return round_up(ceil_div(z, ceil_div(z, most)), kVector);
+}
+
+// Returns the columns of whole vectors of so many lanes, or of one shorter vector. One column has a
+// kernel of its own, and fewer than four take as long as four.
+std::int64_t whole_vectors(std::int64_t columns, std::int64_t lanes) {
+  constexpr std::int64_t kFewest = 4;
+  if (columns <= 1 || lanes <= kFewest) return columns;
+  if (columns >= lanes) return round_up(columns, lanes);
+  std::int64_t shorter = kFewest;
+  while (shorter < columns) shorter *= 2;
+  return shorter;
 }
 
 // Returns `rows` in whole blocks, at most those that the layer has.
@@ -106,31 +124,50 @@ HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu, int 
   return cells;
 }
 
-HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
+// Returns the values of a row of R.
+double own_in_row(const HostProblem& problem) {
+  return double(problem.blocks) / double(std::max(problem.size.x, std::int64_t{1}));
+}
+
+// Returns the share of a row that these values of it take.
+double density_of(const HostProblem& problem, double in_row) {
+  return in_row / double(std::max(problem.size.y, std::int64_t{1}));
+}
+
+// Panels of elements, and the rows of S whose slice of a panel stays in the nearest cache that is
+// large enough for rows of R to have some non-zeros there.
+struct ElementSlices {
+  std::int64_t columns = 0, rows = 0;
+  bool in_l1 = false;  // false: in L2
+};
+
+ElementSlices element_slices(const HostProblem& problem, const host::HostCpu& cpu) {
   // With fewer non-zeros in a row of a cell, its sums and its end cost more than the non-zeros.
   constexpr double kFewestInRow = 8;
-  const auto [g, x, y, z] = problem.size;
-  const double own = double(problem.blocks) / double(std::max(x, std::int64_t{1}));
-  const auto density_of = [&, &cols = y](double in_row) {
-    return in_row / double(std::max(cols, std::int64_t{1}));
-  };
-  const double density = density_of(problem.blocks_in_row.value_or(own));
-  // One column is often widened (widens()), and is short, so its slices are those of floats on
-  // every processor.
+  const double density = density_of(problem, problem.blocks_in_row.value_or(own_in_row(problem)));
+  // Elements in 16 bits are widened in slices in L1 (widens()), so those are slices of floats.
   const auto rows_in_l1 = [&](std::int64_t columns) {
-    const std::int64_t bytes = columns == 1 ? std::int64_t{sizeof(float)} : bytes_of(problem.type);
-    return 3 * cpu.l1_data.value / 4 / (columns * bytes);
+    return 3 * cpu.l1_data.value / 4 / (columns * std::int64_t{sizeof(float)});
   };
   const bool wide = density * double(rows_in_l1(kWideColumns)) >= kFewestInWideRow;
-  HostCells cells;
-  cells.z = panel_width(z, wide ? kWideColumns : kMostColumns);
-  const std::int64_t in_l1 = rows_in_l1(cells.z);
-  const std::int64_t in_l2 = cpu.l2.value / 2 / (cells.z * bytes_of(problem.type));
+  const std::int64_t columns =
+      whole_vectors(panel_width(problem.size.z, wide ? kWideColumns : kMostColumns), kVector);
+  const std::int64_t in_l1 = rows_in_l1(columns);
+  const std::int64_t in_l2 = cpu.l2.value / 2 / (columns * bytes_of(problem.type));
   const auto enough = static_cast<std::int64_t>(kFewestInRow / std::max(density, 1e-6));
   // A size between these two would not fit in L1 and would still end rows of R often.
-  const std::int64_t rows = in_l1 >= enough / 2 ? std::max(in_l1, enough) : in_l2;
-  cells.y = whole_blocks(rows, 1, y);
-  const std::int64_t counted = counted_rows(density_of(own) * double(cells.y));
+  if (in_l1 >= enough / 2) return {columns, std::max(in_l1, enough), true};
+  return {columns, in_l2, false};
+}
+
+HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
+  const auto [g, x, y, z] = problem.size;
+  const ElementSlices slices = element_slices(problem, cpu);
+  const double own = density_of(problem, own_in_row(problem));
+  HostCells cells;
+  cells.z = slices.columns;
+  cells.y = whole_blocks(slices.rows, 1, y);
+  const std::int64_t counted = counted_rows(own * double(cells.y));
   cells.pack = cells.z < z && pays_copy(problem);
   // With few cells along y the sums are rarely read again, and a copy would cost more.
   constexpr std::int64_t kFewCells = 4;
@@ -157,11 +194,14 @@ bool has_narrow_vectors(const host::HostCpu& cpu) { return cpu.vector.value <= k
 
 bool widens(const HostProblem& problem, const host::HostCpu& cpu) {
   // Many columns cost as much to widen as some products. AMD Zen 3, half, 512 x 512 by the time of
-  // products in 16 bits: 5 reads, z 128 1.57, 15 reads, z 64 1.08; one column 0.33.
+  // products in 16 bits: 5 reads, z 128 1.57, 15 reads, z 64 1.08; one column 0.33. Slices in L2
+  // are read faster in 16 bits by vectors of 64 bytes. Zen 5, half, 768 x 3072: density 0.01, z 64
+  // 1.65; slices in L1, at 0.3, z 16 0.75, z 64 0.79; one column at 0.1 0.33.
   constexpr std::int64_t kFewColumns = 16, kReadsOfFew = 2, kReadsOfMany = 16;
-  const std::int64_t reads = problem.size.z < kFewColumns ? kReadsOfFew : kReadsOfMany;
-  return problem.block.is_element() && problem.type != DataType::Float && has_narrow_vectors(cpu) &&
-         problem.blocks >= reads * problem.size.y;
+  if (!problem.block.is_element() || problem.type == DataType::Float) return false;
+  const bool has_few = problem.size.z < kFewColumns;
+  if (problem.blocks < (has_few ? kReadsOfFew : kReadsOfMany) * problem.size.y) return false;
+  return has_few || has_narrow_vectors(cpu) || element_slices(problem, cpu).in_l1;
 }
 
 // Zen 5, 512 columns in two panels: rows read 3 to 10 times 0.60 to 0.92 of the time, 20 times 0.96
@@ -216,8 +256,20 @@ HostColumns product_columns(const HostCells& cells, HostProblem problem, std::in
     const HostCells own = block_cells(problem, cpu, kAnyThreads);
     return {own.z, own.z, own.pack};
   }
-  const std::int64_t width = panel_width(z, cells.z < kVector ? kMostColumns : cells.z);
-  return {width, round_up(width, cells.z), width < z && pays_copy(problem)};
+  const bool is_narrow = problem.size.z < kVector;
+  const std::int64_t width = panel_width(z, is_narrow ? kMostColumns : cells.z);
+  HostColumns columns{width, round_up(width, cells.z)};
+  columns.pack = width < z && pays_copy(problem);
+  if (!pays_copy(problem) || !pays_whole_vectors(problem)) return columns;
+  columns.lanes = cpu.vector.value / std::int64_t{sizeof(float)};
+  const std::int64_t last = z - (ceil_div(z, width) - 1) * width;
+  columns.pack |= columns.computed(last) > last;
+  columns.stride = std::max(columns.stride, columns.computed(width));
+  return columns;
+}
+
+std::int64_t HostColumns::computed(std::int64_t columns) const {
+  return whole_vectors(columns, lanes);
 }
 
 HostColumns turned_columns(std::int64_t z) {

@@ -47,26 +47,35 @@ struct HostColumns {
   std::int64_t stride = 1;  // elements from row to row in a copied panel
   bool pack = false;        // as HostCells::pack
 
+  // Elements of a vector. Copied rows of a panel are filled up with zeros to whole vectors, whose
+  // columns are computed, too: vectors that begin between cache lines cost more. 1: they are not.
+  std::int64_t lanes = 1;
+
+  // Returns the columns that are computed for `columns` of a copied panel.
+  std::int64_t computed(std::int64_t columns) const;
+
   friend bool operator==(const HostColumns&, const HostColumns&) = default;
 };
 
 // Returns the cells of Q = R * S, where sums stay in registers over the non-zeros of a row in a
 // cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
 // loading and storing its sums would dominate; a panel has 64 columns at most, or 96 if its rows
-// still have 20 non-zeros. S is copied into panels where its rows are read 8 times or more. One
-// thread has one cell along x, or more where one would have too many values to count in 16 bits;
-// several threads need more cells, to share those of a panel. With blocks, a cell has all of y and
-// a sixteenth of x, or for one thread more, as long as words of 16 bits can count its values, but
-// no more than has its results in a quarter of L2; S is read in place. Sums are added in the same
-// order for any number of threads. Operands of blocks whose rows are far apart are copied.
+// still have 20 non-zeros, and whole vectors of 16, or 4 or 8 columns. S is copied into panels
+// where its rows are read 8 times or more. One thread has one cell along x, or more where one would
+// have too many values to count in 16 bits; several threads need more cells, to share those of a
+// panel. With blocks, a cell has all of y and a sixteenth of x, or for one thread more, as long as
+// words of 16 bits can count its values, but no more than has its results in a quarter of L2; S is
+// read in place. Sums are added in the same order for any number of threads. Operands of blocks
+// whose rows are far apart are copied.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
 // Returns true if kernels use vectors of 32 bytes or less.
 bool has_narrow_vectors(const host::HostCpu& cpu);
 
-// Returns true if the product of a problem in 16 bits reads floats, which it widens: elements on
-// vectors of 32 bytes or less, where a number of 16 bits costs up to five times a float, and rows
-// of S that are read twice at least, or 16 times with 16 columns or more.
+// Returns true if the product of a problem in 16 bits reads floats, which it widens, because a
+// number of 16 bits costs up to five times a float: elements with fewer than 16 columns, if each
+// row of S is read twice at least, and with more if it is read 16 times, unless vectors have 64
+// bytes and slices of S are in L2.
 bool widens(const HostProblem& problem, const host::HostCpu& cpu);
 
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, or in one

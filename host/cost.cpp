@@ -97,14 +97,16 @@ bool packs_forward(const HostProblem& p, bool has_grad_w, const HostSetting& set
 
 HostForecast forecast_packed(const HostProblem& p, const HostSetting& setting) {
   // The time of a place with Bits and of a value with Bytes, in operations that the float peak does
-  // meanwhile: for decoding it, and for each column (measured on Sapphire Rapids).
+  // meanwhile: for decoding it, which is done anew for every few columns, and for each column
+  // (measured on Sapphire Rapids).
   constexpr double kBits = 4, kBitsColumn = 2, kBytes = 10, kBytesColumn = 12;
   constexpr std::int64_t kPanel = 16;  // columns for which the weights are read once
   const double x = double(p.size.x), y = double(p.size.y), z = double(p.size.z);
   const bool bits =
       packed_positions(p.size.x, p.size.y, p.blocks) == codelets::PackedPositions::Bits;
-  const double work =
-      bits ? x * y * (kBits + kBitsColumn * z) : double(p.blocks) * (kBytes + kBytesColumn * z);
+  const double times = double(ceil_div(p.size.z, codelets::kMostPackedColumns));
+  const double work = bits ? x * y * (kBits * times + kBitsColumn * z)
+                           : double(p.blocks) * (kBytes * times + kBytesColumn * z);
   const double positions = bits ? x * y / 8 : double(p.blocks);
   HostForecast f;
   f.copy_seconds = y * z * setting.rates.copy_seconds;

@@ -177,14 +177,15 @@ void HostProduct<T>::run_unit(const Panels& panels, std::int64_t x, std::int64_t
                               MatrixView<T> out, const Epilogue<T>& after, Scratch& scratch,
                               std::int64_t thread) const {
   typename Scratch::Thread& own_scratch = scratch.threads[std::size_t(thread)];
-  const std::int64_t stride = scratch.columns.width;
   const Range rows = matrix_.x_range(x), cols = panels.columns(panel);
+  const std::int64_t computed = panels.computed(panel), stride = scratch.sums_stride();
   const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
   const MatrixView<T> part = out.sub(own, cols);
-  codelets::Result result{own_scratch.sums.data(), rows.size(), cols.size(), stride};
+  codelets::Result result{own_scratch.sums.data(), rows.size(), computed, stride};
   bool in_place = false;
   if constexpr (std::is_same_v<T, float>) {
-    in_place = !cells_.gather && after.beta == 0 && part.rows_are_contiguous() && own == rows;
+    in_place = !cells_.gather && after.beta == 0 && part.rows_are_contiguous() && own == rows &&
+               computed == cols.size();
     if (in_place) result = {part.data, rows.size(), cols.size(), part.row_stride};
   }
   clear_rows(matrix_.unnamed_rows(x), result);
@@ -244,7 +245,7 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Ep
   scratch.threads.resize(std::size_t(executor.threads()));
   for (typename Scratch::Thread& thread : scratch.threads) {
     thread.kernel_seconds = 0;
-    grow(thread.sums, std::size_t(matrix_.x_range(0).size() * columns.width));
+    grow(thread.sums, std::size_t(matrix_.x_range(0).size() * scratch.sums_stride()));
   }
   const bool runs =
       is_wide() ? run_panels(scratch.wide_in, in, out, after, control, times, scratch, executor)

@@ -69,7 +69,14 @@ class HostPanels {
     const Range cols = columns(panel);
     if (!copied_)
       return {from_.row(rows.begin) + cols.begin, rows.size(), cols.size(), from_.row_stride};
-    return {copy_.data() + copied_row(panel, rows.begin), rows.size(), cols.size(), cut_.stride};
+    return {copy_.data() + copied_row(panel, rows.begin), rows.size(), computed(panel),
+            cut_.stride};
+  }
+
+  // Returns the columns of panel(), of which those behind columns() are zeros.
+  std::int64_t computed(std::int64_t panel) const {
+    const std::int64_t given = columns(panel).size();
+    return copied_ ? cut_.computed(given) : given;
   }
 
  private:
@@ -81,10 +88,11 @@ class HostPanels {
   void copy_rows(std::int64_t panel, Range rows) {
     const Range cols = columns(panel);
     const Range given{rows.begin, std::clamp(from_.rows, rows.begin, rows.end)};
-    copy_to_rows<From>(from_.sub(given, cols), copy_.data() + copied_row(panel, rows.begin),
-                       cut_.stride);
+    const std::int64_t filled = computed(panel);
+    copy_filled_rows<From>(from_.sub(given, cols), copy_.data() + copied_row(panel, rows.begin),
+                           cut_.stride, filled);
     for (std::int64_t r = given.end; r < rows.end; ++r)
-      std::fill_n(copy_.data() + copied_row(panel, r), cols.size(), T());
+      std::fill_n(copy_.data() + copied_row(panel, r), filled, T());
   }
 
   std::int64_t rows_ = 0;

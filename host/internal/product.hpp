@@ -34,6 +34,9 @@ struct ProductScratch {
   AlignedVector<T> transposed;  // columns of the operand, for packed rows
   std::vector<Thread> threads;
   PassClock clock{0};  // of this call
+
+  // Returns the elements from row to row in the sums of a thread.
+  std::int64_t sums_stride() const { return columns.computed(columns.width); }
 };
 
 // Computes out = R * in on this computer. A unit of work is a block row of cells and a panel of

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/base/matrix.hpp"
 #include "tessera/codelets/cast.hpp"
@@ -49,6 +50,37 @@ void copy_to_rows(MatrixView<const T> from, T* to, std::int64_t stride) {
   }
 }
 
+// Rows of fewer elements are copied by moves whose size the compiler knows: a call of memcpy for
+// each takes longer than what it copies.
+inline constexpr std::size_t kShortRow = 16;
+
+// Calls run(columns as a constant) for 1 .. kShortRow - 1 columns.
+template <class Run>
+void with_short_row(std::int64_t columns, const Run& run) {
+  const auto run_if = [&]<std::size_t kColumns>() {
+    if (columns == std::int64_t{kColumns}) run(std::integral_constant<std::size_t, kColumns>());
+  };
+  [&]<std::size_t... kBefore>(std::index_sequence<kBefore...>) {
+    (run_if.template operator()<kBefore + 1>(), ...);
+  }(std::make_index_sequence<kShortRow - 1>());
+}
+
+// Does the same as copy_to_rows(), and fills each row up with zeros to `filled` elements.
+template <class T>
+void copy_filled_rows(MatrixView<const T> from, T* to, std::int64_t stride, std::int64_t filled) {
+  const bool is_short = filled <= std::int64_t{kShortRow} && from.rows_are_contiguous();
+  if (is_short && from.cols < filled)
+    return with_short_row(from.cols, [&](auto columns) {
+      for (std::int64_t r = 0; r < from.rows; ++r, to += stride) {
+        std::memcpy(to, from.row(r), columns * sizeof(T));
+        std::fill(to + columns, to + filled, T());
+      }
+    });
+  copy_to_rows(from, to, stride);
+  for (std::int64_t r = 0; r < from.rows; ++r)
+    std::fill(to + r * stride + from.cols, to + r * stride + filled, T());
+}
+
 // The rows and columns of a tile of 16-bit elements that is copied beside its conversion: 4 KiB, so
 // that it stays in the first cache.
 inline constexpr std::int64_t kTileRows = 32, kTileColumns = 64;
@@ -78,6 +110,15 @@ void copy_to_rows(MatrixView<const T> from, float* to, std::int64_t stride) {
       codelets::widen(plain.data() + (r - rows.begin) * kTileColumns, cols.size(),
                       to + r * stride + cols.begin);
   });
+}
+
+template <class T>
+  requires(!std::is_same_v<T, float>)
+void copy_filled_rows(MatrixView<const T> from, float* to, std::int64_t stride,
+                      std::int64_t filled) {
+  copy_to_rows(from, to, stride);
+  for (std::int64_t r = 0; r < from.rows; ++r)
+    std::fill(to + r * stride + from.cols, to + r * stride + filled, 0.0f);
 }
 
 // Sets row r of `to` to the row that begins at from + r * stride. The two must not overlap.

@@ -432,6 +432,27 @@ TEST(HostCells, CopyRowsOfElementsThatAreReadOftenAndNoOthers) {
   EXPECT_FALSE(product_columns(product_cells(problem, kUsual, 2), problem, 512, kUsual).pack);
 }
 
+TEST(HostCells, OfElementsHaveWholeVectorsWhereRowsAreReadOften) {
+  HostProblem problem{{1, 768, 3072, 50}, {1, 1}, 768 * 3072 / 10, DataType::Float};
+  HostCpu cpu = kUsual;
+  constexpr std::int64_t kColumns[] = {1, 2, 4, 5, 10, 17, 64};
+  constexpr std::int64_t kOf8[] = {1, 4, 4, 8, 16, 24, 64}, kOf16[] = {1, 4, 4, 8, 16, 32, 64};
+  for (std::size_t i = 0; i < std::size(kColumns); ++i)
+    for (const bool is_narrow : {false, true}) {
+      const std::int64_t z = problem.size.z = kColumns[i];
+      cpu.vector = Bytes(is_narrow ? 32 : 64);
+      const HostCells cells = product_cells(problem, cpu, 1);
+      const HostColumns columns = product_columns(cells, problem, z, cpu);
+      EXPECT_EQ(columns.computed(z), is_narrow ? kOf8[i] : kOf16[i]) << z;
+      EXPECT_EQ(columns.pack, columns.computed(z) > z) << z;
+      EXPECT_EQ(columns.stride, cells.z) << z;  // words are distances
+    }
+  // Results would cost more than is gained.
+  problem = {{1, 3072, 768, 50}, {1, 1}, 3072 * 768 / 100, DataType::Float};
+  const HostCells cells = product_cells(problem, cpu, 1);
+  EXPECT_EQ(product_columns(cells, problem, 50, cpu).computed(50), 50);
+}
+
 // Words count the bytes of a slice.
 TEST(HostCells, OfMillionsOfInputsHaveSlicesThatWordsCanCount) {
   for (const std::int64_t z : {64, 512})

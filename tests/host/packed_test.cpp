@@ -91,7 +91,7 @@ template <class T>
 void expect_right_layers() {
   // The last one is so large that threads share its rows.
   for (const Size& size :
-       {Size{37, 300, 1, 0.5}, {50, 520, 2, 0.25}, {33, 700, 1, 0.06}, {150, 1000, 4, 0.25}}) {
+       {Size{37, 300, 1, 0.5}, {50, 520, 2, 0.4}, {33, 700, 1, 0.06}, {150, 1000, 4, 0.4}}) {
     SCOPED_TRACE(testing::Message() << size.x << " x " << size.y << ", density " << size.density);
     PackedLayer<T> packed(size), one(size, 1);
     const sparse::Csr<float> w = random_weights(size, 7);

@@ -78,9 +78,9 @@ TEST(ShareWork, OfPackedRowsDependsOnAllColumns) {
   cpu.l2 = Bytes(1 << 10);  // smaller than the weights, so that they are packed
   cpu.cores = 1;
   CountingExecutor executor;
-  HostLayer layer({.size = {1, 600, 1200, 4}, .density = 0.25, .data_type = DataType::Half}, cpu,
+  HostLayer layer({.size = {1, 600, 1200, 4}, .density = 0.5, .data_type = DataType::Half}, cpu,
                   executor);
-  layer.set_weights(sparse::random_pattern(600, 1200, {1, 1}, 0.25, 3));
+  layer.set_weights(sparse::random_pattern(600, 1200, {1, 1}, 0.5, 3));
   ASSERT_TRUE(layer.is_packed(Pass::Fwd));
   for (const std::int64_t columns : {1, 4}) {
     const Matrix<Half> s = random_matrix<Half>(1200, columns, 1);
