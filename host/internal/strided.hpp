@@ -4,9 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <type_traits>
 #include <utility>
 
+#include "tessera/base/dims.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/codelets/cast.hpp"
 #include "tessera/codelets/transpose.hpp"
@@ -112,10 +114,26 @@ void copy_to_rows(MatrixView<const T> from, float* to, std::int64_t stride) {
   });
 }
 
+// Calls run(rows, memory for them as floats) for as many rows at a time as have that memory, whose
+// numbers are converted together: each conversion of a short row would end between vectors.
+template <class Run>
+void for_short_rows(std::int64_t rows, std::int64_t cols, const Run& run) {
+  std::array<float, 64 * kShortRow> wide;
+  const std::int64_t together = std::ssize(wide) / std::max<std::int64_t>(cols, 1);
+  for (std::int64_t r = 0; r < rows; r += together)
+    run(Range{r, std::min(r + together, rows)}, std::span<float>(wide));
+}
+
 template <class T>
   requires(!std::is_same_v<T, float>)
 void copy_filled_rows(MatrixView<const T> from, float* to, std::int64_t stride,
                       std::int64_t filled) {
+  if (filled <= std::int64_t{kShortRow} && from.cols < filled && is_one_piece(from, from.cols))
+    return for_short_rows(from.rows, from.cols, [&](Range rows, std::span<float> wide) {
+      const MatrixView<const float> part{wide.data(), rows.size(), from.cols, from.cols};
+      codelets::widen(from.row(rows.begin), rows.size() * from.cols, wide.data());
+      copy_filled_rows<float>(part, to + rows.begin * stride, stride, filled);
+    });
   copy_to_rows(from, to, stride);
   for (std::int64_t r = 0; r < from.rows; ++r)
     std::fill(to + r * stride + from.cols, to + r * stride + filled, 0.0f);
@@ -131,6 +149,11 @@ void copy_from_rows(const T* from, std::int64_t stride, MatrixView<T> to) {
   }
   if (!to.rows_are_contiguous() && to.row_stride == 1)
     return codelets::transpose(from, stride, to.rows, to.cols, to.data, to.col_stride);
+  if (to.rows_are_contiguous() && to.cols < std::int64_t{kShortRow})
+    return with_short_row(to.cols, [&](auto columns) {
+      for (std::int64_t r = 0; r < to.rows; ++r, from += stride)
+        std::memcpy(to.row(r), from, columns * sizeof(T));
+    });
   for (std::int64_t r = 0; r < to.rows; ++r, from += stride)
     if (to.rows_are_contiguous())
       std::memcpy(to.row(r), from, std::size_t(to.cols) * sizeof(T));
@@ -143,6 +166,12 @@ template <class T>
   requires(!std::is_same_v<T, float>)
 void copy_from_rows(const float* from, std::int64_t stride, MatrixView<T> to) {
   if (is_one_piece(to, stride)) return codelets::cast_floats(from, to.rows * to.cols, to.data);
+  if (to.cols < std::int64_t{kShortRow} && is_one_piece(to, to.cols))
+    return for_short_rows(to.rows, to.cols, [&](Range rows, std::span<float> wide) {
+      const MatrixView<float> part{wide.data(), rows.size(), to.cols, to.cols};
+      copy_from_rows<float>(from + rows.begin * stride, stride, part);
+      codelets::cast_floats(wide.data(), rows.size() * to.cols, to.row(rows.begin));
+    });
   if (to.rows_are_contiguous()) {
     for (std::int64_t r = 0; r < to.rows; ++r)
       codelets::cast_floats(from + r * stride, to.cols, to.row(r));
