@@ -21,11 +21,15 @@ bool pays_copy(const HostProblem& problem) {
   return problem.blocks >= kFewestCopiedReads * problem.size.y;
 }
 
-// Results of whole vectors are copied, too. Zen 5, one thread, vectors of 64 bytes, by the time of
-// vectors that overlap: 768 x 3072 at 0.1, 3 to 60 columns 0.60 to 0.82, 100 columns 0.92; 512 x
-// 512 at 0.05, 50 columns 0.85; but 3072 x 768 at 0.01, 50 columns 1.07.
-bool pays_whole_vectors(const HostProblem& problem) {
-  return problem.blocks >= kFewestCopiedReads * problem.size.x;
+// Vectors that overlap, or begin between cache lines, cost more than a copy of S and of the results
+// if S is read so often. Zen 5, one thread, by the time of vectors that overlap: 768 x 3072 at 0.1
+// (77 reads), 3 to 60 columns 0.46 to 0.82, 100 columns 0.92; 512 x 512 at 0.05 (26), 50 columns
+// 0.85; 2048 x 5632 at 0.01 (20), 10 columns 1.11; 3072 x 768 at 0.01 (8 values a row), 50 columns
+// 1.07. With vectors of 32 bytes 512 x 512 at 0.05 1.09, and at 0.1 0.94 to 1.0.
+bool pays_whole_vectors(const HostProblem& problem, const host::HostCpu& cpu) {
+  constexpr std::int64_t kReads = 24, kReadsOfNarrow = 64, kValuesOfRow = 8;
+  const std::int64_t reads = has_narrow_vectors(cpu) ? kReadsOfNarrow : kReads;
+  return problem.blocks >= std::max(reads * problem.size.y, kValuesOfRow * problem.size.x);
 }
 
 // Wider panels of elements keep more sums in flight and read fewer words and values for each
@@ -39,6 +43,11 @@ constexpr double kFewestInWideRow = 20;
 std::int64_t panel_width(std::int64_t z, std::int64_t most) {
   if (z <= most) return std::max<std::int64_t>(z, 1);
   return round_up(ceil_div(z, ceil_div(z, most)), kVector);
+}
+
+// Returns the floats of a vector.
+std::int64_t lanes_of(const host::HostCpu& cpu) {
+  return cpu.vector.value / std::int64_t{sizeof(float)};
 }
 
 // Returns the columns of whole vectors of so many lanes, or of one shorter vector. One column has a
@@ -150,14 +159,16 @@ ElementSlices element_slices(const HostProblem& problem, const host::HostCpu& cp
     return 3 * cpu.l1_data.value / 4 / (columns * std::int64_t{sizeof(float)});
   };
   const bool wide = density * double(rows_in_l1(kWideColumns)) >= kFewestInWideRow;
-  const std::int64_t columns =
-      whole_vectors(panel_width(problem.size.z, wide ? kWideColumns : kMostColumns), kVector);
+  const std::int64_t width = panel_width(problem.size.z, wide ? kWideColumns : kMostColumns);
+  // The rows do not depend on the vectors, because the order of sums follows from them.
+  const std::int64_t columns = whole_vectors(width, kVector);
   const std::int64_t in_l1 = rows_in_l1(columns);
   const std::int64_t in_l2 = cpu.l2.value / 2 / (columns * bytes_of(problem.type));
   const auto enough = static_cast<std::int64_t>(kFewestInRow / std::max(density, 1e-6));
   // A size between these two would not fit in L1 and would still end rows of R often.
-  if (in_l1 >= enough / 2) return {columns, std::max(in_l1, enough), true};
-  return {columns, in_l2, false};
+  const std::int64_t own = whole_vectors(width, lanes_of(cpu));
+  if (in_l1 >= enough / 2) return {own, std::max(in_l1, enough), true};
+  return {own, in_l2, false};
 }
 
 HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
@@ -260,8 +271,8 @@ HostColumns product_columns(const HostCells& cells, HostProblem problem, std::in
   const std::int64_t width = panel_width(z, is_narrow ? kMostColumns : cells.z);
   HostColumns columns{width, round_up(width, cells.z)};
   columns.pack = width < z && pays_copy(problem);
-  if (!pays_copy(problem) || !pays_whole_vectors(problem)) return columns;
-  columns.lanes = cpu.vector.value / std::int64_t{sizeof(float)};
+  if (!pays_whole_vectors(problem, cpu)) return columns;
+  columns.lanes = lanes_of(cpu);
   const std::int64_t last = z - (ceil_div(z, width) - 1) * width;
   columns.pack |= columns.computed(last) > last;
   columns.stride = std::max(columns.stride, columns.computed(width));

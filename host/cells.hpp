@@ -60,7 +60,7 @@ struct HostColumns {
 // Returns the cells of Q = R * S, where sums stay in registers over the non-zeros of a row in a
 // cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
 // loading and storing its sums would dominate; a panel has 64 columns at most, or 96 if its rows
-// still have 20 non-zeros, and whole vectors of 16, or 4 or 8 columns. S is copied into panels
+// still have 20 non-zeros, and whole vectors, or 4 or 8 columns. S is copied into panels
 // where its rows are read 8 times or more. One thread has one cell along x, or more where one would
 // have too many values to count in 16 bits; several threads need more cells, to share those of a
 // panel. With blocks, a cell has all of y and a sixteenth of x, or for one thread more, as long as

@@ -448,7 +448,7 @@ TEST(HostCells, OfElementsHaveWholeVectorsWhereRowsAreReadOften) {
       EXPECT_EQ(columns.stride, cells.z) << z;  // words are distances
     }
   // Results would cost more than is gained.
-  problem = {{1, 3072, 768, 50}, {1, 1}, 3072 * 768 / 100, DataType::Float};
+  problem = {{1, 7680, 768, 50}, {1, 1}, 7680 * 7, DataType::Float};
   const HostCells cells = product_cells(problem, cpu, 1);
   EXPECT_EQ(product_columns(cells, problem, 50, cpu).computed(50), 50);
 }
