@@ -50,17 +50,6 @@ std::int64_t lanes_of(const host::HostCpu& cpu) {
   return cpu.vector.value / std::int64_t{sizeof(float)};
 }
 
-// Returns the columns of whole vectors of so many lanes, or of one shorter vector. One column has a
-// kernel of its own, and fewer than four take as long as four.
-std::int64_t whole_vectors(std::int64_t columns, std::int64_t lanes) {
-  constexpr std::int64_t kFewest = 4;
-  if (columns <= 1 || lanes <= kFewest) return columns;
-  if (columns >= lanes) return round_up(columns, lanes);
-  std::int64_t shorter = kFewest;
-  while (shorter < columns) shorter *= 2;
-  return shorter;
-}
-
 // Returns `rows` in whole blocks, at most those that the layer has.
 std::int64_t whole_blocks(std::int64_t rows, std::int64_t block, std::int64_t size) {
   return std::clamp(rows / block * block, block, std::max(block, round_up(size, block)));
@@ -196,6 +185,16 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
 
 }  // namespace
 
+// One column has a kernel of its own, and fewer than four take as long as four.
+std::int64_t whole_vectors(std::int64_t columns, std::int64_t lanes) {
+  constexpr std::int64_t kFewest = 4;
+  if (columns <= 1 || lanes <= kFewest) return columns;
+  if (columns >= lanes) return round_up(columns, lanes);
+  std::int64_t shorter = kFewest;
+  while (shorter < columns) shorter *= 2;
+  return shorter;
+}
+
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
   return problem.block.is_element() ? element_cells(problem, cpu, threads)
                                     : block_cells(problem, cpu, threads);
@@ -213,6 +212,15 @@ bool widens(const HostProblem& problem, const host::HostCpu& cpu) {
   const bool has_few = problem.size.z < kFewColumns;
   if (problem.blocks < (has_few ? kReadsOfFew : kReadsOfMany) * problem.size.y) return false;
   return has_few || has_narrow_vectors(cpu) || element_slices(problem, cpu).in_l1;
+}
+
+// Zen 5, by the time of aligned rows, where they begin 16 bytes behind a cache line: 768 x 3072 at
+// 0.1, 8 to 64 columns, 1.18 to 1.52 in place and 1.08 to 1.13 with a copy; 2048 x 5632 at 0.01 (20
+// reads), 64 columns, 1.49 in place.
+bool copies_unaligned(const HostProblem& problem, const host::HostCpu& cpu) {
+  constexpr std::int64_t kReads = 16, kReadsOfNarrow = 64;
+  const std::int64_t reads = has_narrow_vectors(cpu) ? kReadsOfNarrow : kReads;
+  return problem.block.is_element() && problem.blocks >= reads * problem.size.y;
 }
 
 // Zen 5, 512 columns in two panels: rows read 3 to 10 times 0.60 to 0.92 of the time, 20 times 0.96

@@ -78,6 +78,14 @@ bool has_narrow_vectors(const host::HostCpu& cpu);
 // bytes and slices of S are in L2.
 bool widens(const HostProblem& problem, const host::HostCpu& cpu);
 
+// Returns true if a product of elements copies panels of S whose rows do not begin at the
+// boundaries of vectors: it reads each row so often that loads across cache lines cost more.
+bool copies_unaligned(const HostProblem& problem, const host::HostCpu& cpu);
+
+// Returns the columns of whole vectors of so many lanes, or of one shorter vector, that hold so
+// many columns.
+std::int64_t whole_vectors(std::int64_t columns, std::int64_t lanes);
+
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, or in one
 // and a half of it where its rows have fewer than 12 values of R, and a panel has 256 columns at
 // most: enough to make up for adding the lanes of each sum.

@@ -183,16 +183,14 @@ class PlaceGradient {
     return s_.count() > 1 && problem.block.is_element() &&
            ceil_div(block_cols_, slice_) >= kFewestSlices;
   }
-  // Returns true if the rows of S are not at the boundaries of vectors, as those of NumPy's arrays
-  // are not. Half of the loads from them cross two cache lines, which took GradW of elements 1.8
-  // times as long on Sapphire Rapids; a copy costs about as much as a few uses of each row.
+  // Returns true if the rows of S are not at the boundaries of vectors, which took GradW of
+  // elements 1.8 times as long on Sapphire Rapids; a copy costs about as much as a few uses of each
+  // row.
   static bool is_cheaper_copied(const HostProblem& problem, MatrixView<const T> s) {
     constexpr std::int64_t kFewestUses = 4;
     constexpr std::int64_t kElements = kVectorBytes / std::int64_t{sizeof(T)};
-    const bool starts_aligned = reinterpret_cast<std::uintptr_t>(s.data) % kVectorBytes == 0;
-    const bool aligned = starts_aligned && s.row_stride % kElements == 0;
     const std::int64_t block_cols = problem.size.y / problem.block.cols;
-    return !aligned && s.cols >= kElements &&
+    return !rows_are_aligned(s, kElements) && s.cols >= kElements &&
            problem.blocks * problem.block.rows >= kFewestUses * block_cols;
   }
   // Kernels add up sixteen dot products of a row together, and a row's end interrupts the stream of

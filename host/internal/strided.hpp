@@ -35,6 +35,15 @@ bool is_one_piece(MatrixView<T> view, std::int64_t stride) {
   return view.rows_are_contiguous() && view.row_stride == view.cols && stride == view.cols;
 }
 
+// Returns true if each row begins at a multiple of so many elements in memory, as rows of NumPy's
+// arrays do not: loads of such vectors do not cross cache lines.
+template <class T>
+bool rows_are_aligned(MatrixView<T> view, std::int64_t elements) {
+  const std::uintptr_t bytes = std::uintptr_t(elements) * sizeof(T);
+  return reinterpret_cast<std::uintptr_t>(view.data) % bytes == 0 &&
+         view.row_stride % elements == 0;
+}
+
 // Sets row r of `to`, which begins at to + r * stride, to row r of `from`. The two must not
 // overlap.
 template <class T>

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/aligned_vector.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/cells.hpp"
@@ -451,6 +452,31 @@ TEST(HostCells, OfElementsHaveWholeVectorsWhereRowsAreReadOften) {
   problem = {{1, 7680, 768, 50}, {1, 1}, 7680 * 7, DataType::Float};
   const HostCells cells = product_cells(problem, cpu, 1);
   EXPECT_EQ(product_columns(cells, problem, 50, cpu).computed(50), 50);
+}
+
+// Rows of NumPy's arrays begin 16 bytes behind a cache line.
+TEST(HostLayer, HasTheSameBitsWhereRowsDoNotBeginAtVectors) {
+  const Dims size{1, 256, 512, 64};
+  const auto executor = make_executor(1);
+  HostLayer layer({.size = size, .density = 0.3, .data_type = DataType::Float}, read_host_cpu(),
+                  *executor, {.dense = DenseChoice::Never});
+  layer.set_weights(sparse::random_pattern(size.x, size.y, {1, 1}, 0.3, 3));
+  const Matrix<float> s = random_matrix<float>(size.y, size.z, 5);
+  AlignedVector<float> memory(std::size_t(size.y * size.z + 4));
+  std::copy_n(s.view().data, size.y * size.z, memory.data() + 4);
+  Matrix<float> aligned(size.x, size.z), unaligned(size.x, size.z);
+  layer.forward<float>(s.view(), aligned.view());
+  layer.forward<float>({memory.data() + 4, size.y, size.z, size.z}, unaligned.view());
+  EXPECT_EQ(aligned, unaligned);
+
+  HostProblem problem{size, {1, 1}, 16 * size.y, DataType::Float};
+  HostCpu cpu = kUsual;
+  cpu.vector = Bytes(64);
+  EXPECT_TRUE(copies_unaligned(problem, cpu));
+  cpu.vector = Bytes(32);
+  EXPECT_FALSE(copies_unaligned(problem, cpu));
+  problem.blocks *= 4;
+  EXPECT_TRUE(copies_unaligned(problem, cpu));
 }
 
 // Words count the bytes of a slice.
