@@ -50,6 +50,17 @@ inline DenseOperand dense_operand(const PassProduct& product, Side weights, Side
   return operand;
 }
 
+// Returns an operand as the tiles of a network hold it. The left operand of GradW is dQ, whose
+// lines are rows of R in every pass.
+inline DenseOperand network_operand(const PassProduct& product, Side weights, Side side) {
+  DenseOperand operand = dense_operand(product, weights, side);
+  if (product.pass == Pass::GradW && side == Side::Left) {
+    std::swap(operand.lines, operand.across);
+    operand.transposed = false;
+  }
+  return operand;
+}
+
 // Returns true if a round brings a new slice of the operand to the tiles. The rounds multiply all
 // ranges of columns for one range of rows before the next range of rows. The left operand is
 // therefore fetched once for each range of rows, and the right one is fetched once if there is a

@@ -81,12 +81,18 @@ Homes::Homes(const Problem& problem, const Plan& plan)
 
 namespace {
 
-// A dimension of a tensor, whose padded size is cut into parts of whole grains for the tiles.
+// A dimension of a tensor. All of its padded size, or its range in a round of a dense pass, is cut
+// into parts of whole grains for the tiles.
 struct CutDim {
-  std::int64_t size, padded, grain, parts;
+  std::int64_t size;
+  Range cut;
+  std::int64_t grain, parts;
   std::int64_t Cell::* axis;
 
-  Range part(const Cell& c) const { return share_of(padded, grain, parts, c.*axis); }
+  Range part(const Cell& c) const {
+    const Range part = share_of(cut.size(), grain, parts, c.*axis);
+    return {cut.begin + part.begin, cut.begin + part.end};
+  }
 };
 
 // Returns the home of a tensor [lines][across]. Tiles that differ only in their part of `absent`
@@ -118,25 +124,13 @@ Home cut_home(const TileMap& map, const CutDim& lines, const CutDim& across, con
 }  // namespace
 
 Home Homes::home(bool by_rows_of_r, PieceKind kind, TileOrder order) const {
-  const CutDim x{size_.x, padded_.x, block_.rows, parts_.x, &Cell::x};
-  const CutDim y{size_.y, padded_.y, block_.cols, parts_.y, &Cell::y};
+  const CutDim x{size_.x, {0, padded_.x}, block_.rows, parts_.x, &Cell::x};
+  const CutDim y{size_.y, {0, padded_.y}, block_.cols, parts_.y, &Cell::y};
   TESSERA_ASSERT(padded_.z > 0 && padded_.z % parts_.z == 0);
-  const CutDim z{size_.z, padded_.z, padded_.z / parts_.z, parts_.z, &Cell::z};
+  const CutDim z{size_.z, {0, padded_.z}, padded_.z / parts_.z, parts_.z, &Cell::z};
   TESSERA_ASSERT(parts_.g == 1 || (by_rows_of_r ? size_.x == padded_.x : size_.y == padded_.y));
   return cut_home({parts_, order}, by_rows_of_r ? x : y, z, by_rows_of_r ? y : x, kind);
 }
-
-namespace {
-
-// The lines and columns of an operand as networks keep it.
-DenseOperand operand_of(const DensePassPlan& plan, Side side) {
-  DenseOperand operand = dense_operand(plan.product, plan.weights, side);
-  if (plan.product.pass == Pass::GradW && side == Side::Left)
-    std::swap(operand.lines, operand.across);
-  return operand;
-}
-
-}  // namespace
 
 TileMap dense_map(const DensePassPlan& plan, std::int64_t groups) {
   return {{groups, plan.parts.rows, plan.parts.inner, plan.parts.columns},
@@ -145,23 +139,28 @@ TileMap dense_map(const DensePassPlan& plan, std::int64_t groups) {
 
 namespace {
 
-CutDim cut_of(const DensePassPlan& plan, ProductDim dim) {
+CutDim cut_of(const DensePassPlan& plan, const DenseRound& round, ProductDim dim) {
   const std::int64_t size = plan.product.size.*dim;
-  return {size, size, plan.grain.*dim, plan.parts.*dim, axis_of(dim)};
+  return {size, share_of(size, round.whole.*dim, plan.rounds.*dim, round.at.*dim), plan.grain.*dim,
+          plan.parts.*dim, axis_of(dim)};
 }
 
 }  // namespace
 
-Home DenseHomes::operand(Side side, PieceKind kind) const {
-  const DenseOperand operand = operand_of(plan_, side);
-  return cut_home(dense_map(plan_), cut_of(plan_, operand.lines), cut_of(plan_, operand.across),
-                  cut_of(plan_, operand.absent), kind);
+Range DenseHomes::range(ProductDim dim, const Cell& cell) const {
+  return cut_of(plan_, round_, dim).part(cell);
 }
 
+Home DenseHomes::operand(const DenseOperand& operand, PieceKind kind) const {
+  const auto cut = [this](ProductDim dim) { return cut_of(plan_, round_, dim); };
+  return cut_home(dense_map(plan_, round_.groups), cut(operand.lines), cut(operand.across),
+                  cut(operand.absent), kind);
+}
+
+// The result is cut as an operand with its dimensions would be.
 Home DenseHomes::result() const {
-  return cut_home(dense_map(plan_), cut_of(plan_, &ProductShape::rows),
-                  cut_of(plan_, &ProductShape::columns), cut_of(plan_, &ProductShape::inner),
-                  PieceKind::Elements);
+  return operand({&ProductShape::rows, &ProductShape::columns, &ProductShape::inner},
+                 PieceKind::Elements);
 }
 
 Home home_of_s(const Problem& problem, const Plan& plan, Placement operands, std::int64_t tiles) {

@@ -118,22 +118,42 @@ class Homes {
 // columns.
 TileMap dense_map(const DensePassPlan& plan, std::int64_t groups = 1);
 
-// The homes of the tensors of a dense pass: the slices of its operands that the tiles need, and its
-// result after it. A pass in one round.
+// A round of a dense pass of so many groups: the numbers of its ranges, which are cut between
+// multiples of `whole` elements.
+struct DenseRound {
+  ProductShape at{0, 0, 0};
+  ProductShape whole;
+  std::int64_t groups = 1;
+};
+
+// The homes of the tensors of a dense pass in one of its rounds: the slices of its operands that
+// the tiles need, and its result after it.
 class DenseHomes {
  public:
-  explicit DenseHomes(const DensePassPlan& plan) : plan_(plan) {}
+  // The plan must outlive this object.
+  explicit DenseHomes(const DensePassPlan& plan, const DenseRound& round = {})
+      : plan_(plan), round_(round) {}
 
-  // The left operand of GradW is dQ as networks keep it, whose rows are those of R.
-  Home slices(Side side) const { return operand(side, PieceKind::Slice); }
-  // The equal shares of the slices, on the tiles that need them.
-  Home shares(Side side) const { return operand(side, PieceKind::Rows); }
+  // Returns the part of a dimension that a cell has in this round.
+  Range range(ProductDim dim, const Cell& cell) const;
+
+  // Returns the home of an operand, which is one of the plan.
+  Home operand(const DenseOperand& operand, PieceKind kind) const;
+
+  // Return the slices of an operand as networks keep it, and the equal shares of them on the tiles
+  // that need them.
+  Home slices(Side side) const { return operand(in_network(side), PieceKind::Slice); }
+  Home shares(Side side) const { return operand(in_network(side), PieceKind::Rows); }
+
   Home result() const;
 
  private:
-  Home operand(Side side, PieceKind kind) const;
+  DenseOperand in_network(Side side) const {
+    return network_operand(plan_.product, plan_.weights, side);
+  }
 
   const DensePassPlan& plan_;
+  DenseRound round_;
 };
 
 // Return the homes of S and dQ that a layer of a network asks for: an even spread over the tiles,

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -14,7 +13,6 @@
 namespace tessera::runtime::internal {
 
 using device::ByteRows;
-using planner::ProductDim;
 using planner::Side;
 
 namespace {
@@ -28,12 +26,11 @@ const planner::DensePassPlan& plan_of(const planner::DensePlan& layer, Pass pass
 }
 
 // Writes rows in the order of the kernel: without gaps, transposed if the slice is.
-void write_in_order(const ByteRows& from, const DenseSlice& slice, std::int64_t bytes,
-                    std::byte* to) {
-  const std::int64_t across = slice.across.size();
+void write_in_order(const ByteRows& from, bool transposed, std::int64_t bytes, std::byte* to) {
+  const std::int64_t across = from.row_bytes / bytes;
   for (std::int64_t line = 0; line < from.rows; ++line) {
     const std::byte* row = from.data + line * from.stride;
-    if (!slice.transposed) {
+    if (!transposed) {
       std::memcpy(to + line * from.row_bytes, row, std::size_t(from.row_bytes));
       continue;
     }
@@ -72,58 +69,20 @@ DensePass::DensePass(const planner::DensePlan& layer, Pass pass,
       shared(homes),
       map(planner::dense_map(plan, layer.groups)),
       all(map.all()) {
+  const planner::ProductShape whole = selection ? selection->round_grain : planner::ProductShape();
   for (std::int64_t rows = 0; rows < plan.rounds.rows; ++rows)
-    for (std::int64_t columns = 0; columns < plan.rounds.columns; ++columns)
-      rounds.emplace_back(rows, columns, Reduction(plan.parts.inner, kernel.partials_type, type()));
+    for (std::int64_t columns = 0; columns < plan.rounds.columns; ++columns) {
+      const planner::ProductShape at{rows, 0, columns};
+      rounds.push_back({.at = at,
+                        .homes = planner::DenseHomes(plan, {at, whole, layer.groups}),
+                        .reduction = {plan.parts.inner, kernel.partials_type, type()}});
+    }
   TESSERA_ASSERT(shared.is_host || rounds.size() == 1);
 }
 
-Range DensePass::range_of(ProductDim dim, const Round& round, Cell c) const {
-  const std::int64_t whole = selection ? selection->round_grain.*dim : 1;
-  const Range in_round = share_of(plan.product.size.*dim, whole, plan.rounds.*dim, round.at.*dim);
-  const Range part =
-      share_of(in_round.size(), plan.grain.*dim, plan.parts.*dim, c.*planner::axis_of(dim));
-  return {in_round.begin + part.begin, in_round.begin + part.end};
-}
-
-DenseSlice DensePass::slice_of(Side side, const Round& round, Cell c) const {
-  planner::DenseOperand operand = planner::dense_operand(plan.product, plan.weights, side);
-  const bool is_charged = operand.transposed;
-  if (!shared.is_host && plan.product.pass == Pass::GradW && side == Side::Left) {
-    std::swap(operand.lines, operand.across);
-    operand.transposed = false;
-  }
-  return {.lines = range_of(operand.lines, round, c),
-          .across = range_of(operand.across, round, c),
-          .all_lines = plan.product.size.*operand.lines,
-          .all_across = plan.product.size.*operand.across,
-          .takers = plan.parts.*operand.absent,
-          .taker = side == Side::Left ? c.z : c.x,
-          .transposed = operand.transposed,
-          .reordered = operand.reordered,
-          .charged_as_transposed = is_charged};
-}
-
-TensorHome DensePass::home_of(Side side, const Round& round, planner::PieceKind kind) const {
-  TESSERA_ASSERT(kind != planner::PieceKind::Elements);
-  TensorHome home;
-  for (const TileId tile : all) {
-    const Cell c = map.cell(tile);
-    const DenseSlice slice = slice_of(side, round, c);
-    const std::int64_t lines = slice.lines.size(), across = slice.across.size();
-    const Range own = kind == planner::PieceKind::Slice
-                          ? Range{0, lines}
-                          : share_of(lines, 1, slice.takers, slice.taker);
-    home.rows = map.splits().g * slice.all_lines;
-    home.cols = slice.all_across;
-    home.shares.push_back({{c.g * slice.all_lines + slice.lines.begin + own.begin,
-                            slice.across.begin,
-                            std::max<std::int64_t>(across, 1),
-                            {0, own.size() * across}},
-                           tile,
-                           {}});
-  }
-  return home;
+planner::DenseOperand DensePass::operand_of(Side side) const {
+  return shared.is_host ? planner::dense_operand(plan.product, plan.weights, side)
+                        : planner::network_operand(plan.product, plan.weights, side);
 }
 
 void DensePass::load() {
@@ -132,35 +91,39 @@ void DensePass::load() {
   for (const TensorHome& home : right_homes) load_rows(engine, home, arrays.right, bytes());
 }
 
+// In a network the rows of dQ are stored as the kernel of GradW reads them here, but the plan
+// charges the transposition that a layer alone takes.
 Cycles DensePass::rearrange(const Round& round, const device::Tile& tile) const {
-  const Cell c = map.cell(tile.id());
   Cycles cycles;
-  const auto reorder = [&](const OperandSlots& slots, const DenseSlice& slice) {
-    if (!slice.reordered || slice.empty()) return;
+  const auto reorder = [&](Side side, const OperandSlots& slots) {
     const auto t = std::size_t(tile.id().value);
-    write_in_order(tile.view(slots.arrived.shares[t].slot), slice, bytes(),
+    const HomeShare& slice = slots.arrived.shares[t];
+    const planner::DenseOperand operand = operand_of(side);
+    if (!fetches(side, round) || !operand.reordered || slice.elements.size() == 0) return;
+    write_in_order(tile.view(slice.slot), operand.transposed, bytes(),
                    tile.view(slots.ordered[t]).data);
-    cycles += codelets::dense_reorder_cycles(kernel, slice.lines.size(), slice.across.size(),
-                                             slice.charged_as_transposed);
+    cycles += codelets::dense_reorder_cycles(
+        kernel, slice.rows(), slice.width,
+        planner::dense_operand(plan.product, plan.weights, side).transposed);
   };
-  if (fetches(Side::Left, round)) reorder(round.left, slice_of(Side::Left, round, c));
-  if (fetches(Side::Right, round)) reorder(round.right, slice_of(Side::Right, round, c));
+  reorder(Side::Left, round.left);
+  reorder(Side::Right, round.right);
   return cycles;
 }
 
 Cycles DensePass::multiply(const Round& round, const device::Tile& tile) const {
   const Cell c = map.cell(tile.id());
   const auto t = std::size_t(tile.id().value);
-  const DenseSlice left = slice_of(Side::Left, round, c), right = slice_of(Side::Right, round, c);
-  if (left.empty() || right.empty()) return {};
-  const auto in_order = [&](const OperandSlots& slots, const DenseSlice& slice) {
-    return operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived.shares[t].slot),
-                   bytes());
-  };
   const std::int64_t columns = columns_of(round, c).size(), rows = rows_of(round, c).size();
-  const std::int64_t inner = range_of(&planner::ProductShape::inner, round, c).size();
-  codelets::multiply_dense({in_order(round.left, left),
-                            in_order(round.right, right),
+  const std::int64_t inner = round.homes.range(&planner::ProductShape::inner, c).size();
+  if (rows == 0 || inner == 0 || columns == 0) return {};
+  const auto in_order = [&](const OperandSlots& slots) {
+    return operand(
+        tile.view(slots.ordered.empty() ? slots.arrived.shares[t].slot : slots.ordered[t]),
+        bytes());
+  };
+  codelets::multiply_dense({in_order(round.left),
+                            in_order(round.right),
                             {tile.view(round.partial[t]).data, rows, columns, columns}},
                            type(), kernel.partials_type);
   const bool is_field = plan.weights == Side::Right;

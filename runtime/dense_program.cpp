@@ -26,17 +26,17 @@ void DensePass::declare_homes() {
   const BufferId left = program.add_buffer("left share", /*resident=*/true);
   const BufferId right = program.add_buffer("right share", /*resident=*/true);
   const auto add_home = [this](std::vector<TensorHome>& homes, Side side, BufferId buffer,
-                               Round at) {
-    TensorHome& home = homes.emplace_back(home_of(side, at, planner::PieceKind::Rows));
+                               std::int64_t round) {
+    TensorHome& home =
+        homes.emplace_back(home_of(side, rounds[std::size_t(round)], planner::PieceKind::Rows));
     home.buffer = buffer;
     for (HomeShare& share : home.shares)
       share.slot = program.add_slot(buffer, share.tile, share.rows(), share.width * bytes());
   };
-  const Reduction none(1, type(), type());
   for (std::int64_t i = 0; i < plan.rounds.rows; ++i)
-    add_home(left_homes, Side::Left, left, {i, 0, none});
+    add_home(left_homes, Side::Left, left, i * plan.rounds.columns);
   for (std::int64_t i = 0; i < plan.rounds.columns; ++i)
-    add_home(right_homes, Side::Right, right, {0, i, none});
+    add_home(right_homes, Side::Right, right, i);
   Uses loaded{{}, {left, right}};
   if (selection) {
     add_selection();
@@ -57,7 +57,7 @@ void DensePass::add_fetches(const Round& round, Fetches& fetched) {
   const auto add = [&](Side side, const TensorHome& home, const TensorHome& slices) {
     if (!fetches(side, round)) return;
     const auto axis = side == Side::Left ? &Cell::z : &Cell::x;
-    fetched.add({home, slices, map, map, axis, slice_of(side, round, {}).takers},
+    fetched.add({home, slices, map, map, axis, plan.parts.*operand_of(side).absent},
                 [&](const HomeShare& slice) {
                   return planner::even_spread_senders(engine.machine(),
                                                       slice.elements.size() * bytes(),
@@ -71,7 +71,7 @@ void DensePass::add_fetches(const Round& round, Fetches& fetched) {
 void DensePass::declare_round(Round& round, const Round* before) {
   Uses arrived, reordered, multiplied;
   const auto use = [&](Side side, OperandSlots& slots, const OperandSlots* kept, const char* name) {
-    const bool is_reordered = slice_of(side, round, {}).reordered;
+    const bool is_reordered = operand_of(side).reordered;
     if (fetches(side, round)) {
       slots.arrived = home_of(side, round, planner::PieceKind::Slice);
       slots.arrived.buffer = program.add_buffer(std::string(name) + " operand");
@@ -110,8 +110,8 @@ void DensePass::add_round_slots(Round& round, const Round* before) {
   if (!right) round.right = before->right;
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
-    if (left) add_operand_slots(round.left, slice_of(Side::Left, round, c), tile);
-    if (right) add_operand_slots(round.right, slice_of(Side::Right, round, c), tile);
+    if (left) add_operand_slots(Side::Left, round.left, tile);
+    if (right) add_operand_slots(Side::Right, round.right, tile);
     // Rows of one element, because the reduction cuts the partials at any element.
     const std::int64_t elements = rows_of(round, c).size() * columns_of(round, c).size();
     round.partial.push_back(program.add_slot(round.partial_buffer, tile, elements,
@@ -119,16 +119,16 @@ void DensePass::add_round_slots(Round& round, const Round* before) {
   }
 }
 
-void DensePass::add_operand_slots(OperandSlots& slots, const DenseSlice& slice, TileId tile) {
-  const std::int64_t lines = slice.lines.size(), across = slice.across.size();
-  slots.arrived.shares[std::size_t(tile.value)].slot =
-      program.add_slot(slots.arrived.buffer, tile, lines, across * bytes(),
-                       shared.is_host ? SlotKind::Landing : SlotKind::Owned);
-  if (!slice.reordered) return;
-  const std::int64_t rows = slice.transposed ? across : lines;
-  const std::int64_t row_bytes = (slice.transposed ? lines : across) * bytes();
+void DensePass::add_operand_slots(Side side, OperandSlots& slots, TileId tile) {
+  HomeShare& slice = slots.arrived.shares[std::size_t(tile.value)];
+  const planner::DenseOperand operand = operand_of(side);
+  std::int64_t rows = slice.rows(), row = slice.width;
+  slice.slot = program.add_slot(slots.arrived.buffer, tile, rows, row * bytes(),
+                                shared.is_host ? SlotKind::Landing : SlotKind::Owned);
+  if (!operand.reordered) return;
+  if (operand.transposed) std::swap(rows, row);
   slots.ordered.push_back(
-      program.add_slot(slots.ordered_buffer, tile, rows, row_bytes, SlotKind::Owned));
+      program.add_slot(slots.ordered_buffer, tile, rows, row * bytes(), SlotKind::Owned));
 }
 
 // A column has the tiles that share a part of the result.

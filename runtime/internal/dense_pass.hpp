@@ -33,21 +33,6 @@ struct SelectionHeader {
   std::uint32_t count = 0;
 };
 
-// The part of an operand that a tile needs, in the caller's array.
-struct DenseSlice {
-  Range lines, across;                         // of one group
-  std::int64_t all_lines = 0, all_across = 0;  // of one group
-  std::int64_t takers = 1,
-               taker = 0;   // tiles that need the slice, and the tile's number among them
-  bool transposed = false;  // the caller's array is the transposed operand
-  bool reordered = false;   // the tile writes the slice again, in the kernel's order
-  // True: the machine is charged a transposition. In a network the rows of dQ are stored as the
-  // kernel of GradW reads them here, but the plan charges what a layer alone takes.
-  bool charged_as_transposed = false;
-
-  bool empty() const { return lines.size() == 0 || across.size() == 0; }
-};
-
 // The arrays of a dense pass, groups one below the other, in the layer's type:
 //   Fwd    left R [x][y],   right S [y][z],   out Q [x][z]
 //   GradA  left R [x][y],   right dQ [x][z],  out dS [y][z]
@@ -72,14 +57,12 @@ struct DensePass {
     std::vector<device::SlotId> ordered;  // [tiles], only if the slice is reordered
   };
   struct Round {
-    Round(std::int64_t row_round, std::int64_t column_round, Reduction sums)
-        : at{row_round, 0, column_round}, reduction(std::move(sums)) {}
-
     planner::ProductShape at;  // numbers of the ranges
-    OperandSlots left, right;
-    BufferId partial_buffer;
-    std::vector<device::SlotId> partial;
+    planner::DenseHomes homes;
     Reduction reduction;
+    OperandSlots left = {}, right = {};
+    BufferId partial_buffer = {};
+    std::vector<device::SlotId> partial = {};
   };
 
   // The search for the best blocks, instead of a result (dense_grad_w.hpp). A tile's words of the
@@ -118,18 +101,21 @@ struct DensePass {
   std::int64_t bytes() const { return bytes_of(kernel.data_type); }
 
   // The ranges of a cell in a round.
-  Range range_of(planner::ProductDim dim, const Round& round, Cell c) const;
-  Range rows_of(const Round& round, Cell c) const {
-    return range_of(&planner::ProductShape::rows, round, c);
+  static Range rows_of(const Round& round, Cell c) {
+    return round.homes.range(&planner::ProductShape::rows, c);
   }
-  Range columns_of(const Round& round, Cell c) const {
-    return range_of(&planner::ProductShape::columns, round, c);
+  static Range columns_of(const Round& round, Cell c) {
+    return round.homes.range(&planner::ProductShape::columns, c);
   }
-  DenseSlice slice_of(planner::Side side, const Round& round, Cell c) const;
+
+  // Returns an operand as the host or the network has it.
+  planner::DenseOperand operand_of(planner::Side side) const;
 
   // Returns the slices of a round without slots, or the equal shares of them on the tiles that need
   // them.
-  TensorHome home_of(planner::Side side, const Round& round, planner::PieceKind kind) const;
+  TensorHome home_of(planner::Side side, const Round& round, planner::PieceKind kind) const {
+    return tensor_home(round.homes.operand(operand_of(side), kind), Shares::OfAllTiles);
+  }
 
   // Returns true if the operand arrives in this round; if not, the slots are those of the round
   // before.
@@ -144,7 +130,7 @@ struct DensePass {
   void add_fetches(const Round& round, Fetches& fetched);
   void declare_round(Round& round, const Round* before);
   void add_round_slots(Round& round, const Round* before);
-  void add_operand_slots(OperandSlots& slots, const DenseSlice& slice, TileId tile);
+  void add_operand_slots(planner::Side side, OperandSlots& slots, TileId tile);
   std::vector<ReductionColumn> columns(const Round& round) const;
 
   // These do the same for the search (dense_selection.cpp).
