@@ -132,14 +132,7 @@ Cycles DensePass::multiply(const Round& round, const device::Tile& tile) const {
 }
 
 void DensePass::collect() const {
-  for (const Round& round : rounds)
-    round.reduction.collect(engine, [&](TileId tile) {
-      const Cell c = map.cell(tile);
-      const Range rows = rows_of(round, c), columns = columns_of(round, c);
-      const std::int64_t first = c.g * plan.product.size.rows;
-      return arrays.out.sub({first + rows.begin, first + rows.end},
-                            {columns.begin * bytes(), columns.end * bytes()});
-    });
+  for (const Round& round : rounds) collect_rows(engine, round.result, arrays.out, bytes());
 }
 
 void DensePass::declare_alone(Executor&) {

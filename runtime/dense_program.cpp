@@ -17,7 +17,11 @@ void DensePass::declare() {
   if (selection)
     return void(program.step(NodeKind::Collect, {}, {{selection->best_buffer}, {}}, [] {}));
   Uses results;
-  for (const Round& round : rounds) results.reads.push_back(round.reduction.result());
+  for (Round& round : rounds) {
+    round.result = tensor_home(round.homes.result());
+    round.reduction.give_slots(round.result);
+    results.reads.push_back(round.result.buffer);
+  }
   program.step(NodeKind::Collect, {}, results, [this] { collect(); });
 }
 

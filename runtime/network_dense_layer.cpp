@@ -74,7 +74,7 @@ const Reduction& NetworkDenseLayer::declare_product(Pass pass, Turn turn) {
 
 BufferId NetworkDenseLayer::declare_gradients_at_home() {
   TensorHome gradients = weights_;
-  take_slots(gradients, grad_w_->rounds.front().reduction);
+  grad_w_->rounds.front().reduction.give_slots(gradients);
   for (const HomeShare& share : gradients.shares)
     parts[std::size_t(share.tile.value)].gradients = share.slot;
   return gradients.buffer;

@@ -126,7 +126,7 @@ Cycles NetworkLayerState::differentiate(const device::Tile& tile) const {
 void NetworkLayerState::declare_grad_a() {
   if (grad_a_homes_.beside.to != nullptr)
     add_slots(program_, kept_before, "result of the layer before", element());
-  take_slots(in_grad, declare_product(Pass::GradA, Turn::First));
+  declare_product(Pass::GradA, Turn::First).give_slots(in_grad);
 }
 
 void NetworkLayerState::declare_update() {
@@ -159,18 +159,6 @@ void NetworkLayerState::declare_collect() {
   Uses uses{value_buffers(), {}};
   uses.add({state_buffers, {}});
   program_.step(NodeKind::Collect, {}, uses, [this] { collect(); });
-}
-
-// The reduction lists its shares column by column.
-void NetworkLayerState::take_slots(TensorHome& home, const Reduction& reduction) {
-  home.buffer = reduction.result();
-  TESSERA_ASSERT(reduction.shares().size() == home.shares.size());
-  for (const ReducedShare& share : reduction.shares()) {
-    const auto is_before = [&](const HomeShare& of_home) { return of_home.tile < share.tile; };
-    HomeShare& own = *std::partition_point(home.shares.begin(), home.shares.end(), is_before);
-    TESSERA_ASSERT(own.tile == share.tile && own.elements == share.elements);
-    own.slot = share.slot;
-  }
 }
 
 void NetworkLayerState::reset_states(std::int64_t values) {

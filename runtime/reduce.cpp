@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -99,7 +98,6 @@ void Reduction::add_jobs(TileProgram& program, const std::vector<ReductionColumn
     if (tile >= job_of_tile_.size()) job_of_tile_.resize(tile + 1);
     job_of_tile_[tile] = static_cast<std::int32_t>(i);
     if (has_work()) tiles_.push_back(jobs_[i].tile);
-    shares_.push_back({jobs_[i].tile, jobs_[i].result, jobs_[i].elements});
   }
 }
 
@@ -142,14 +140,13 @@ std::vector<device::Gather> Reduction::gathers(const std::vector<ReductionColumn
   return all;
 }
 
-void Reduction::write_elements(const std::byte* from, Range elements, device::ByteRows to) const {
-  const std::int64_t bytes = bytes_of(result_), columns = to.row_bytes / bytes;
-  for (std::int64_t e = elements.begin; e < elements.end;) {
-    const std::int64_t row = e / columns, column = e % columns;
-    const std::int64_t run = std::min(columns - column, elements.end - e);
-    std::memcpy(to.data + row * to.stride + column * bytes, from, std::size_t(run * bytes));
-    from += run * bytes;
-    e += run;
+void Reduction::give_slots(TensorHome& home) const {
+  home.buffer = result();
+  TESSERA_ASSERT(jobs_.size() == home.shares.size());
+  for (HomeShare& share : home.shares) {
+    const Job& job = jobs_[std::size_t(job_of_tile_[std::size_t(share.tile.value)])];
+    TESSERA_ASSERT(job.tile == share.tile && job.elements == share.elements);
+    share.slot = job.result;
   }
 }
 

@@ -148,13 +148,7 @@ Cycles SpmmPass::visit_arrived(const device::Tile& tile) {
 
 void SpmmPass::collect() {
   if (sums) return sums->run();
-  reduction.collect(engine, [this](TileId tile) {
-    const Cell c = map.cell(tile);
-    const Range rows = role.out_rows(spec.grid, c);
-    const std::int64_t first = role.first_out_row(spec.grid.size, c);
-    return host_out.sub({first + rows.begin, first + rows.end},
-                        {c.z * row_bytes(), (c.z + 1) * row_bytes()});
-  });
+  collect_rows(engine, result, host_out, bytes_of(spec.data_type()));
 }
 
 void SpmmPass::declare_alone(Executor& executor) {

@@ -86,6 +86,15 @@ void SpmmPass::declare_multiplying() {
       map.tiles());
 }
 
+// The result of the host has the padded size.
+void SpmmPass::declare_collect() {
+  const Dims& padded = spec.grid.size;
+  const planner::Homes cut(padded, spec.parts(), padded, spec.grid.block);
+  result = tensor_home(role.forward ? cut.result_q() : cut.result_ds());
+  reduction.give_slots(result);
+  program.step(NodeKind::Collect, {}, {{result.buffer}, {}}, [this] { collect(); });
+}
+
 void SpmmPass::declare() {
   declare_buffers();
   if (shared.is_host) declare_load();
@@ -100,8 +109,7 @@ void SpmmPass::declare() {
   reduction.declare(program, use.partial, columns());
   if (out_is_spread())
     declare_arranging(reduction.result(), role.forward ? spec.grid.size.x : spec.grid.size.y);
-  if (shared.is_host)
-    program.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
+  if (shared.is_host) declare_collect();
 }
 
 }  // namespace tessera::runtime::internal

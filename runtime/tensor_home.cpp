@@ -1,5 +1,6 @@
 #include "tessera/runtime/internal/tensor_home.hpp"
 
+#include <cstring>
 #include <utility>
 
 #include "tessera/runtime/internal/home_buckets.hpp"
@@ -99,6 +100,18 @@ void load_rows(device::Engine& engine, const TensorHome& home, const device::Byt
       engine.load(share.slot, operand.sub({share.first_row, share.first_row + share.rows()},
                                           {share.first_col * element_bytes,
                                            (share.first_col + share.width) * element_bytes}));
+}
+
+void collect_rows(const device::Engine& engine, const TensorHome& home,
+                  const device::ByteRows& result, std::int64_t element_bytes) {
+  for (const HomeShare& share : home.shares) {
+    const std::byte* const from = engine.view(share.slot).data;
+    home.for_each_row(share, [&](std::int64_t row, Range columns) {
+      std::memcpy(result.data + row * result.stride + columns.begin * element_bytes,
+                  from + share.position(row, columns.begin) * element_bytes,
+                  std::size_t(columns.size() * element_bytes));
+    });
+  }
 }
 
 void collect_matrix(const device::Engine& engine, const TensorHome& home, DataType type,

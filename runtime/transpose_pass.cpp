@@ -19,9 +19,12 @@ TransposePass::TransposePass(const planner::TransposePlan& made, Bytes resident,
                              TileProgram& of_pass)
     : plan(made), program(of_pass), engine(of_pass.engine()) {
   buckets = program.add_buffer("buckets of the layer", /*resident=*/true);
-  home = program.add_buffer("operand share", /*resident=*/true);
+  home = {plan.groups * plan.rows,
+          plan.cols,
+          program.add_buffer("operand share", /*resident=*/true),
+          {}};
   arrived = program.add_buffer("part of the operand");
-  turned = program.add_buffer("transposed part");
+  turned = {plan.groups * plan.cols, plan.rows, program.add_buffer("transposed part"), {}};
   add_parts(resident);
 }
 
@@ -38,59 +41,47 @@ void TransposePass::add_parts(Bytes resident) {
         if (rows.size() == 0 || cols.size() == 0) continue;
         const TileId tile = tiles.emplace_back(std::ssize(tiles));
         program.add_slot(buckets, tile, 1, resident.value);
-        parts.push_back(
-            {.tile = tile,
-             .group = g,
-             .rows = rows,
-             .cols = cols,
-             .home = program.add_slot(home, tile, rows.size(), cols.size() * element()),
-             .arrived = program.add_slot(arrived, tile, rows.size(), cols.size() * element()),
-             .turned = program.add_slot(turned, tile, cols.size(), rows.size() * element(),
-                                        SlotKind::Owned)});
+        const Range all{0, rows.size() * cols.size()};
+        home.shares.push_back(
+            {{g * plan.rows + rows.begin, cols.begin, cols.size(), all},
+             tile,
+             program.add_slot(home.buffer, tile, rows.size(), cols.size() * element())});
+        arrived_parts.push_back(
+            program.add_slot(arrived, tile, rows.size(), cols.size() * element()));
+        turned.shares.push_back({{g * plan.cols + cols.begin, rows.begin, rows.size(), all},
+                                 tile,
+                                 program.add_slot(turned.buffer, tile, cols.size(),
+                                                  rows.size() * element(), SlotKind::Owned)});
       }
 }
 
 void TransposePass::declare_alone(Executor&) {
-  program.step(NodeKind::Load, {}, {{}, {buckets, home}}, [this] { load(); });
-  program.charge(Phase::TransposeOperand, {{home}, {}}, tiles, plan.arrange);
+  program.step(NodeKind::Load, {}, {{}, {buckets, home.buffer}},
+               [this] { load_rows(engine, home, from, element()); });
+  program.charge(Phase::TransposeOperand, {{home.buffer}, {}}, tiles, plan.arrange);
   std::vector<device::Gather> gathers;
-  for (const Part& part : parts)
-    gathers.push_back({{{part.home, {0, part.rows.size()}}}, {part.arrived}, plan.senders});
-  program.exchange(Phase::TransposeOperand, {{home}, {arrived}}, std::move(gathers));
-  program.compute(Phase::TransposeOperand, {{arrived}, {turned}}, tiles,
+  for (std::size_t t = 0; t < tiles.size(); ++t)
+    gathers.push_back(
+        {{{home.shares[t].slot, {0, home.shares[t].rows()}}}, {arrived_parts[t]}, plan.senders});
+  program.exchange(Phase::TransposeOperand, {{home.buffer}, {arrived}}, std::move(gathers));
+  program.compute(Phase::TransposeOperand, {{arrived}, {turned.buffer}}, tiles,
                   [this](const device::Tile& tile) { return transpose(tile); });
-  program.step(NodeKind::Collect, {}, {{turned}, {}}, [this] { collect(); });
-}
-
-void TransposePass::load() {
-  for (const Part& part : parts) {
-    const std::int64_t first = part.group * plan.rows;
-    engine.load(part.home, from.sub({first + part.rows.begin, first + part.rows.end},
-                                    {part.cols.begin * element(), part.cols.end * element()}));
-  }
+  program.step(NodeKind::Collect, {}, {{turned.buffer}, {}},
+               [this] { collect_rows(engine, turned, to, element()); });
 }
 
 Cycles TransposePass::transpose(const device::Tile& tile) const {
-  const Part& part = parts[std::size_t(tile.id().value)];
-  const ByteRows in = tile.view(part.arrived), out = tile.view(part.turned);
+  const auto t = std::size_t(tile.id().value);
+  const HomeShare& part = home.shares[t];
+  const ByteRows in = tile.view(arrived_parts[t]), out = tile.view(turned.shares[t].slot);
   with_type(plan.data_type, [&]<class T>(T) {
     constexpr auto kSize = std::int64_t{sizeof(T)};
-    codelets::transpose(reinterpret_cast<const T*>(in.data), in.stride / kSize, in.rows,
-                        part.cols.size(), reinterpret_cast<T*>(out.data), out.stride / kSize);
+    codelets::transpose(reinterpret_cast<const T*>(in.data), in.stride / kSize, in.rows, part.width,
+                        reinterpret_cast<T*>(out.data), out.stride / kSize);
   });
   return codelets::dense_reorder_cycles(
-      {.data_type = plan.data_type, .workers = engine.machine().workers}, part.rows.size(),
-      part.cols.size(), /*transposed=*/true);
-}
-
-void TransposePass::collect() const {
-  for (const Part& part : parts) {
-    const ByteRows turned_part = engine.view(part.turned);
-    for (std::int64_t c = 0; c < part.cols.size(); ++c)
-      std::memcpy(to.data + (part.group * plan.cols + part.cols.begin + c) * to.stride +
-                      part.rows.begin * element(),
-                  turned_part.data + c * turned_part.stride, std::size_t(turned_part.row_bytes));
-  }
+      {.data_type = plan.data_type, .workers = engine.machine().workers}, part.rows(), part.width,
+      /*transposed=*/true);
 }
 
 template <class T>

@@ -63,6 +63,7 @@ struct DensePass {
     OperandSlots left = {}, right = {};
     BufferId partial_buffer = {};
     std::vector<device::SlotId> partial = {};
+    TensorHome result = {};  // if the host collects it
   };
 
   // The search for the best blocks, instead of a result (dense_grad_w.hpp). A tile's words of the

@@ -78,7 +78,7 @@ class NetworkLayerState {
   virtual void declare_load();
   // Adds the travel words, which passes declare, to the buffers that the load writes.
   virtual void complete_load() {}
-  void declare_fwd(Turn turn) { take_slots(sums_of(turn), declare_product(Pass::Fwd, turn)); }
+  void declare_fwd(Turn turn) { declare_product(Pass::Fwd, turn).give_slots(sums_of(turn)); }
   void declare_activation(Turn turn);
   void declare_derivative();
   void declare_grad_a();
@@ -158,9 +158,7 @@ class NetworkLayerState {
 
   // Sets the homes of the results, which must not have slots yet. `in_gradient` is that of dS.
   void set_result_homes(const TensorHome& result, const TensorHome* in_gradient);
-  // Sets the buffers and slots of sums and of dS from their reductions.
   TensorHome& sums_of(Turn turn) { return turn == Turn::First ? sums : sums_again; }
-  static void take_slots(TensorHome& home, const Reduction& reduction);
   // Sets the states of the optimiser to 0, for this number of values.
   void reset_states(std::int64_t values);
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/engine.hpp"
+#include "tessera/runtime/internal/tensor_home.hpp"
 #include "tessera/runtime/internal/tile_program.hpp"
 
 namespace tessera::runtime::internal {
@@ -14,13 +14,6 @@ struct ReductionColumn {
   std::vector<TileId> tiles;
   std::vector<device::SlotId> partials;  // of each tile: rows of one element
   std::int64_t elements = 0;
-};
-
-// The place of a tile's share of the finished result.
-struct ReducedShare {
-  TileId tile;
-  device::SlotId slot;  // rows of one element, result type
-  Range elements;       // within its column's part
 };
 
 // The reduction of partial sums: each tile of a column receives an equal run of elements from all
@@ -46,14 +39,8 @@ class Reduction {
   // The buffer that has the result.
   BufferId result() const { return has_work() ? result_buffer_ : partial_buffer_; }
 
-  std::span<const ReducedShare> shares() const { return shares_; }
-
-  // Writes the result to the host: part_of(tile) is the memory of the part of a tile's column.
-  template <class PartOf>
-  void collect(const device::Engine& engine, const PartOf& part_of) const {
-    for (const ReducedShare& share : shares_)
-      write_elements(engine.view(share.slot).data, share.elements, part_of(share.tile));
-  }
+  // Gives the home of the result, which has the shares of all tiles, its buffer and slots.
+  void give_slots(TensorHome& home) const;
 
  private:
   // The work of one tile.
@@ -65,8 +52,6 @@ class Reduction {
     device::SlotId result;
     std::vector<const std::byte*> views;  // of the sources, while the job runs
   };
-  // Writes elements that follow one another to their places, counted row by row.
-  void write_elements(const std::byte* from, Range elements, device::ByteRows to) const;
   void add_jobs(TileProgram& program, const std::vector<ReductionColumn>& columns);
   void add_job(TileProgram& program, const ReductionColumn& column, std::size_t i);
   std::vector<device::Gather> gathers(const std::vector<ReductionColumn>& columns) const;
@@ -83,7 +68,6 @@ class Reduction {
   std::vector<Job> jobs_;
   std::vector<std::int32_t> job_of_tile_;
   std::vector<TileId> tiles_;
-  std::vector<ReducedShare> shares_;
 };
 
 }  // namespace tessera::runtime::internal

@@ -69,7 +69,6 @@ struct SpmmPass {
   void share_sums(Executor& executor);
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }
-  std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
   Pass pass() const { return role.forward ? Pass::Fwd : Pass::GradA; }
   bool in_is_spread() const { return spreads_operands(spec.placement, pass()); }
   bool out_is_spread() const { return spreads_result(spec.placement, pass()); }
@@ -88,6 +87,7 @@ struct SpmmPass {
   void declare_prearranging();
   void declare_multiplying();
   void declare_propagation();
+  void declare_collect();
   void add_slots();
   void add_arrived_slots(TileId tile, TileSlots& slots);
   std::vector<ReductionColumn> columns() const;
@@ -118,6 +118,7 @@ struct SpmmPass {
   Use use;
   HomeBuckets homes;
   std::vector<TileSlots> tiles;
+  TensorHome result;  // if the host collects it
   // The data of the current run.
   BucketImage image;
   device::ByteRows host_in, host_out;

@@ -90,6 +90,10 @@ void load_matrix(device::Engine& engine, const TensorHome& home, DataType type,
 void load_rows(device::Engine& engine, const TensorHome& home, const device::ByteRows& operand,
                std::int64_t element_bytes);
 
+// Writes a result of the host, with rows of elements of so many bytes, that is at its home.
+void collect_rows(const device::Engine& engine, const TensorHome& home,
+                  const device::ByteRows& result, std::int64_t element_bytes);
+
 // Writes the matrix that is at a home.
 void collect_matrix(const device::Engine& engine, const TensorHome& home, DataType type,
                     MatrixView<float> matrix);

@@ -6,6 +6,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/planner/matmul.hpp"
 #include "tessera/runtime/internal/own_pass.hpp"
+#include "tessera/runtime/internal/tensor_home.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -16,14 +17,6 @@ namespace tessera::runtime::internal {
 //   transpose  and writes its transpose
 // The result is spread over the tiles as parts, and the pass after it arranges these like runs.
 struct TransposePass {
-  // A tile and its part of the operand of a group.
-  struct Part {
-    TileId tile;
-    std::int64_t group = 0;
-    Range rows, cols;
-    device::SlotId home, arrived, turned;
-  };
-
   // `resident` are bytes of every tile that are not available: the buckets of the layer.
   TransposePass(const planner::TransposePlan& plan, Bytes resident, TileProgram& program);
   static std::string name_of(const planner::TransposePlan&, Bytes) { return "transpose operand"; }
@@ -35,16 +28,15 @@ struct TransposePass {
   std::int64_t element() const { return bytes_of(plan.data_type); }
   void add_parts(Bytes resident);
   void declare_alone(Executor&);
-  void load();
   Cycles transpose(const device::Tile& tile) const;
-  void collect() const;
 
   planner::TransposePlan plan;
   TileProgram& program;
   device::Engine& engine;
-  std::vector<Part> parts;  // by tile
   std::vector<TileId> tiles;
-  BufferId buckets, home, arrived, turned;
+  BufferId buckets, arrived;
+  TensorHome home, turned;                    // the parts of the operand and of its transpose
+  std::vector<device::SlotId> arrived_parts;  // by tile
   device::ByteRows from, to;
 };
 
