@@ -1,7 +1,6 @@
 #include "tessera/host/internal/batch_product.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "tessera/codelets/batch_first.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
@@ -86,10 +85,10 @@ bool BatchProduct::product(MatrixView<const float> in, MatrixView<float> out,
     grow(thread.sums, std::size_t(2 * matrix.x_range(0).size() * in.cols));
   }
   const auto& order = matrix.heaviest_first();
-  std::atomic<std::int64_t> next = 0;
+  SharedParts units(std::ssize(order));
   share_units(executor, sums, [&](std::int64_t thread) {
-    for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(order[std::size_t(unit)], in, out, after, scratch.clock,
+    while (const auto unit = units.next())
+      run_unit(order[std::size_t(unit->begin)], in, out, after, scratch.clock,
                scratch.threads[std::size_t(thread)]);
   });
   scratch.clock.add_to(times, scratch.threads);

@@ -1,7 +1,6 @@
 #include "tessera/host/internal/gradient.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 
 #include "tessera/host/cells.hpp"
@@ -35,12 +34,12 @@ template <class T>
 void HostGradient<T>::run_units(const sparse::Csr<float>& pattern, std::int64_t panel,
                                 std::span<float> sums, bool adds) {
   const std::int64_t area = pattern.block.area();
-  std::atomic<std::size_t> next = 0;
+  SharedParts units(std::ssize(units_));
   share_units(*executor_, std::ssize(sums) * places_.columns(panel), [&](std::int64_t thread) {
     const PassClock::Part kernels(clock_, threads_[std::size_t(thread)].kernel_seconds);
-    for (std::size_t unit = next++; unit < units_.size(); unit = next++) {
-      const Range blocks = blocks_of(pattern, units_[unit]);
-      UnitRows rows(pattern.row_begin, pattern.col, units_[unit]);
+    while (const auto unit = units.next()) {
+      const Range own = units_[std::size_t(unit->begin)], blocks = blocks_of(pattern, own);
+      UnitRows rows(pattern.row_begin, pattern.col, own);
       places_.run_panel(
           panel, rows,
           sums.subspan(std::size_t(blocks.begin * area), std::size_t(blocks.size() * area)),

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "tessera/codelets/transpose.hpp"
 #include "tessera/host/internal/dense_library.hpp"
 #include "tessera/host/internal/panels.hpp"
+#include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/strided.hpp"
 
 namespace tessera::host {
@@ -205,10 +205,10 @@ void for_each_gradient_panel(
   const std::int64_t down = ceil_div(rows, size.rows), count = down * ceil_div(cols, size.cols);
   std::vector<GradientPanel> panels;
   for (int t = 0; t < executor.threads(); ++t) panels.emplace_back(size, batches);
-  std::atomic<std::int64_t> next = 0;
+  internal::SharedParts units(count);
   executor.for_each(executor.threads(), [&](std::int64_t thread) {
-    for (std::int64_t i = next++; i < count; i = next++) {
-      const std::int64_t row = i % down * size.rows, col = i / down * size.cols;
+    while (const auto unit = units.next()) {
+      const std::int64_t row = unit->begin % down * size.rows, col = unit->begin / down * size.cols;
       const PanelAt at{
           {row, std::min(row + size.rows, rows)}, {col, std::min(col + size.cols, cols)}, thread};
       visit(at, panels[std::size_t(thread)].compute(at.rows, at.cols));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/host/best_places.hpp"
+#include "tessera/host/internal/share_work.hpp"
 
 namespace tessera::host {
 
@@ -35,7 +35,8 @@ class PanelSearch {
         size_(panel_size(taken_)),
         rows_(search.batches.empty() ? taken_.rows : search.batches[0].q_grad.rows),
         cols_(search.batches.empty() ? taken_.cols : search.batches[0].s.rows),
-        best_(search.k, size_.cols / taken_.block.cols, threshold) {
+        best_(search.k, size_.cols / taken_.block.cols, threshold),
+        panels_(ceil_div(taken_.rows, size_.rows) * ceil_div(taken_.cols, size_.cols)) {
     scratch_.reserve(std::size_t(threads));
     for (int t = 0; t < threads; ++t) {
       Scratch& made = scratch_.emplace_back(GradientPanel(size_, search.batches));
@@ -51,9 +52,8 @@ class PanelSearch {
   void run(std::int64_t thread) {
     Scratch& scratch = scratch_[std::size_t(thread)];
     const std::int64_t down = ceil_div(taken_.rows, size_.rows);
-    const std::int64_t count = down * ceil_div(taken_.cols, size_.cols);
-    for (std::int64_t i = next_++; i < count; i = next_++)
-      search_panel(scratch, i % down * size_.rows, i / down * size_.cols);
+    while (const auto panel = panels_.next())
+      search_panel(scratch, panel->begin % down * size_.rows, panel->begin / down * size_.cols);
   }
 
   // Returns true if the threshold was not too high, or a score is bad.
@@ -140,7 +140,7 @@ class PanelSearch {
   std::int64_t rows_, cols_;  // of the operands
   BestPlaces best_;
   std::vector<Scratch> scratch_;
-  std::atomic<std::int64_t> next_{0};
+  internal::SharedParts panels_;
 };
 
 }  // namespace

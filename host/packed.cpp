@@ -1,7 +1,6 @@
 #include "tessera/host/internal/packed.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
@@ -145,12 +144,12 @@ template <class T>
 void HostPacked<T>::run_panel(MatrixView<T> out, Range cols, const Epilogue<T>& after,
                               Scratch& scratch, Executor& executor) const {
   const bool finite = is_finite<T>({scratch.transposed.data(), std::size_t(cols.size() * stride_)});
-  std::atomic<std::int64_t> next = 0;
+  SharedParts parts(rows_, kUnitRows);
   const std::int64_t sums = row_begin_.back() * cols.size();
   share_units(executor, sums, [&](std::int64_t thread) {
     typename Scratch::Thread& own = scratch.threads[std::size_t(thread)];
-    for (auto first = kUnitRows * next++; first < rows_; first = kUnitRows * next++) {
-      const Range rows{first, std::min(first + kUnitRows, rows_)};
+    while (const auto part = parts.next()) {
+      const Range rows = *part;
       {
         const PassClock::Part kernels(scratch.clock, own.kernel_seconds);
         run_unit(rows, finite, scratch, cols.size(), own.sums.data());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -203,12 +202,12 @@ void HostProduct<T>::run_units(const Panels& panels, std::int64_t panel, MatrixV
                                const Epilogue<T>& after, Scratch& scratch,
                                Executor& executor) const {
   const auto& order = matrix_.heaviest_first();
-  std::atomic<std::int64_t> next = 0;
+  SharedParts units(std::ssize(order));
   const std::int64_t values = problem_.blocks * problem_.block.area();
   const std::int64_t sums = values * panels.columns(panel).size();
   share_units(executor, sums, [&](std::int64_t thread) {
-    for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(panels, order[std::size_t(unit)], panel, out, after, scratch, thread);
+    while (const auto unit = units.next())
+      run_unit(panels, order[std::size_t(unit->begin)], panel, out, after, scratch, thread);
   });
 }
 

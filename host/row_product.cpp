@@ -1,11 +1,7 @@
 #include "tessera/host/internal/row_product.hpp"
 
-#include <algorithm>
 #include <array>
-#include <atomic>
-#include <span>
 
-#include "tessera/codelets/place_sums.hpp"
 #include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/strided.hpp"
 
@@ -13,19 +9,12 @@ namespace tessera::host::internal {
 
 void RowProduct::add_rows(Range rows, const float* in, MatrixView<float> out,
                           const Epilogue<float>& after) const {
-  std::array<float, kRows> own;
+  std::array<float, kProductRows> own;
   const bool in_place = out.row_stride == 1 && after.beta == 0;
   float* const sums = in_place ? out.row(rows.begin) : own.data();
-  codelets::place_sums(codelets::PlaceSums<float, std::int32_t, std::int64_t>{
-      .row_begin = std::span(matrix_.row_begin)
-                       .subspan(std::size_t(rows.begin), std::size_t(rows.size()) + 1),
-      .col = matrix_.col.data(),
-      .values = matrix_.values.data(),
-      .in = in,
-      .in_stride = 1,
-      .out = sums,
-      .out_stride = 1,
-      .z = 1});
+  const CompressedRows<float, std::int32_t, std::int64_t> matrix{
+      matrix_.rows, matrix_.cols, {1, 1}, matrix_.row_begin, matrix_.col, matrix_.values};
+  column_sums(matrix, rows, in, sums);
   if (!after.empty()) after.apply(sums, 1, rows, {0, 1});
   if (!in_place) copy_from_rows<float>(sums, 1, out.sub(rows, {0, 1}));
 }
@@ -44,12 +33,11 @@ bool RowProduct::product(MatrixView<const float> in, MatrixView<float> out,
   const auto* const operand = static_cast<const float*>(scratch.in.panel(0, {0, in.rows}).data);
   scratch.threads.resize(std::size_t(executor.threads()));
   for (auto& thread : scratch.threads) thread.kernel_seconds = 0;
-  std::atomic<std::int64_t> next = 0;
+  SharedParts parts(out.rows, kProductRows);
   share_units(executor, std::ssize(matrix_.values), [&](std::int64_t thread) {
     const PassClock::Part kernels(scratch.clock,
                                   scratch.threads[std::size_t(thread)].kernel_seconds);
-    for (std::int64_t first = kRows * next++; first < out.rows; first = kRows * next++)
-      add_rows({first, std::min(first + kRows, out.rows)}, operand, out, after);
+    while (const auto rows = parts.next()) add_rows(*rows, operand, out, after);
   });
   scratch.clock.add_to(times, scratch.threads);
   return true;

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "tessera/host/internal/check_views.hpp"
 #include "tessera/host/internal/list_footprints.hpp"
 #include "tessera/host/internal/place_gradient.hpp"
+#include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/strided.hpp"
 
 namespace tessera::host {
@@ -119,7 +118,7 @@ void run_places(const Coordinates<T, Index>& pattern, const DotOperands<T>& batc
   const std::int64_t places = std::ssize(pattern.row);
   const PlaceGradient<T, Index> all({1, 1}, places, batch, executor);
   Output<Out> output(out, options, executor);
-  std::atomic<std::int64_t> next = 0;
+  internal::SharedParts parts(places, kPlaces);
   const auto add_runs = [&](Range part, std::int64_t panel, std::span<float> sums, bool adds) {
     for (auto i = part.begin, end = i; i < part.end; i = end) {
       const Index row = pattern.row[std::size_t(i)];
@@ -129,13 +128,11 @@ void run_places(const Coordinates<T, Index>& pattern, const DotOperands<T>& batc
     }
   };
   executor.for_each(executor.threads(), [&](std::int64_t thread) {
-    for (auto first = kPlaces * next++; first < places; first = kPlaces * next++) {
-      const Range part{first, std::min(first + kPlaces, places)};
-      output.write(thread, part, [&](std::span<float> sums, bool adds) {
+    while (const auto part = parts.next())
+      output.write(thread, *part, [&](std::span<float> sums, bool adds) {
         for (std::int64_t panel = 0; panel < all.panels(); ++panel)
-          add_runs(part, panel, sums, adds);
+          add_runs(*part, panel, sums, adds);
       });
-    }
   });
 }
 

@@ -15,6 +15,7 @@
 #include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/panels.hpp"
 #include "tessera/host/internal/places_by_row.hpp"
+#include "tessera/host/internal/row_product.hpp"
 #include "tessera/host/internal/scatter_product.hpp"
 #include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/spmm_options.hpp"
@@ -66,7 +67,7 @@ class Product {
     in_place_ = std::is_same_v<T, float> && plain && c.rows_are_contiguous();
     replaces_ = !in_place_ || options.beta == 0;
     if (in_place_) after_.beta = 0;  // the sums begin with the old values
-    block_rows_ = std::max<std::int64_t>(kRows / a.block.rows, 1);
+    block_rows_ = std::max<std::int64_t>(internal::kProductRows / a.block.rows, 1);
     if (!in_place_)
       scratch_.assign(std::size_t(executor.threads()),
                       AlignedVector<float>(std::size_t(block_rows_ * a.block.rows * width_)));
@@ -76,18 +77,15 @@ class Product {
     const std::int64_t rows = std::ssize(a_.row_begin) - 1;
     for (std::int64_t panel = 0; panel < b_.count(); ++panel) {
       b_.read({panel, panel + 1}, executor_);
-      std::atomic<std::int64_t> next = 0;
+      internal::SharedParts parts(rows, block_rows_);
       const std::int64_t sums = std::ssize(a_.values) * b_.columns(panel).size();
       internal::share_units(executor_, sums, [&](std::int64_t thread) {
-        for (auto first = block_rows_ * next++; first < rows; first = block_rows_ * next++)
-          run_rows(panel, {first, std::min(first + block_rows_, rows)}, thread);
+        while (const auto part = parts.next()) run_rows(panel, *part, thread);
       });
     }
   }
 
  private:
-  static constexpr std::int64_t kRows = 64;  // that a thread takes at once
-
   void run_rows(std::int64_t panel, Range block_rows, std::int64_t thread) {
     const Range rows{block_rows.begin * a_.block.rows, block_rows.end * a_.block.rows};
     const Range cols = b_.columns(panel);
@@ -145,10 +143,10 @@ class VectorProduct {
 
   void run(MatrixView<T> c, const internal::Epilogue<T>& after, Executor& executor) {
     std::atomic<bool> is_outside = false;
-    std::atomic<std::int64_t> next = 0;
+    internal::SharedParts parts(a_.rows, internal::kProductRows);
     internal::share_units(executor, std::ssize(a_.values), [&](std::int64_t) {
-      for (auto first = kRows * next++; first < a_.rows; first = kRows * next++)
-        if (!add({first, std::min(first + kRows, a_.rows)})) is_outside = true;
+      while (const auto rows = parts.next())
+        if (!add(*rows)) is_outside = true;
     });
     if (is_outside) internal::check_view("spmm", a_, internal::Values::Read, executor);
     if (!after.empty()) after.apply(sums_, 1, {0, a_.rows}, {0, 1});
@@ -156,20 +154,10 @@ class VectorProduct {
   }
 
  private:
-  static constexpr std::int64_t kRows = 64;
-
   bool add(Range rows) {
-    const auto begin = a_.row_begin.subspan(std::size_t(rows.begin), std::size_t(rows.size()) + 1);
-    if (!internal::columns_are_inside(a_, {begin.front(), begin.back()})) return false;
-    codelets::place_sums(codelets::PlaceSums<T, Index, Position>{.block = a_.block,
-                                                                 .row_begin = begin,
-                                                                 .col = a_.col.data(),
-                                                                 .values = a_.values.data(),
-                                                                 .in = in_,
-                                                                 .in_stride = 1,
-                                                                 .out = sums_ + rows.begin,
-                                                                 .out_stride = 1,
-                                                                 .z = 1});
+    const Range places{a_.row_begin[std::size_t(rows.begin)], a_.row_begin[std::size_t(rows.end)]};
+    if (!internal::columns_are_inside(a_, places)) return false;
+    internal::column_sums(a_, rows, in_, sums_ + rows.begin);
     return true;
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -31,10 +30,9 @@ inline constexpr std::int64_t kMostRows = 1024;
 template <class Run>
 void for_each_rows(std::int64_t rows, std::int64_t sums, Executor& executor, Run&& run) {
   const std::int64_t part = executor.threads() == 1 ? kMostRows : kRowsAtOnce;
-  std::atomic<std::int64_t> next = 0;
+  SharedParts parts(rows, part);
   share_units(executor, sums, [&](std::int64_t thread) {
-    for (auto first = part * next++; first < rows; first = part * next++)
-      run(thread, Range{first, std::min(first + part, rows)});
+    while (const auto own = parts.next()) run(thread, *own);
   });
 }
 
