@@ -84,13 +84,12 @@ std::pair<std::vector<std::int64_t>, std::vector<std::size_t>> by_columns(
 }
 
 std::vector<std::int64_t> positions_of_smallest(const sparse::Csr<float>& weights, std::int64_t k,
-                                                std::int64_t least) {
-  if (weights.block.is_element() && least == 0)
+                                                const std::vector<char>& kept) {
+  if (weights.block.is_element() && kept.empty())
     return tessera::smallest(weights.blocks(), k, [&](std::int64_t i) {
       return std::abs(weights.values[std::size_t(i)]);
     });
   const std::vector<float> sums = sums_of(weights);
-  const std::vector<char> kept = kept_by_neurons(weights, least);
   if (kept.empty())
     return tessera::smallest(std::ssize(sums), k,
                              [&](std::int64_t i) { return sums[std::size_t(i)]; });
@@ -132,10 +131,16 @@ std::vector<sparse::BlockAt> smallest_blocks(const sparse::Csr<float>& weights, 
   require_least(least);
   require_finite(weights, name);
   if (k == 0) return {};
+  return smallest_others(weights, k, kept_by_neurons(weights, least));
+}
+
+std::vector<sparse::BlockAt> smallest_others(const sparse::Csr<float>& weights, std::int64_t k,
+                                             const std::vector<char>& kept) {
+  if (k == 0) return {};
   std::vector<sparse::BlockAt> dropped;
   dropped.reserve(std::size_t(k));
   std::int32_t row = 0;
-  for (const std::int64_t position : positions_of_smallest(weights, k, least)) {
+  for (const std::int64_t position : positions_of_smallest(weights, k, kept)) {
     while (weights.row_begin[std::size_t(row) + 1] <= position) ++row;
     dropped.push_back({row, weights.col[std::size_t(position)]});
   }

@@ -19,6 +19,11 @@ std::vector<sparse::BlockAt> smallest_blocks(const sparse::Csr<float>& weights, 
                                              std::string_view name = "weights",
                                              std::int64_t least = 0);
 
+// Does the same for values that are finite and a k in that range, without the checks. `kept` are
+// the flags of kept_by_neurons, or empty.
+std::vector<sparse::BlockAt> smallest_others(const sparse::Csr<float>& weights, std::int64_t k,
+                                             const std::vector<char>& kept);
+
 // Returns a flag for each stored block: true for the `least` largest of its row and of its column
 // of blocks, by the sum of |values|; of equal sums the higher place is kept first. Empty if `least`
 // is 0. Throws Error{InvalidArgument} for a negative `least`. O(values).

@@ -122,8 +122,7 @@ std::int64_t entering(const Entrants& entrants, const std::vector<std::size_t>& 
 }
 
 // Returns the magnitudes of the stored weights that are not kept for their neurons.
-std::vector<float> movable_magnitudes(const RewireRequest& r) {
-  const std::vector<char> kept = kept_by_neurons(r.weights, r.min_per_neuron);
+std::vector<float> movable_magnitudes(const RewireRequest& r, const std::vector<char>& kept) {
   std::vector<float> magnitudes;
   for (std::size_t i = 0; i < r.weights.values.size(); ++i)
     if (kept.empty() || kept[i] == 0) magnitudes.push_back(std::abs(r.weights.values[i]));
@@ -136,15 +135,15 @@ Rewired largest_after_step(const TopK& method, const RewireRequest& request, std
   check_top_k(request);
   const Entrants entrants = entrants_of(method, request, blocks);
   const std::vector<std::size_t> order = order_of(entrants);
-  const std::vector<float> movable = movable_magnitudes(request);
+  const std::vector<char> kept = kept_by_neurons(request.weights, request.min_per_neuron);
+  const std::vector<float> movable = movable_magnitudes(request, kept);
   const std::int64_t count = std::ssize(movable), stored = request.weights.blocks();
   const std::int64_t entered = entering(entrants, order, movable, blocks - (stored - count));
   std::vector<char> enters(order.size());
   for (std::int64_t i = 0; i < entered; ++i) enters[order[std::size_t(i)]] = 1;
   const auto surplus = std::clamp<std::int64_t>(stored + entered - blocks, 0, count);
   Rewired made;
-  made.change.removed =
-      smallest_blocks(request.weights, surplus, request.name, request.min_per_neuron);
+  made.change.removed = smallest_others(request.weights, surplus, kept);
   made.states.resize(entrants.states.size());
   for (std::size_t i = 0; i < entrants.places.size(); ++i) {
     if (enters[i] == 0) continue;
