@@ -13,10 +13,9 @@ namespace tessera {
 namespace {
 
 void check_side(const char* name, std::int64_t value) {
-  constexpr std::int64_t kMost = 2147483647;
-  if (value >= 1 && value <= kMost) return;
+  if (value >= 1 && value <= kLargestSize) return;
   throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is {}; it must be in 1..{}", name, value, kMost));
+              fmt::format("{} is {}; it must be in 1..{}", name, value, kLargestSize));
 }
 
 bool is_left(const MatMulProblem& p) { return p.side == SparseSide::Left; }

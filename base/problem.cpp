@@ -7,12 +7,10 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kMostSize = 2147483647;
-
 void check_size(const char* name, std::int64_t value, std::int64_t least) {
-  if (value >= least && value <= kMostSize) return;
+  if (value >= least && value <= kLargestSize) return;
   throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{} is {}; it must be in {}..{}", name, value, least, kMostSize));
+              fmt::format("{} is {}; it must be in {}..{}", name, value, least, kLargestSize));
 }
 
 void check_types(const Problem& problem) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "tessera/base/pass.hpp"
 
 namespace tessera {
+
+// The largest size and the largest block side, because rows and columns have indices of 32 bits.
+inline constexpr std::int64_t kLargestSize = 2147483647;
 
 // Describes a layer to plan: Q[g][x][z] = R[g][x][y] * S[g][y][z] with R sparse, and the backward
 // passes that run with it. The forward pass is always planned.
@@ -33,7 +37,7 @@ struct Problem {
 };
 
 // Throws Error{InvalidArgument}, which names the field, its value and the legal range, if a field
-// is out of range: sizes and block sides must be in 1 .. 2^31 - 1, the density in [0, 1], and
+// is out of range: sizes and block sides must be in 1 .. kLargestSize, the density in [0, 1], and
 // partials must be float unless the data type is half and the block is larger than 1 x 1.
 void check_problem(const Problem& problem);
 

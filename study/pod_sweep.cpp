@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <optional>
 
 #include "tessera/base/error.hpp"
@@ -15,7 +14,6 @@ namespace tessera::study {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
-constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
 
 // Strong scaling keeps the batch, weak scaling the batch of a device.
 enum class Scaling { Strong, Weak };

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 
 #include "tessera/base/error.hpp"
 #include "tessera/json/value.hpp"
@@ -112,8 +111,7 @@ void set_layer_figure(const std::string& figure, double value, Problem& problem)
     problem.density = value;
     return;
   }
-  constexpr std::int64_t kMostSide = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t n = whole(figure, value, 1, kMostSide);
+  const std::int64_t n = whole(figure, value, 1, kLargestSize);
   if (figure == "block") problem.block = {n, n};
   if (figure == "batch") problem.size.z = n;
   if (figure == "inputs") problem.size.y = n;

@@ -10,7 +10,7 @@
 // plan cache without it would give wrong answers.
 namespace tessera::planner::internal {
 
-inline constexpr WholeRange kSizes{1, 2147483647};
+inline constexpr WholeRange kSizes{1, kLargestSize};
 inline constexpr WholeRange kFigures{0, std::int64_t{1} << 53};  // exact in every JSON reader
 inline constexpr WholeRange kAnyWhole{std::numeric_limits<std::int64_t>::min(),
                                       std::numeric_limits<std::int64_t>::max()};

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <ctime>
-#include <limits>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -12,7 +11,6 @@
 namespace tessera::tools {
 namespace {
 
-constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
 constexpr const char* kOurColumns[] = {"our_X",    "our_Y",  "our_Z",  "our_cycles",
                                        "our_temp", "our_nz", "our_mi", "our_ms"};
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/base/problem.hpp"
 
 namespace CLI {
 class Option;
@@ -13,7 +14,7 @@ class Option;
 // range and print the largest double with 309 digits.
 namespace tessera::tools {
 
-inline constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
+using tessera::kLargestSize;
 using tessera::kMostThreads;
 
 // Makes the command line accept only whole decimal numbers in [least, most] for an option, and
