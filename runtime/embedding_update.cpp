@@ -352,12 +352,8 @@ Cycles EmbeddingUpdate::update(const device::Tile& tile) const {
 }
 
 void EmbeddingUpdate::collect() const {
-  for (const TileId tile : all) {
-    const Cell c = map.cell(tile);
-    const std::int64_t bytes = values() * element();
-    std::memcpy(values_out_ + spec.grid.bucket_index(c.x, c.y, c.z) * bytes,
-                engine.view(tiles_[std::size_t(tile.value)].updated).data, std::size_t(bytes));
-  }
+  const auto slot_of = [this](TileId tile) { return tiles_[std::size_t(tile.value)].updated; };
+  collect_payloads(engine, map, spec.grid, slot_of, values() * element(), values_out_);
 }
 
 void EmbeddingUpdate::start(const BucketImage& of_layer, const EmbeddingLists& of_run,

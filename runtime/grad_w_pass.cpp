@@ -148,14 +148,9 @@ Cycles GradWPass::cast(const device::Tile& tile) const {
 }
 
 void GradWPass::collect() const {
-  const std::int64_t bytes = values() * bytes_of(spec.data_type());
-  if (bytes == 0) return;
-  for (const TileId tile : all) {
-    const Cell c = map.cell(tile);
-    const std::int64_t bucket = c.g * spec.grid.buckets() + spec.grid.bucket_index(c.x, c.y, c.z);
-    std::memcpy(operands.gradients + bucket * bytes, engine.view(slots_of(tile).result).data,
-                std::size_t(bytes));
-  }
+  collect_payloads(
+      engine, map, spec.grid, [this](TileId tile) { return slots_of(tile).result; },
+      values() * bytes_of(spec.data_type()), operands.gradients);
 }
 
 std::unique_ptr<GradWPass> GradWPass::make(const PassSpec& spec, GradWExchange exchange,

@@ -57,8 +57,7 @@ void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketS
   for (std::int64_t t = 0; t < map.tiles(); ++t) {
     const TileId tile(t);
     const Cell c = map.cell(tile);
-    const partitioner::TileGrid& grid = image.groups[std::size_t(c.g)].grid;
-    const std::int64_t in_image = c.g * grid.buckets() + grid.bucket_index(c.x, c.y, c.z);
+    const std::int64_t in_image = bucket_of(image.groups[std::size_t(c.g)].grid, c);
     engine.load(homes.on(tile).meta, home_words(image.groups, c, shape));
     engine.load(homes.on(tile).payload,
                 one_row(image.values + in_image * shape.payload_bytes, shape.payload_bytes));

@@ -67,9 +67,4 @@ std::vector<UpdatedPart> NetworkLayout::parts() const {
   return parts;
 }
 
-std::int64_t NetworkLayout::bucket_of(TileId tile) const {
-  const Cell c = map.cell(tile);
-  return layout.grid.bucket_index(c.x, c.y, c.z);
-}
-
 }  // namespace tessera::runtime::internal

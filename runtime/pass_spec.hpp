@@ -6,6 +6,7 @@
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/placement.hpp"
+#include "tessera/base/tile_map.hpp"
 #include "tessera/codelets/cost/method.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
@@ -45,6 +46,12 @@ struct BucketImage {
   // all groups at once.
   partitioner::Travel travel() const;
 };
+
+// Returns the number of a cell's bucket among those of all groups, each of which is cut like
+// `grid`.
+inline std::int64_t bucket_of(const partitioner::TileGrid& grid, const Cell& cell) {
+  return cell.g * grid.buckets() + grid.bucket_index(cell.x, cell.y, cell.z);
+}
 
 // Makes `travel` reach as far as `by` does at every x distance.
 void widen(partitioner::Travel& travel, const partitioner::Travel& by);

@@ -157,8 +157,7 @@ void RehomePass::load() {
     if (std::int64_t(t) < tables.from_map().tiles()) {
       if (shared != nullptr) continue;
       const Cell c = tables.from_map().cell(TileId(std::int64_t(t)));
-      const std::int64_t bucket = c.g * spec.from.buckets() + spec.from.bucket_index(c.x, c.y, c.z);
-      values = from + bucket * from_bytes();
+      values = from + bucket_of(spec.from, c) * from_bytes();
     }
     engine.load(homes[t], one_row(values, from_bytes()));
   }
@@ -228,13 +227,8 @@ Cycles RehomePass::pick(const device::Tile& tile) const {
 }
 
 void RehomePass::collect() {
-  for (const TileId tile : tiles) {
-    const Cell c = tables.to_map().cell(tile);
-    const std::int64_t bucket = c.g * spec.to.buckets() + spec.to.bucket_index(c.x, c.y, c.z);
-    std::memcpy(result.data() + bucket * to_bytes(),
-                engine.view(receivers[std::size_t(tile.value)].result).data,
-                std::size_t(to_bytes()));
-  }
+  const auto slot_of = [this](TileId tile) { return receivers[std::size_t(tile.value)].result; };
+  collect_payloads(engine, tables.to_map(), spec.to, slot_of, to_bytes(), result.data());
 }
 
 void RehomePass::declare_alone(Executor&) {

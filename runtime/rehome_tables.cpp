@@ -45,8 +45,7 @@ RehomeTables::RehomeTables(const partitioner::TileGrid& from, const partitioner:
 }
 
 std::span<const std::uint32_t> RehomeTables::of_tile(TileId tile) const {
-  const Cell c = to_map_.cell(tile);
-  const std::int64_t bucket = c.g * to_.buckets() + to_.bucket_index(c.x, c.y, c.z);
+  const std::int64_t bucket = bucket_of(to_, to_map_.cell(tile));
   return std::span(entries_).subspan(std::size_t(bucket * to_values_), std::size_t(to_values_));
 }
 

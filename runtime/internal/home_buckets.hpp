@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
@@ -69,6 +70,18 @@ device::ByteRows home_words(std::span<const partitioner::Buckets> groups, const 
 // Loads words and values to their home tiles.
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
                        const HomeBuckets& homes, const BucketImage& image);
+
+// Writes a payload of so many bytes for each bucket, in their order, from a slot of its tile:
+// slot_of(tile). Allocates nothing.
+template <class SlotOf>
+void collect_payloads(const device::Engine& engine, const TileMap& map,
+                      const partitioner::TileGrid& grid, const SlotOf& slot_of, std::int64_t bytes,
+                      std::byte* to) {
+  if (bytes == 0) return;
+  for (std::int64_t t = 0; t < map.tiles(); ++t)
+    std::memcpy(to + bucket_of(grid, map.cell(TileId(t))) * bytes,
+                engine.view(slot_of(TileId(t))).data, std::size_t(bytes));
+}
 
 // Adds the gathers that copy a bucket's words and payload to another tile.
 void gather_bucket(std::vector<device::Gather>& gathers, BucketSlots from, BucketSlots to);

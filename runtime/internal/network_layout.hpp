@@ -22,7 +22,9 @@ class NetworkLayout {
   std::int64_t values_per_bucket() const {
     return bucket_value_bytes() / bytes_of(layout.problem.data_type);
   }
-  std::int64_t bucket_of(TileId tile) const;
+  std::int64_t bucket_of(TileId tile) const {
+    return runtime::bucket_of(layout.grid, map.cell(tile));
+  }
   std::int64_t values_bytes() const { return layout.all_value_bytes().value; }
 
   // The homes of the dense tensors of this layout.
