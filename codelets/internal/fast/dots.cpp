@@ -42,8 +42,35 @@ HWY_INLINE float few_columns_dot(const In* a, const In* b, std::int64_t z) {
   return hn::GetLane(hn::Add(hn::Add(product(0), product(2)), product(1))) + 0.0f;
 }
 
+// A gradient of one column is a product. With kListed the words are the positions in s.
+template <bool kListed, bool kReplaces, class In>
+HWY_INLINE void one_column(const ElementDots<In>& args) {
+  const RowCode code = args.code;
+  const std::int64_t stride = args.s_stride;
+  const auto number = [](const In* at) HWY_ATTR { return hn::GetLane(load_lanes<1>(at)); };
+  for (const TermRow& row : args.rows) {
+    const float factor = number(args.q_grad + row.row * args.q_grad_stride);
+    float* HWY_RESTRICT const to = args.gradients + row.value;
+    const std::byte* word = row.words;
+    for (std::int64_t i = 0; i < row.count; ++i, word += code.step) {
+      const std::int64_t at = kListed ? code.word_at(word) : code.row_of(word) * stride;
+      const float product = factor * number(args.s + at) + 0.0f;
+      to[i] = kReplaces ? product : to[i] + product;
+    }
+  }
+}
+
+template <class In>
+HWY_INLINE void one_column(const ElementDots<In>& args) {
+  const bool is_listed = args.code.shift == 0 && args.code.inverse == 1 && args.s_stride == 1;
+  if (args.replaces)
+    return is_listed ? one_column<true, true>(args) : one_column<false, true>(args);
+  is_listed ? one_column<true, false>(args) : one_column<false, false>(args);
+}
+
 template <class In>
 HWY_INLINE void few_columns(const ElementDots<In>& args) {
+  if (args.z == 1) return one_column(args);
   for (const TermRow& row : args.rows) {
     const In* q_grad = args.q_grad + row.row * args.q_grad_stride;
     for (std::int64_t i = 0; i < row.count; ++i) {
