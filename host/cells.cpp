@@ -143,7 +143,7 @@ ElementSlices element_slices(const HostProblem& problem, const host::HostCpu& cp
   // With fewer non-zeros in a row of a cell, its sums and its end cost more than the non-zeros.
   constexpr double kFewestInRow = 8;
   const double density = density_of(problem, problem.blocks_in_row.value_or(own_in_row(problem)));
-  // Elements in 16 bits are widened in slices in L1 (widens()), so those are slices of floats.
+  // Elements in 16 bits are mostly widened in slices in L1 (widens()): those are slices of floats.
   const auto rows_in_l1 = [&](std::int64_t columns) {
     return 3 * cpu.l1_data.value / 4 / (columns * std::int64_t{sizeof(float)});
   };
@@ -155,9 +155,8 @@ ElementSlices element_slices(const HostProblem& problem, const host::HostCpu& cp
   const std::int64_t in_l2 = cpu.l2.value / 2 / (columns * bytes_of(problem.type));
   const auto enough = static_cast<std::int64_t>(kFewestInRow / std::max(density, 1e-6));
   // A size between these two would not fit in L1 and would still end rows of R often.
-  const std::int64_t own = whole_vectors(width, lanes_of(cpu));
-  if (in_l1 >= enough / 2) return {own, std::max(in_l1, enough), true};
-  return {own, in_l2, false};
+  const bool fits_l1 = in_l1 >= enough / 2;
+  return {whole_vectors(width, lanes_of(cpu)), fits_l1 ? std::max(in_l1, enough) : in_l2, fits_l1};
 }
 
 HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads) {
@@ -214,7 +213,7 @@ bool widens(const HostProblem& problem, const host::HostCpu& cpu) {
   return has_few || has_narrow_vectors(cpu) || element_slices(problem, cpu).in_l1;
 }
 
-// Zen 5, by the time of aligned rows, where they begin 16 bytes behind a cache line: 768 x 3072 at
+// Zen 5, by the time of aligned rows, where they begin 16 bytes past a cache line: 768 x 3072 at
 // 0.1, 8 to 64 columns, 1.18 to 1.52 in place and 1.08 to 1.13 with a copy; 2048 x 5632 at 0.01 (20
 // reads), 64 columns, 1.49 in place.
 bool copies_unaligned(const HostProblem& problem, const host::HostCpu& cpu) {
@@ -275,9 +274,11 @@ HostColumns product_columns(const HostCells& cells, HostProblem problem, std::in
     const HostCells own = block_cells(problem, cpu, kAnyThreads);
     return {own.z, own.z, own.pack};
   }
-  const bool is_narrow = problem.size.z < kVector;
-  const std::int64_t width = panel_width(z, is_narrow ? kMostColumns : cells.z);
-  HostColumns columns{width, round_up(width, cells.z)};
+  // The panels do not depend on the vectors either: a last one of one column adds up differently.
+  const std::int64_t most =
+      problem.size.z < kVector ? kMostColumns : whole_vectors(cells.z, kVector);
+  const std::int64_t width = panel_width(z, most);
+  HostColumns columns{width, std::max(width, cells.z)};
   columns.pack = width < z && pays_copy(problem);
   if (!pays_whole_vectors(problem, cpu)) return columns;
   columns.lanes = lanes_of(cpu);

@@ -47,8 +47,9 @@ struct HostColumns {
   std::int64_t stride = 1;  // elements from row to row in a copied panel
   bool pack = false;        // as HostCells::pack
 
-  // Elements of a vector. Copied rows of a panel are filled up with zeros to whole vectors, whose
-  // columns are computed, too: vectors that begin between cache lines cost more. 1: they are not.
+  // Floats of a vector, if copied rows of a panel are filled up with zeros to whole vectors, whose
+  // columns are computed, too: vectors that begin between cache lines cost more. 1: rows end where
+  // the panel does.
   std::int64_t lanes = 1;
 
   // Returns the columns that are computed for `columns` of a copied panel.
@@ -60,13 +61,13 @@ struct HostColumns {
 // Returns the cells of Q = R * S, where sums stay in registers over the non-zeros of a row in a
 // cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
 // loading and storing its sums would dominate; a panel has 64 columns at most, or 96 if its rows
-// still have 20 non-zeros, and whole vectors, or 4 or 8 columns. S is copied into panels
-// where its rows are read 8 times or more. One thread has one cell along x, or more where one would
-// have too many values to count in 16 bits; several threads need more cells, to share those of a
-// panel. With blocks, a cell has all of y and a sixteenth of x, or for one thread more, as long as
-// words of 16 bits can count its values, but no more than has its results in a quarter of L2; S is
-// read in place. Sums are added in the same order for any number of threads. Operands of blocks
-// whose rows are far apart are copied.
+// still have 20 non-zeros, and is rounded up to whole vectors, or to 4 or 8 columns. S is copied
+// into panels where its rows are read 8 times or more. One thread has one cell along x, or more
+// where one would have too many values to count in 16 bits; several threads need more cells, to
+// share those of a panel. With blocks, a cell has all of y and a sixteenth of x, or for one thread
+// more, as long as words of 16 bits can count its values, but no more than has its results in a
+// quarter of L2; S is read in place. Sums are added in the same order for any number of threads.
+// Operands of blocks whose rows are far apart are copied.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
 // Returns true if kernels use vectors of 32 bytes or less.
@@ -82,8 +83,8 @@ bool widens(const HostProblem& problem, const host::HostCpu& cpu);
 // boundaries of vectors: it reads each row so often that loads across cache lines cost more.
 bool copies_unaligned(const HostProblem& problem, const host::HostCpu& cpu);
 
-// Returns the columns of whole vectors of so many lanes, or of one shorter vector, that hold so
-// many columns.
+// Returns `columns` rounded up to whole vectors of so many elements, or to one shorter vector of 4
+// or more; 1 stays 1, and vectors of 4 elements or fewer change nothing.
 std::int64_t whole_vectors(std::int64_t columns, std::int64_t lanes);
 
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, or in one

@@ -61,9 +61,9 @@ struct HostOptions {
 //
 // Results have the same bits for any number of threads, but Auto may make another choice for
 // another number. Passes allocate only if no call since set_weights and update_weights had as many
-// columns, operands of the same strides and the same options; a self-check and a dense library may
-// allocate in every call. A child of fork() may use the layer, unless another thread was changing
-// it at the time of fork(): calls are then refused.
+// columns, operands of the same strides and alignment and the same options; a self-check and a
+// dense library may allocate in every call. A child of fork() may use the layer, unless another
+// thread was changing it at the time of fork(): calls are then refused.
 //
 // set_weights encodes the matrices once for each pass of the product of the problem: GradA is Fwd
 // of the transpose. GradW reads the layer's copy. It encodes beside the old weights, so memory has

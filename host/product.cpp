@@ -242,8 +242,10 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Ep
   const bool is_turned = !problem_.block.is_element() && !in.rows_are_contiguous();
   columns = is_turned ? turned_columns(in.cols) : product_columns(cells_, problem_, in.cols, cpu_);
   if (copies_unaligned(problem_, cpu_)) {
-    const std::int64_t lanes = cpu_.vector.value / std::int64_t{sizeof(T)};
-    columns.pack |= !rows_are_aligned(in, std::min(lanes, whole_vectors(columns.width, lanes)));
+    // Rows of parts of vectors are not aligned either, but copies of them have to pay anyway.
+    const std::int64_t elements = cpu_.vector.value / std::int64_t{sizeof(T)};
+    const std::int64_t whole = whole_vectors(columns.width, elements);
+    columns.pack |= whole == columns.width && !rows_are_aligned(in, std::min(elements, whole));
   }
   scratch.threads.resize(std::size_t(executor.threads()));
   for (typename Scratch::Thread& thread : scratch.threads) {

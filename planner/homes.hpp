@@ -130,7 +130,7 @@ struct DenseRound {
 // the tiles need, and its result after it.
 class DenseHomes {
  public:
-  // The plan must outlive this object.
+  // The plan must outlive this object. Without a round: those of its first one.
   explicit DenseHomes(const DensePassPlan& plan, const DenseRound& round = {})
       : plan_(plan), round_(round) {}
 

@@ -133,7 +133,7 @@ bool RunProduct::product(MatrixView<const T> s, MatrixView<T> q, const layer::Pa
                          host::HostTimes& times) {
   const host::HostProblem all = whole(blocks_);
   host::HostColumns panels = product_columns(cells_of_whole(blocks_), all, s.cols, setting_.cpu);
-  if (!all.block.is_element()) panels.stride = std::min(panels.width, kWidestPanel);
+  panels.stride = std::min(panels.width, kWidestPanel);
   const std::string_view what = pass_ == Pass::GradA ? "GradA: rows of dQ" : "Fwd: rows of S";
   const bool adds = of_run_.size() > 1;
   MatrixView<T> sums = q;

@@ -92,7 +92,7 @@ class HostProduct {
 
   // Computes `out`, of any number of columns, and applies `after` to it. Adds its times to `times`.
   // Returns false if the caller stopped the pass. Allocates if no call since the last change of
-  // pattern had as many columns and strides.
+  // pattern had as many columns, the same strides and alignment.
   [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
                              PassControl& control, HostTimes& times) {
     return product(in, out, after, control, times, scratch_, *executor_);

@@ -90,7 +90,8 @@ void load_matrix(device::Engine& engine, const TensorHome& home, DataType type,
 void load_rows(device::Engine& engine, const TensorHome& home, const device::ByteRows& operand,
                std::int64_t element_bytes);
 
-// Writes a result of the host, with rows of elements of so many bytes, that is at its home.
+// Writes a result of the host, with rows of elements of so many bytes, that is at its home. The
+// rows of each slot follow one another in memory.
 void collect_rows(const device::Engine& engine, const TensorHome& home,
                   const device::ByteRows& result, std::int64_t element_bytes);
 

@@ -91,7 +91,7 @@ struct PackedCase {
 template <class T>
 void expect_all_forms(Random& random) {
   for (const double density : {0.02, 0.1, 0.5, 0.9})
-    for (const std::int64_t cols : {1, 31, 32, 255, 257, 700}) {
+    for (const std::int64_t cols : {0, 1, 31, 32, 255, 257, 700, 3100, 13000}) {
       const PackedCase<T> c(random, 1 + random.below(19), cols,
                             1 + random.below(kMostPackedColumns), density);
       SCOPED_TRACE(testing::Message()

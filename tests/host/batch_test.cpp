@@ -65,10 +65,10 @@ template <class T>
 class BatchRun {
  public:
   explicit BatchRun(const BatchCase& c)
-      : weights_(sparse::random_pattern(kX, kY, c.block, 0.3, 3)),
+      : weights_(sparse::random_pattern(kX, kY, c.block, 0.6, 3)),
         layer_({.size = {1, kX, kY, c.planned},
                 .block = c.block,
-                .density = 0.3,
+                .density = 0.6,
                 .data_type = data_type_of<T>(),
                 .grad_a = true,
                 .grad_w = true},

@@ -401,7 +401,7 @@ TEST(HostCells, AreWholeBlocksInsideTheLayerAndKeepTheirSliceInACache) {
             EXPECT_EQ(cells.y % block.cols, 0);
             EXPECT_TRUE(0 < cells.x && cells.x <= problem.size.x) << cells.x;
             EXPECT_TRUE(0 < cells.y && cells.y <= problem.size.y) << cells.y;
-            EXPECT_TRUE(0 < cells.z && cells.z <= z) << cells.z;
+            EXPECT_TRUE(0 < cells.z && cells.z <= whole_vectors(z, 16)) << cells.z;
             const std::int64_t bytes = cells.y * cells.z * 4, l2 = kUsual.l2.value;
             const bool has_few = double(cells.y) * density <= 16;  // in a row of the slice
             const bool fits = bytes <= (has_few ? 2 * l2 : l2 / 2);
@@ -454,7 +454,7 @@ TEST(HostCells, OfElementsHaveWholeVectorsWhereRowsAreReadOften) {
   EXPECT_EQ(product_columns(cells, problem, 50, cpu).computed(50), 50);
 }
 
-// Rows of NumPy's arrays begin 16 bytes behind a cache line.
+// Rows of NumPy's arrays begin 16 bytes past a cache line.
 TEST(HostLayer, HasTheSameBitsWhereRowsDoNotBeginAtVectors) {
   const Dims size{1, 256, 512, 64};
   const auto executor = make_executor(1);

@@ -25,7 +25,7 @@ namespace {
 // A computer whose caches hold next to nothing, so that small layers are packed as well.
 HostCpu tiny_caches() {
   HostCpu cpu = read_host_cpu();
-  cpu.vector = Bytes(64);  // with narrower ones numbers of 16 bits are widened instead
+  cpu.vector = Bytes(64);  // with narrower ones no rows are packed
   cpu.l2 = Bytes(1 << 10);
   cpu.cores = 1;
   return cpu;

@@ -71,7 +71,7 @@ struct OptionsRun {
   explicit OptionsRun(const OptionsCase& c)
       : layer({.size = {kGroups, kX, kY, c.z},
                .block = c.block,
-               .density = 0.3,
+               .density = 0.7,
                .data_type = data_type_of<T>(),
                .grad_a = true,
                .grad_w = true},
@@ -83,7 +83,7 @@ struct OptionsRun {
         s_grad(kGroups * kY, c.z, c.batch_first, 9) {
     std::vector<sparse::Csr<float>> weights;
     for (std::uint64_t g = 0; g < kGroups; ++g)
-      weights.push_back(sparse::random_pattern(kX, kY, c.block, 0.3, 3 + g));
+      weights.push_back(sparse::random_pattern(kX, kY, c.block, 0.7, 3 + g));
     layer.set_weights(sparse::checked(weights));
     const Matrix<float> numbers = random_matrix<float>(2, layer.values() + kGroups * kX, 10);
     gradients.assign(numbers.elements().begin(), numbers.elements().begin() + layer.values());

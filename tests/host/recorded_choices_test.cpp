@@ -43,7 +43,7 @@ std::string text_of(const HostCells& c) {
 }
 
 std::string text_of(const HostColumns& c) {
-  return fmt::format("{} {} {:d} ", c.width, c.stride, c.pack);
+  return fmt::format("{} {} {:d} {} ", c.width, c.stride, c.pack, c.lanes);
 }
 
 // Six digits: the last ones depend on the logarithm of the C library.
@@ -79,7 +79,8 @@ TEST(RecordedChoices, OfDrawnLayersAreAsRecorded) {
     digest.add(text);
     table.expect(number,
                  text_of(product) + text_of(gradient) +
-                     fmt::format("{:d} {}", widens(problem, cpu), digest.text()),
+                     fmt::format("{:d}{:d} {}", widens(problem, cpu),
+                                 copies_unaligned(problem, cpu), digest.text()),
                  text);
   }
 }

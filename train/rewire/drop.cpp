@@ -130,7 +130,6 @@ std::vector<sparse::BlockAt> smallest_blocks(const sparse::Csr<float>& weights, 
                               name, k, weights.blocks(), weights.blocks()));
   require_least(least);
   require_finite(weights, name);
-  if (k == 0) return {};
   return smallest_others(weights, k, kept_by_neurons(weights, least));
 }
 
