@@ -205,11 +205,14 @@ bool widens(const HostProblem& problem, const host::HostCpu& cpu) {
   // Many columns cost as much to widen as some products. AMD Zen 3, half, 512 x 512 by the time of
   // products in 16 bits: 5 reads, z 128 1.57, 15 reads, z 64 1.08; one column 0.33. Slices in L2
   // are read faster in 16 bits by vectors of 64 bytes. Zen 5, half, 768 x 3072: density 0.01, z 64
-  // 1.65; slices in L1, at 0.3, z 16 0.75, z 64 0.79; one column at 0.1 0.33.
-  constexpr std::int64_t kFewColumns = 16, kReadsOfFew = 2, kReadsOfMany = 16;
+  // 1.65; slices in L1, at 0.3, z 16 0.75, z 64 0.79; one column at 0.1 0.33; at 0.01 (8 reads) z 3
+  // and 10 1.3 and 1.5.
+  constexpr std::int64_t kFewColumns = 16, kReadsOfFew = 2, kReadsOfSome = 8, kReadsOfMany = 16;
   if (!problem.block.is_element() || problem.type == DataType::Float) return false;
   const bool has_few = problem.size.z < kFewColumns;
-  if (problem.blocks < (has_few ? kReadsOfFew : kReadsOfMany) * problem.size.y) return false;
+  const bool is_cheap = problem.size.z == 1 || has_narrow_vectors(cpu);
+  const std::int64_t few = is_cheap ? kReadsOfFew : kReadsOfSome;
+  if (problem.blocks < (has_few ? few : kReadsOfMany) * problem.size.y) return false;
   return has_few || has_narrow_vectors(cpu) || element_slices(problem, cpu).in_l1;
 }
 

@@ -75,8 +75,8 @@ bool has_narrow_vectors(const host::HostCpu& cpu);
 
 // Returns true if the product of a problem in 16 bits reads floats, which it widens, because a
 // number of 16 bits costs up to five times a float: elements with fewer than 16 columns, if each
-// row of S is read twice at least, and with more if it is read 16 times, unless vectors have 64
-// bytes and slices of S are in L2.
+// row of S is read twice at least (8 times with several columns and vectors of 64 bytes), and with
+// more if it is read 16 times, unless vectors have 64 bytes and slices of S are in L2.
 bool widens(const HostProblem& problem, const host::HostCpu& cpu);
 
 // Returns true if a product of elements copies panels of S whose rows do not begin at the

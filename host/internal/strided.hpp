@@ -79,8 +79,8 @@ void with_short_row(std::int64_t columns, const Run& run) {
 // Does the same as copy_to_rows(), and fills each row up with zeros to `filled` elements.
 template <class T>
 void copy_filled_rows(MatrixView<const T> from, T* to, std::int64_t stride, std::int64_t filled) {
-  const bool is_short = filled <= std::int64_t{kShortRow} && from.rows_are_contiguous();
-  if (is_short && from.cols < filled)
+  const bool is_short = from.cols < std::int64_t{kShortRow} && filled <= std::int64_t{kShortRow};
+  if (is_short && from.rows_are_contiguous())
     return with_short_row(from.cols, [&](auto columns) {
       for (std::int64_t r = 0; r < from.rows; ++r, to += stride) {
         std::memcpy(to, from.row(r), columns * sizeof(T));
@@ -137,7 +137,8 @@ template <class T>
   requires(!std::is_same_v<T, float>)
 void copy_filled_rows(MatrixView<const T> from, float* to, std::int64_t stride,
                       std::int64_t filled) {
-  if (filled <= std::int64_t{kShortRow} && from.cols < filled && is_one_piece(from, from.cols))
+  const bool is_short = from.cols < std::int64_t{kShortRow} && filled <= std::int64_t{kShortRow};
+  if (is_short && !is_one_piece(from, stride) && is_one_piece(from, from.cols))
     return for_short_rows(from.rows, from.cols, [&](Range rows, std::span<float> wide) {
       const MatrixView<const float> part{wide.data(), rows.size(), from.cols, from.cols};
       codelets::widen(from.row(rows.begin), rows.size() * from.cols, wide.data());
