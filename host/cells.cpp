@@ -205,8 +205,8 @@ bool widens(const HostProblem& problem, const host::HostCpu& cpu) {
   // Many columns cost as much to widen as some products. AMD Zen 3, half, 512 x 512 by the time of
   // products in 16 bits: 5 reads, z 128 1.57, 15 reads, z 64 1.08; one column 0.33. Slices in L2
   // are read faster in 16 bits by vectors of 64 bytes. Zen 5, half, 768 x 3072: density 0.01, z 64
-  // 1.65; slices in L1, at 0.3, z 16 0.75, z 64 0.79; one column at 0.1 0.33; at 0.01 (8 reads) z 3
-  // and 10 1.3 and 1.5.
+  // 1.65; slices in L1, at 0.3, z 16 0.75, z 64 0.79; one column at 0.1 0.33; at 0.01 (7.7 reads) z
+  // 3 and 10 1.3 and 1.5.
   constexpr std::int64_t kFewColumns = 16, kReadsOfFew = 2, kReadsOfSome = 8, kReadsOfMany = 16;
   if (!problem.block.is_element() || problem.type == DataType::Float) return false;
   const bool has_few = problem.size.z < kFewColumns;
