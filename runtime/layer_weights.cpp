@@ -230,5 +230,11 @@ std::int64_t LayerWeights::values_per_group() const {
 template void LayerWeights::to_given(std::span<const float>, std::int64_t, std::span<float>);
 template void LayerWeights::to_given(std::span<const Half>, std::int64_t, std::span<float>);
 template void LayerWeights::to_given(std::span<const BFloat16>, std::int64_t, std::span<float>);
+template void LayerWeights::to_given(const Matrix&, const partitioner::Buckets&,
+                                     std::span<const float>, std::span<float>);
+template void LayerWeights::to_given(const Matrix&, const partitioner::Buckets&,
+                                     std::span<const Half>, std::span<float>);
+template void LayerWeights::to_given(const Matrix&, const partitioner::Buckets&,
+                                     std::span<const BFloat16>, std::span<float>);
 
 }  // namespace tessera::runtime::internal

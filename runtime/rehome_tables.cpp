@@ -4,6 +4,7 @@
 
 #include "tessera/base/distinct.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/runtime/pass_spec.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
