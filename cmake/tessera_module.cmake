@@ -95,6 +95,35 @@ if(TESSERA_COVERAGE)
   target_link_options(tessera_flags INTERFACE --coverage)
 endif()
 
+# Sources of a group see what those before them include and define. A sanitized build has other groups than other builds,
+# so that a source which lacks something of its own does not compile there: sources are dealt out like cards to as many
+# groups, but two at least, and AddressSanitizer and ThreadSanitizer deal to different numbers of them.
+function(tessera_group target)
+  set(size 16)
+  if(TESSERA_SANITIZE)
+    get_target_property(sources ${target} SOURCES)
+    list(LENGTH sources count)
+    math(EXPR groups "(${count} + ${size} - 1) / ${size} + 1")
+    if(TESSERA_SANITIZE STREQUAL "thread")
+      math(EXPR groups "${groups} + 1")
+    endif()
+    set(dealt "")
+    math(EXPR last_group "${groups} - 1")
+    math(EXPR last "${count} - 1")
+    foreach(group RANGE ${last_group})
+      if(group LESS count)
+        foreach(i RANGE ${group} ${last} ${groups})
+          list(GET sources ${i} source)
+          list(APPEND dealt ${source})
+        endforeach()
+      endif()
+    endforeach()
+    math(EXPR size "(${count} + ${groups} - 1) / ${groups}")
+    set_target_properties(${target} PROPERTIES SOURCES "${dealt}")
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+endfunction()
+
 # A folder of the library: tessera_module(<name> HEADERS ... SOURCES ... USES <targets> [PRIVATE <targets>])
 # Headers must compile alone: a source of the same name includes its own first, the others are compiled. USES is seen by includers, PRIVATE is not. INSIDE: for programs
 # of this tree only, part of them and never a shared library.
@@ -124,7 +153,7 @@ function(tessera_module name)
   if(NOT name STREQUAL codelets)  # its kernels are many instances of few sources
     if(TESSERA_GROUPED)
       # g++ warns of members whose type is in an anonymous namespace of a source it takes for a header.
-      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+      tessera_group(${target})
       target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
     if(TESSERA_FUZZ)  # counts the edges that an input reaches

@@ -148,7 +148,7 @@ std::optional<StaticPlan> popsparse_plan(const StaticCase& c, const BlockPattern
 // A transposed pattern and the searches of its cuts.
 struct TransposedSearcher {
   explicit TransposedSearcher(const BlockPattern& given)
-      : pattern(internal::transposed(given)), searcher(pattern.view()) {}
+      : pattern(internal::transposed_pattern(given)), searcher(pattern.view()) {}
 
   internal::TransposedPattern pattern;
   internal::StaticSearcher searcher;

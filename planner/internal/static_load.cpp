@@ -196,7 +196,7 @@ BlockPattern TransposedPattern::view() const {
   return {block, std::ssize(row_begin) - 1, block_cols, row_begin, col};
 }
 
-TransposedPattern transposed(const BlockPattern& pattern) {
+TransposedPattern transposed_pattern(const BlockPattern& pattern) {
   BlockLines by_column = blocks_by_column(pattern);
   TransposedPattern result{.block = {pattern.block.cols, pattern.block.rows},
                            .block_cols = pattern.block_rows,

@@ -54,7 +54,7 @@ struct TransposedPattern {
   BlockPattern view() const;
 };
 
-TransposedPattern transposed(const BlockPattern& pattern);
+TransposedPattern transposed_pattern(const BlockPattern& pattern);
 
 // Returns the tiles of the blocks of the pattern that was given, from the tiles of the transposed
 // one.
