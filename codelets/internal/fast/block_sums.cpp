@@ -19,9 +19,11 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 // half of an L1 cache of 32 KiB.
 inline constexpr std::int64_t kSharedInputRows = 128;
 
-// The sums of a block row stay in registers over some of its blocks.
+// The sums of a block row stay in registers over some of its blocks. Not inlined: as parts of one
+// function the walks take each other's registers. Zen 5, blocks of 16: 512 x 512, 128 columns 0.92
+// to 0.95 of the time.
 template <class In, class Walk>
-HWY_INLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
+HWY_NOINLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
   Scratch<In> scratch;
   const auto blocks = static_cast<std::int64_t>(args.columns.size());
   const std::int64_t most =
