@@ -21,6 +21,7 @@
 #include "tessera/bench/layer/comparisons.hpp"
 #include "tessera/bench/layer/generation.hpp"
 #include "tessera/bench/layer/grid.hpp"
+#include "tessera/bench/layer/grid_choices.hpp"
 #include "tessera/bench/layer/layer_case.hpp"
 #include "tessera/bench/layer/peers.hpp"
 #include "tessera/bench/layer/peers_16bit.hpp"
@@ -333,11 +334,12 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
   fmt::print("{}\n", json.dump());
 }
 
-void run_grid(const std::string& shard, const std::string& only) {
+using GridRun = void(const std::vector<bench::GridCase>&, const bench::GridChoice&);
+
+void run_grid(GridRun& run, const std::string& shard, const std::string& only) {
   bench::GridChoice choice = bench::parse_shard(shard);
   choice.only = only;
-  bench::run_grid(bench::read_grid(TESSERA_SOURCE_DIR "/bench/layer/grid.tsv", shared_folder()),
-                  choice);
+  run(bench::read_grid(TESSERA_SOURCE_DIR "/bench/layer/grid.tsv", shared_folder()), choice);
 }
 
 }  // namespace
@@ -364,9 +366,11 @@ int main(int argc, char** argv) {
   app.add_flag("--avx2", wants_avx2, "the cases of the bars on AVX2 only");
   app.add_flag("--bars", wants_bars, "one line a bar: name, figure, bar, ok or short");
   app.add_option("--case", cases, "out,in,z,block,density,pass,type,threads")->delimiter(';');
-  bool wants_grid = false;
+  bool wants_grid = false, wants_choices = false;
   std::string shard = "1/1", only;
   app.add_flag("--grid", wants_grid, "every case of bench/layer/grid.tsv beside other libraries");
+  app.add_flag("--choices", wants_choices,
+               "what DenseChoice::Auto takes for the cases of the grid, by the faster");
   app.add_option("--shard", shard, "for --grid: the cases of one of so many shards, as 1/12");
   app.add_option("--only", only, "for --grid: cases with this text in their group or name");
   CLI11_PARSE(app, argc, argv);
@@ -376,7 +380,8 @@ int main(int argc, char** argv) {
       print_limit(fmt::format("simulated Fwd by the host's, block {}", block),
                   bench::simulated_over_host({.block = block}), kMostSimulated);
     if (wants_peers) print_peers(python, type);
-    if (wants_grid) run_grid(shard, only);
+    if (wants_grid) run_grid(bench::run_grid, shard, only);
+    if (wants_choices) run_grid(bench::run_choices, shard, only);
     if (wants_forecasts) print_forecasts();
     if (wants_transformers && !wants_bars) return run_transformer_bars() ? 0 : 1;
     if (wants_avx2 && !wants_bars) return run_avx2_bars() ? 0 : 1;

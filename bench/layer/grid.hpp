@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,10 @@ struct GridChoice {
 };
 // Reads "3/12" as the third of twelve. Throws std::runtime_error for anything else.
 GridChoice parse_shard(const std::string& text);
+
+// Calls run() for the chosen cases, in their order.
+void for_chosen(const std::vector<GridCase>& cases, const GridChoice& choice,
+                const std::function<void(const GridCase&)>& run);
 
 // Runs the chosen cases, prints a line for each as it ends, and then the summary.
 void run_grid(const std::vector<GridCase>& cases, const GridChoice& choice);

@@ -110,17 +110,23 @@ GridChoice parse_shard(const std::string& text) {
   return choice;
 }
 
+void for_chosen(const std::vector<GridCase>& cases, const GridChoice& choice,
+                const std::function<void(const GridCase&)>& run) {
+  std::uint32_t number = 0;
+  for (const GridCase& c : cases)
+    if ((c.group + " " + c.name()).find(choice.only) != std::string::npos &&
+        shard_of(number++, choice.shards) == choice.shard)
+      run(c);
+}
+
 void run_grid(const std::vector<GridCase>& cases, const GridChoice& choice) {
   std::vector<GridResult> results;
-  std::uint32_t number = 0;
   fmt::print("{}\n", grid_head());
-  for (const GridCase& c : cases) {
-    if ((c.group + " " + c.name()).find(choice.only) == std::string::npos) continue;
-    if (shard_of(number++, choice.shards) != choice.shard) continue;
+  for_chosen(cases, choice, [&](const GridCase& c) {
     results.push_back(run_grid_case(c));
     fmt::print("{}\n", grid_line(results.back()));
     std::fflush(stdout);
-  }
+  });
   print_grid_summary(results);
 }
 
