@@ -39,10 +39,14 @@ void element_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   }
 }
 
-// True if a call is for one column of a vector without gaps, for which there are kernels of lists.
+// True if there are kernels of lists of such indices.
+template <class Index>
+inline constexpr bool kIsListed = sizeof(Index) == sizeof(std::uint32_t);
+
+// True if a call is for one column of a vector without gaps, which has kernels of its own.
 template <class Index, class Sums>
 bool is_vector(const Sums& sums) {
-  return sums.z == 1 && sums.in_stride == 1 && sizeof(Index) == sizeof(std::uint32_t);
+  return kIsListed<Index> && sums.z == 1 && sums.in_stride == 1;
 }
 
 // Calls run(first row, positions) for parts of the positions [rows + 1] at which rows begin. Some
@@ -61,21 +65,30 @@ void for_each_row_part(std::span<const Position> row_begin, Range places, Run&& 
   }
 }
 
-// Does the same as element_place_sums() for one column of a vector without gaps.
+// Computes sums by the kernels of lists.
 template <class T, class Index, class Position>
-void vector_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
+void listed_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   const Range all{0, std::int64_t(sums.row_begin.back())};
-  for_each_row_part(
-      sums.row_begin, all, [&](std::int64_t first, std::span<const std::int64_t> begin) {
-        internal::listed_sums(
-            internal::ListedSums<T>{.row_begin = begin,
-                                    .columns = reinterpret_cast<const std::uint32_t*>(sums.col),
-                                    .values = sums.values,
-                                    .in = sums.in,
-                                    .out = sums.out + first * sums.out_stride,
-                                    .out_stride = sums.out_stride,
-                                    .replaces = sums.replaces});
-      });
+  for_each_row_part(sums.row_begin, all,
+                    [&](std::int64_t first, std::span<const std::int64_t> begin) {
+                      const internal::ListedSums<T> part{
+                          .row_begin = begin,
+                          .columns = reinterpret_cast<const std::uint32_t*>(sums.col),
+                          .values = sums.values,
+                          .in = sums.in,
+                          .out = sums.out + first * sums.block.rows * sums.out_stride,
+                          .out_stride = sums.out_stride,
+                          .replaces = sums.replaces,
+                          .in_stride = sums.in_stride,
+                          .z = sums.z,
+                          .block = sums.block};
+                      if (!sums.block.is_element())
+                        internal::listed_block_sums(part);
+                      else if (is_vector<Index>(sums))
+                        internal::listed_sums(part);
+                      else
+                        internal::listed_row_sums(part);
+                    });
 }
 
 // Sums over the blocks of one block row.
@@ -177,11 +190,17 @@ void scatter_columns(const ScatteredPlaces<T, Index>& places, std::span<const Po
   });
 }
 
+bool sums_blocks_in_lanes(BlockShape block) {
+  return block.cols == 4 || block.cols == 8 || block.cols % 16 == 0;
+}
+
 template <class T, class Index, class Position>
 void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   if (sums.z == 0) return;
   if (sums.block.is_element())
-    return is_vector<Index>(sums) ? vector_place_sums(sums) : element_place_sums(sums);
+    return kIsListed<Index> && (sums.z > 1 || is_vector<Index>(sums)) ? listed_place_sums(sums)
+                                                                      : element_place_sums(sums);
+  if (is_vector<Index>(sums) && sums_blocks_in_lanes(sums.block)) return listed_place_sums(sums);
   for (std::size_t row = 0; row + 1 < sums.row_begin.size(); ++row) block_row_sums(sums, row);
 }
 

@@ -28,9 +28,15 @@ struct PlaceSums {
   bool replaces = true;  // false: adds to what `out` has
 };
 
+// True: one column of blocks is added up in lanes, as that of elements is: blocks of 4, 8 or a
+// multiple of 16 columns.
+bool sums_blocks_in_lanes(BlockShape block);
+
 // Sets out[r][z] = sum over the places of row r, in their order: value * in[its column][z], or adds
-// it. The columns are below 2^32 elements, and blocks of 16-bit values have at most
-// kMostPlaceBlock of them. Never allocates, throws or prints; thread-safe.
+// it. One column whose rows follow one another, with columns in 32 bits, is added up in lanes: of
+// elements, and where sums_blocks_in_lanes(). The columns are below 2^32 elements,
+// and blocks of 16-bit values have at most kMostPlaceBlock of them. Never allocates, throws or
+// prints; thread-safe.
 template <class T, class Index, class Position>
 void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept;
 

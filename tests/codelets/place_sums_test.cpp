@@ -154,5 +154,71 @@ TEST(PlaceSums, OfOneColumnHaveTheBitsOfTheReferenceOnEveryTarget) {
   }
 }
 
+// One column of blocks has the bits that the elements of the blocks have.
+template <class T>
+void expect_blocks_as_elements(BlockShape block, bool replaces) {
+  constexpr std::int64_t kBlockRows = 9, kBlockColumns = 11;
+  Random random(std::uint64_t(block.rows * 100 + block.cols));
+  std::vector<std::int64_t> begin{0}, begin_elements{0};
+  std::vector<std::int32_t> col, col_elements;
+  std::vector<T> values, elements, in;
+  const auto number = [&] { return T(float(random.unit() - 0.5)); };
+  for (std::int64_t r = 0; r < kBlockRows; ++r) {
+    for (std::int64_t n = r % 6; n > 0; --n)
+      col.push_back(std::int32_t(random.below(kBlockColumns)));
+    begin.push_back(std::ssize(col));
+  }
+  for (std::int64_t i = std::ssize(col) * block.area(); i > 0; --i) values.push_back(number());
+  for (std::int64_t c = 0; c < kBlockColumns * block.cols; ++c) in.push_back(number());
+  for (std::int64_t r = 0; r < kBlockRows * block.rows; ++r) {
+    const auto row = std::size_t(r / block.rows);
+    for (std::int64_t b = begin[row]; b < begin[row + 1]; ++b)
+      for (std::int64_t c = 0; c < block.cols; ++c) {
+        col_elements.push_back(std::int32_t(col[std::size_t(b)] * block.cols + c));
+        elements.push_back(values[std::size_t((b * block.rows + r % block.rows) * block.cols + c)]);
+      }
+    begin_elements.push_back(std::ssize(col_elements));
+  }
+  const auto sums = [&](BlockShape shape, auto& rows, auto& columns, auto& numbers) {
+    std::vector<float> out(std::size_t(kBlockRows * block.rows) * 2, 0.5f);
+    place_sums(PlaceSums<T, std::int32_t, std::int64_t>{.block = shape,
+                                                        .row_begin = rows,
+                                                        .col = columns.data(),
+                                                        .values = numbers.data(),
+                                                        .in = in.data(),
+                                                        .in_stride = 1,
+                                                        .out = out.data(),
+                                                        .out_stride = 2,
+                                                        .z = 1,
+                                                        .replaces = replaces});
+    return out;
+  };
+  EXPECT_EQ(sums(block, begin, col, values), sums({1, 1}, begin_elements, col_elements, elements))
+      << block.rows << " x " << block.cols;
+}
+
+TEST(PlaceSums, OfOneColumnOfBlocksHaveTheBitsOfTheirElementsOnEveryTarget) {
+  for (const internal::SimdTarget& target : internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    SCOPED_TRACE(target.name);
+    const internal::UseSimdTarget use(target);
+    for (const BlockShape block : {BlockShape{4, 4},
+                                   {8, 8},
+                                   {16, 16},
+                                   {32, 32},
+                                   {1, 4},
+                                   {3, 8},
+                                   {5, 16},
+                                   {2, 48},
+                                   {70, 8},
+                                   {80, 16}})
+      for (const bool replaces : {false, true}) {
+        expect_blocks_as_elements<float>(block, replaces);
+        expect_blocks_as_elements<Half>(block, replaces);
+        expect_blocks_as_elements<BFloat16>(block, replaces);
+      }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::codelets

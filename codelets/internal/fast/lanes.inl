@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
@@ -125,6 +126,16 @@ HWY_INLINE V add_product_lanes(V sum, V a, V b) {
 #else
   return hn::MulAdd(a, b, sum);
 #endif
+}
+
+// Calls use(integral constant i) for i < kCount. Indices that are constants from the start let
+// g++ keep arrays of vectors in registers; after a loop it left the sums in memory (dot products of
+// 128 floats on Zen 3: 13.8 instead of 6.3 ns).
+template <std::size_t kCount, class Use>
+HWY_INLINE void for_constants(Use&& use) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) HWY_ATTR {
+    (use(std::integral_constant<std::size_t, i>()), ...);
+  }(std::make_index_sequence<kCount>());
 }
 
 // Calls run(integral constant N) for the N in 1 .. kMost that equals n.

@@ -1,4 +1,5 @@
-// Element Fwd for words that are byte offsets into the operand, for every instruction set.
+// Element Fwd for words that are byte offsets into the operand (offset_sums) and for lists of
+// columns (listed_row_sums), for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
 // foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -68,18 +69,9 @@ class OffsetRows {
     return result;
   }
 
-  // Sums that are a page or more apart are fetched ahead, because the hardware does so within a
-  // page only. AMD Zen 3, density 1/64, z 4096: 4096 x 1024 0.91 of the time, 1024 x 4096 0.85.
-  HWY_INLINE bool are_apart() const {
-    constexpr std::int64_t kPage = 4096 / sizeof(float);
-    return out_stride_ >= kPage;
-  }
-  // Asks for the sums of the row that next() will return.
-  template <std::size_t kColumns>
-  HWY_INLINE void fetch_next() const {
-    constexpr std::size_t kLine = 64 / sizeof(float);
-    const float* sums = out_ + static_cast<std::int64_t>(words_[0]) * out_stride_;
-    for (std::size_t c = 0; c < kColumns; c += kLine) __builtin_prefetch(sums + c, 1);
+  // The sums of the row that next() will return.
+  HWY_INLINE const float* next_sums() const {
+    return out_ + static_cast<std::int64_t>(words_[0]) * out_stride_;
   }
 
  private:
@@ -88,6 +80,40 @@ class OffsetRows {
   float* out_;
   std::int64_t out_stride_;
 };
+
+// Iterates over the rows of a matrix that is given as lists.
+template <class In>
+class ListedRows {
+ public:
+  HWY_INLINE ListedRows(const ListedSums<In>& args, std::int64_t first_column)
+      : begin_(args.row_begin.data()),
+        columns_(args.columns),
+        values_(args.values),
+        out_(args.out + first_column),
+        out_stride_(args.out_stride) {}
+
+  HWY_INLINE OffsetRow<In, std::uint32_t> next() {
+    const std::int64_t first = *begin_++;
+    float* const out = out_;
+    out_ += out_stride_;
+    return {columns_ + first, values_ + first, *begin_ - first, out};
+  }
+  HWY_INLINE const float* next_sums() const { return out_; }
+
+ private:
+  const std::int64_t* begin_;
+  const std::uint32_t* columns_;
+  const In* values_;
+  float* out_;
+  std::int64_t out_stride_;
+};
+
+// Sums that are a page or more apart are fetched ahead, because the hardware does so within a page
+// only. AMD Zen 3, density 1/64, z 4096: 4096 x 1024 0.91 of the time, 1024 x 4096 0.85.
+HWY_INLINE bool are_apart(std::int64_t out_stride) {
+  constexpr std::int64_t kPage = 4096 / sizeof(float);
+  return out_stride >= kPage;
+}
 
 // Fetches memory into the second-level cache, an equal part of it for each of some rows. Bursts of
 // requests would wait for each other and for those of the rows themselves.
@@ -109,26 +135,44 @@ class FetchAhead {
   std::uintptr_t at_, end_, per_row_;
 };
 
-// Returns the distance in bytes that a word stands for; with kDirect the word itself.
-template <class Word, bool kDirect>
-HWY_INLINE std::int64_t distance_of(std::uint64_t word, std::int64_t spread) {
-  const auto bytes = static_cast<std::int64_t>(word);
-  return kDirect ? bytes : bytes * spread >> kSpreadBits<Word>;
-}
+// The distance in bytes from the operand for which a word stands: the word itself, a part of its
+// product with `spread` (OffsetSums), or rows.
+struct DirectDistance {
+  static constexpr bool kIsWord = true;
+  HWY_INLINE std::int64_t operator()(std::uint64_t word) const {
+    return static_cast<std::int64_t>(word);
+  }
+};
+template <class Word>
+struct SpreadDistance {
+  static constexpr bool kIsWord = false;
+  std::int64_t spread;
+  HWY_INLINE std::int64_t operator()(std::uint64_t word) const {
+    return static_cast<std::int64_t>(word) * spread >> kSpreadBits<Word>;
+  }
+};
+struct RowDistance {
+  static constexpr bool kIsWord = false;
+  std::int64_t row_bytes;
+  HWY_INLINE std::int64_t operator()(std::uint64_t row) const {
+    return static_cast<std::int64_t>(row) * row_bytes;
+  }
+};
 
-// With kDirect the vectors of the panel do not overlap and words are distances, as in most products
-// of layers: all distances of columns are constants, and a word needs no multiplication.
-template <class In, class Word, std::size_t kLanes, std::size_t kVectors, bool kDirect>
+// With kWhole the vectors of the panel do not overlap, as in most products of layers: all distances
+// of columns are constants.
+template <class In, class Word, std::size_t kLanes, std::size_t kVectors, bool kWhole,
+          class Distance>
 struct OffsetPanel {
   using Sums = FloatVector<kLanes>[kVectors];
-  static constexpr bool kFourWords = kDirect && sizeof(Word) == 2;
+  static constexpr bool kFourWords = Distance::kIsWord && sizeof(Word) == 2;
   const std::byte* in;  // first column of the panel
-  const std::int64_t spread;
+  const Distance distance;
   const Panel panel;
   const bool replaces;
 
   HWY_INLINE std::int64_t column(std::size_t v) const {
-    return kDirect ? static_cast<std::int64_t>(v * kLanes) : column_of<kLanes, kVectors>(panel, v);
+    return kWhole ? static_cast<std::int64_t>(v * kLanes) : column_of<kLanes, kVectors>(panel, v);
   }
   HWY_INLINE void begin(Sums& sums, const float* from) const {
     if (replaces) {
@@ -142,7 +186,7 @@ struct OffsetPanel {
       hn::StoreU(sums[v], Floats<kLanes>(), to + column(v));
   }
   HWY_INLINE void add(Sums& sums, const In* value, std::uint64_t word) const {
-    const std::byte* address = in + distance_of<Word, kDirect>(word, spread);
+    const std::byte* address = in + distance(word);
     if constexpr (kVectors > 1) address = in_register(address);
     const In* from = reinterpret_cast<const In*>(address);
     const auto factor = broadcast<kLanes>(value);
@@ -157,39 +201,47 @@ struct OffsetPanel {
   }
 
   // Adds kRows rows side by side while each has terms, then one after the other. The rows differ.
-  template <std::size_t kRows>
-  HWY_INLINE void add_rows(OffsetRows<In, Word>& rows, bool fetches_next = false) const {
+  template <std::size_t kRows, class Rows>
+  HWY_INLINE void add_rows(Rows& rows, bool fetches_next = false) const {
     Sums sums[kRows];
     OffsetRow<In, Word> row[kRows];
     std::int64_t common = 0;
-    for (std::size_t r = 0; r < kRows; ++r) {
+    for_constants<kRows>([&](auto r) HWY_ATTR {
       row[r] = rows.next();
       begin(sums[r], row[r].out);
       common = r == 0 ? row[r].count : std::min(common, row[r].count);
-    }
-    if (fetches_next) rows.template fetch_next<kVectors * kLanes>();
+    });
+    if (fetches_next) fetch(rows.next_sums());
     std::int64_t i = 0;
     if constexpr (kFourWords)
       for (; i + 4 <= common; i += 4) {
         if constexpr (kRows > 1) row[0].ask_ahead(i * std::int64_t{kRows});
-        for (std::size_t r = 0; r < kRows; ++r) add_four(sums[r], row[r], i);
+        for_constants<kRows>([&](auto r) HWY_ATTR { add_four(sums[r], row[r], i); });
       }
     for (; i < common; ++i)
-      for (std::size_t r = 0; r < kRows; ++r) add(sums[r], row[r].values + i, row[r].words[i]);
-    for (std::size_t r = 0; r < kRows; ++r) {
+      for_constants<kRows>([&](auto r)
+                               HWY_ATTR { add(sums[r], row[r].values + i, row[r].words[i]); });
+    for_constants<kRows>([&](auto r) HWY_ATTR {
       if constexpr (kRows > 1)
-        for (i = common; i < row[r].count; ++i) add(sums[r], row[r].values + i, row[r].words[i]);
+        for (std::int64_t k = common; k < row[r].count; ++k)
+          add(sums[r], row[r].values + k, row[r].words[k]);
       store(sums[r], row[r].out);
-    }
+    });
   }
 
-  HWY_INLINE void add_all(OffsetRows<In, Word> rows, std::int64_t count, FetchAhead ahead) const {
+  HWY_INLINE void fetch(const float* sums) const {
+    constexpr std::size_t kLine = 64 / sizeof(float);
+    for (std::size_t c = 0; c < kVectors * kLanes; c += kLine) __builtin_prefetch(sums + c, 1);
+  }
+
+  template <class Rows>
+  HWY_INLINE void add_all(Rows rows, std::int64_t count, bool fetches_sums,
+                          FetchAhead ahead) const {
     constexpr std::size_t kRows = offset_rows_at_once(kVectors);
     constexpr auto kStep = static_cast<std::int64_t>(kRows);
-    const bool are_apart = rows.are_apart();
     for (; count >= kStep; count -= kStep) {
       ahead.step(kRows);
-      add_rows<kRows>(rows, are_apart && count > kStep);
+      add_rows<kRows>(rows, fetches_sums && count > kStep);
     }
     if constexpr (kRows > 1)
       for (; count > 0; --count) add_rows<1>(rows);
@@ -197,14 +249,14 @@ struct OffsetPanel {
 };
 
 // The addresses of a row's terms in a batch of one.
-template <class In, class Word, bool kDirect>
+template <class In, class Word, class Distance>
 struct OffsetAddress {
   const std::byte* in;
   const OffsetRow<In, Word>& row;
-  const std::int64_t spread;
+  const Distance distance;
 
   HWY_INLINE const In* at(std::uint64_t word) const {
-    return reinterpret_cast<const In*>(in + distance_of<Word, kDirect>(word, spread));
+    return reinterpret_cast<const In*>(in + distance(word));
   }
   HWY_INLINE const In* operator()(std::int64_t i) const { return at(row.words[i]); }
   // Reads four words of 16 bits with one load: loads are the limit (1.15 times the rate).
@@ -221,47 +273,69 @@ struct OffsetAddress {
   HWY_INLINE void ask_ahead(const In*, std::int64_t i) const { row.ask_ahead(i); }
 #if HWY_TARGET == HWY_AVX3
   HWY_INLINE FloatVector<16> gather(std::int64_t i) const
-    requires(std::is_same_v<In, float> && sizeof(Word) == 2 && kDirect)
+    requires(std::is_same_v<In, float> && sizeof(Word) == 2 && Distance::kIsWord)
   {
     return gather_offsets(in, row.words + i);
   }
 #endif
 };
 
-template <bool kDirect, class In, class Word>
-HWY_INLINE void one_column(const OffsetSums<In, Word>& args) {
+template <class In, class Word, class Distance>
+HWY_INLINE void one_column(const OffsetSums<In, Word>& args, Distance distance) {
   OffsetRows<In, Word> rows(args, 0);
   const auto* in = reinterpret_cast<const std::byte*>(args.in);
   for (std::int64_t r = 0; r < args.rows; ++r) {
     const OffsetRow<In, Word> row = rows.next();
     const float sum = one_column_lanes(row.values, row.count,
-                                       OffsetAddress<In, Word, kDirect>{in, row, args.spread});
+                                       OffsetAddress<In, Word, Distance>{in, row, distance});
     *row.out = (args.replaces ? 0.0f : *row.out) + sum;
   }
+}
+
+// Calls run(panel, vectors, whole) for the panels of z columns; `whole` is that of OffsetPanel.
+template <class In, class Run>
+HWY_INLINE void for_each_offset_panel(std::int64_t z, Run&& run) {
+  with_lanes_for(z, [&](auto lanes) {
+    constexpr std::size_t kLanes = lanes;
+    constexpr std::size_t kMost = kLanes == kNativeLanes ? kMostOffsetVectors : 2;
+    for_each_panel<kLanes, kMost>(z, [&](const Panel& panel, auto vectors) {
+      if constexpr (std::is_same_v<In, float> && kLanes >= 4)
+        if (is_whole<kLanes>(panel, vectors)) return run(panel, lanes, vectors, std::true_type());
+      run(panel, lanes, vectors, std::false_type());
+    });
+  });
 }
 
 template <class In, class Word>
 HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
   const bool is_direct = args.spread == std::int64_t{1} << kSpreadBits<Word>;
-  if (args.z == 1) return is_direct ? one_column<true>(args) : one_column<false>(args);
-  with_lanes_for(args.z, [&](auto lanes) {
-    constexpr std::size_t kLanes = lanes;
-    constexpr std::size_t kMost = kLanes == kNativeLanes ? kMostOffsetVectors : 2;
-    for_each_panel<kLanes, kMost>(args.z, [&](const Panel& panel, auto vectors) {
-      const auto add_panel = [&](auto direct) {
-        const OffsetPanel<In, Word, kLanes, vectors, direct> sums{
-            reinterpret_cast<const std::byte*>(args.in + panel.first), args.spread, panel,
-            args.replaces};
-        const bool is_first = panel.first == 0;
-        sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows,
-                     FetchAhead(is_first ? args.next : std::span<const std::byte>(), args.rows));
-      };
-      using No = std::false_type;
-      using Yes = std::true_type;
-      if constexpr (std::is_same_v<In, float> && kLanes >= 4)
-        if (is_direct && is_whole<kLanes>(panel, vectors)) return add_panel(Yes());
-      add_panel(No());
-    });
+  const SpreadDistance<Word> spread{args.spread};
+  if (args.z == 1) return is_direct ? one_column(args, DirectDistance()) : one_column(args, spread);
+  for_each_offset_panel<In>(args.z, [&](const Panel& panel, auto lanes, auto vectors, auto whole) {
+    const auto add_panel = [&](auto distance, auto is_whole) {
+      const OffsetPanel<In, Word, lanes, vectors, is_whole, decltype(distance)> sums{
+          reinterpret_cast<const std::byte*>(args.in + panel.first), distance, panel,
+          args.replaces};
+      const bool is_first = panel.first == 0;
+      sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows, are_apart(args.out_stride),
+                   FetchAhead(is_first ? args.next : std::span<const std::byte>(), args.rows));
+    };
+    if constexpr (whole)
+      if (is_direct) return add_panel(DirectDistance(), whole);
+    add_panel(spread, std::false_type());
+  });
+}
+
+// Rows of a list are of any lengths, and a term costs a multiplication more than one of words.
+template <class In>
+HWY_INLINE void all_listed_sums(const ListedSums<In>& args) {
+  const RowDistance rows{args.in_stride * std::int64_t{sizeof(In)}};
+  const auto count = static_cast<std::int64_t>(args.row_begin.size()) - 1;
+  for_each_offset_panel<In>(args.z, [&](const Panel& panel, auto lanes, auto vectors, auto whole) {
+    const OffsetPanel<In, std::uint32_t, lanes, vectors, whole, RowDistance> sums{
+        reinterpret_cast<const std::byte*>(args.in + panel.first), rows, panel, args.replaces};
+    sums.add_all(ListedRows<In>(args, panel.first), count, are_apart(args.out_stride),
+                 FetchAhead({}, count));
   });
 }
 
@@ -271,6 +345,9 @@ void offset_half_16(const OffsetSums<Half, std::uint16_t>& args) { all_offset_su
 void offset_bfloat16_16(const OffsetSums<BFloat16, std::uint16_t>& args) { all_offset_sums(args); }
 void offset_half_32(const OffsetSums<Half, std::uint32_t>& args) { all_offset_sums(args); }
 void offset_bfloat16_32(const OffsetSums<BFloat16, std::uint32_t>& args) { all_offset_sums(args); }
+void listed_rows_float(const ListedSums<float>& args) { all_listed_sums(args); }
+void listed_rows_half(const ListedSums<Half>& args) { all_listed_sums(args); }
+void listed_rows_bfloat16(const ListedSums<BFloat16>& args) { all_listed_sums(args); }
 
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -284,6 +361,9 @@ HWY_EXPORT(offset_half_16);
 HWY_EXPORT(offset_bfloat16_16);
 HWY_EXPORT(offset_half_32);
 HWY_EXPORT(offset_bfloat16_32);
+HWY_EXPORT(listed_rows_float);
+HWY_EXPORT(listed_rows_half);
+HWY_EXPORT(listed_rows_bfloat16);
 
 void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(offset_float_16)(sums);
@@ -302,6 +382,16 @@ void offset_sums(const OffsetSums<Half, std::uint32_t>& sums) noexcept {
 }
 void offset_sums(const OffsetSums<BFloat16, std::uint32_t>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(offset_bfloat16_32)(sums);
+}
+
+void listed_row_sums(const ListedSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(listed_rows_float)(sums);
+}
+void listed_row_sums(const ListedSums<Half>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(listed_rows_half)(sums);
+}
+void listed_row_sums(const ListedSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(listed_rows_bfloat16)(sums);
 }
 
 }  // namespace tessera::codelets::internal

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 
+#include "tessera/base/block_shape.hpp"
 #include "tessera/base/half.hpp"
 
 // The interface between the walk over the words (compiled once) and the vector code (compiled for
@@ -74,21 +75,33 @@ void scatter_sums(const ElementSums<float>& sums) noexcept;
 void scatter_sums(const ElementSums<Half>& sums) noexcept;
 void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 
-// The arguments of listed_sums(), which does the same as gather_sums() for one column and rows of a
-// matrix that is given as lists: out[r] += value * in[column], or replaces it.
+// The arguments of functions that do the same as gather_sums() for rows of a matrix that is given
+// as lists: out[r][z] += value * in[column][z], or replaces it. listed_sums() is for one column
+// without gaps, listed_row_sums() for several.
 template <class In>
 struct ListedSums {
-  std::span<const std::int64_t> row_begin;  // [rows + 1] positions in the lists
-  const std::uint32_t* columns;
+  std::span<const std::int64_t> row_begin;  // [block rows + 1] positions in the lists
+  const std::uint32_t* columns;             // of blocks
   const In* values;
-  const In* in;  // without gaps
+  const In* in;
   float* out;
   std::int64_t out_stride;
   bool replaces = false;
+  std::int64_t in_stride = 1, z = 1;
+  BlockShape block = {};  // of listed_block_sums
 };
+void listed_row_sums(const ListedSums<float>& sums) noexcept;
+void listed_row_sums(const ListedSums<Half>& sums) noexcept;
+void listed_row_sums(const ListedSums<BFloat16>& sums) noexcept;
 void listed_sums(const ListedSums<float>& sums) noexcept;
 void listed_sums(const ListedSums<Half>& sums) noexcept;
 void listed_sums(const ListedSums<BFloat16>& sums) noexcept;
+
+// Does the same as listed_sums() for blocks of 4, 8, or a multiple of 16 columns. A result has the
+// bits that listed_sums() gives for the elements of the blocks.
+void listed_block_sums(const ListedSums<float>& sums) noexcept;
+void listed_block_sums(const ListedSums<Half>& sums) noexcept;
+void listed_block_sums(const ListedSums<BFloat16>& sums) noexcept;
 
 // Does the same as scatter_sums() for one column and such lists: out[column] += value * in[r] for
 // the places of every r, one after the other. `replaces` must be false.
