@@ -176,12 +176,13 @@ void HostGroup<T>::set_values(std::span<const float> values) {
 
 // Cells that are cut for several columns have short pieces of rows, with which one column takes up
 // to 2.2 times as long (Zen 5; with AVX2 kernels 2.5). Those for one column have fewer bytes
-// than rows.
+// than rows. Cells of blocks add one column to a sum after the other.
 template <class T>
-bool HostGroup<T>::takes_rows(MatrixView<const T> s) const {
-  return std::is_same_v<T, float> && s.cols == 1 && setting_.reads_rows &&
-         setting_.problem.size.z > 1 && setting_.problem.block.is_element() &&
-         forward_cells() != nullptr;
+bool HostGroup<T>::takes_rows(const sparse::Csr<float>& weights, MatrixView<const T> s) const {
+  if (!std::is_same_v<T, float> || !setting_.reads_rows || forward_cells() == nullptr) return false;
+  if (s.cols > 1) return weights.block.is_element() && takes_samples(weights.blocks(), s);
+  const bool has_cells_of_column = setting_.problem.size.z == 1 && weights.block.is_element();
+  return s.cols == 1 && !has_cells_of_column && RowProduct::takes(weights.block);
 }
 
 template <class T>
@@ -192,7 +193,7 @@ bool HostGroup<T>::product(Pass pass, const sparse::Csr<float>& weights, MatrixV
     if (const auto* packed = std::get_if<HostPacked<T>>(&fwd_); packed && pass == Pass::Fwd)
       return packed->product(in, out, after, control, times, scratch, executor);
   if constexpr (std::is_same_v<T, float>)
-    if (pass == Pass::Fwd && takes_rows(in))
+    if (pass == Pass::Fwd && takes_rows(weights, in))
       return RowProduct(weights).product(in, out, after, control, times, scratch, executor);
   const HostProduct<T>& cells =
       pass == Pass::Fwd ? std::get<HostProduct<T>>(fwd_) : std::get<HostProduct<T>>(grad_a_);
@@ -203,7 +204,7 @@ template <class T>
 bool HostGroup<T>::forward(const sparse::Csr<float>& weights, MatrixView<const T> s,
                            MatrixView<T> q, const Epilogue<T>& after, PassControl& control,
                            HostTimes& times) {
-  if (takes_rows(s))
+  if (takes_rows(weights, s))
     return product(Pass::Fwd, weights, s, q, after, control, times, scratch_, *setting_.executor);
   return std::visit([&](auto& form) { return form.product(s, q, after, control, times); }, fwd_);
 }

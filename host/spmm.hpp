@@ -29,12 +29,13 @@ struct SpmmOptions {
 // Shapes: A [x][y], B [y][z], C [x][z]. Operands may have any strides: for [batch][features] pass
 // the transposed view. Sums are floats, rounded once to T except that a bias is added to the
 // rounded sum. The bits do not depend on the threads. The terms of a sum are added in the order in
-// which the view lists them. Compressed columns are sorted by rows if z is at least 256, and
-// coordinates whose rows do not ascend if z is at least 64. Otherwise their sums have up to eight
-// parts, consecutive places each, which are then added in order: their number follows from the
-// shape and the number of places. With beta 1 the old value is the first term of a sum if A is in
-// the order of rows, or sorted, and C is float with contiguous rows, of several columns, else the
-// last.
+// which the view lists them; compressed rows in sixteen lanes where z is 1, or where B has the
+// batch first and A at most one element for four columns. Compressed columns are sorted by rows if
+// z is at least 256, and coordinates whose rows do not ascend if z is at least 64. Otherwise their
+// sums have up to eight parts, consecutive places each, which are then added in order: their number
+// follows from the shape and the number of places. With beta 1 the old value is the first term of a
+// sum if A is in the order of rows, or sorted, and C is float with contiguous rows, not in lanes,
+// else the last.
 // Throws Error{InvalidArgument} if the sizes do not agree, C shares bytes with an operand or one of
 // them is at a null pointer, Error{BadInput} that names the place if the lists are not those of a
 // matrix of this size, and Error{LimitExceeded} for sides above 2^31 and for blocks of more than

@@ -110,7 +110,7 @@ class HostGroup {
 
  private:
   // Returns true if Fwd of this operand reads the rows of the weights, not their cells.
-  bool takes_rows(MatrixView<const T> s) const;
+  bool takes_rows(const sparse::Csr<float>& weights, MatrixView<const T> s) const;
 
   using Product = std::variant<HostProduct<T>, HostDense<T>>;
   using Forward = std::conditional_t<std::is_same_v<T, float>, Product,

@@ -110,7 +110,7 @@ void expect_bits_of_one(const Shape& shape, const sparse::Csr<float>& before,
   SCOPED_TRACE(shape.name() + ", ranks " + std::to_string(count));
   const Problem problem = shape.problem(data_type_of<T>());
   const auto executor = make_executor(1);
-  host::HostLayer alone(problem, kCpu, *executor);
+  host::HostLayer alone(problem, kCpu, *executor, {.reads_rows = false});
   alone.set_weights(after);
   Run<T> expected(shape, std::ssize(after.values)), got = expected;
   expected.passes(alone, {0, shape.x}, {0, shape.y}, 0);

@@ -272,11 +272,12 @@ TEST(HostBatchWidths, MustAgreeInOneCall) {
 }
 
 // The rows of the matrix that the layer keeps, from which spmm() computes the same sums.
-TEST(HostBatchWidths, OfOneColumnReadWholeRowsOfTheMatrixThatWasGiven) {
-  constexpr std::int64_t kRows = 700, kColumns = 900, kPlanned = 40;
+void expect_whole_rows(BlockShape block, std::int64_t planned) {
+  constexpr std::int64_t kRows = 704, kColumns = 912;
   const std::unique_ptr<Executor> executor = make_executor(2);
-  const sparse::Csr<float> weights = sparse::random_pattern(kRows, kColumns, {1, 1}, 0.9, 3);
-  HostLayer layer({.size = {1, kRows, kColumns, kPlanned},
+  const sparse::Csr<float> weights = sparse::random_pattern(kRows, kColumns, block, 0.9, 3);
+  HostLayer layer({.size = {1, kRows, kColumns, planned},
+                   .block = block,
                    .density = 0.9,
                    .data_type = DataType::Float,
                    .grad_a = true},
@@ -286,8 +287,8 @@ TEST(HostBatchWidths, OfOneColumnReadWholeRowsOfTheMatrixThatWasGiven) {
     const sparse::Csr<float>& kept = layer.weights(0);
     Matrix<float> expected(kRows, 1);
     spmm<float>(
-        CompressedRows<float, std::int32_t, std::int64_t>{
-            kRows, kColumns, {1, 1}, kept.row_begin, kept.col, kept.values},
+        CompressedRows<float, std::int32_t, std::int64_t>{kRows, kColumns, block, kept.row_begin,
+                                                          kept.col, kept.values},
         s, expected.view(), *executor);
     layer.forward<float>(s, q);
     for (std::int64_t r = 0; r < kRows; ++r) ASSERT_EQ(q(r, 0), expected(r, 0)) << "row " << r;
@@ -306,6 +307,12 @@ TEST(HostBatchWidths, OfOneColumnReadWholeRowsOfTheMatrixThatWasGiven) {
   Matrix<float> biased(kRows, 1);
   layer.forward<float>(first.view(), biased.view(), {.bias = bias});
   EXPECT_EQ(biased(kRows - 1, 0), alone(kRows - 1, 0) + 0.25f);
+}
+
+TEST(HostBatchWidths, OfOneColumnReadWholeRowsOfTheMatrixThatWasGiven) {
+  expect_whole_rows({1, 1}, 40);
+  expect_whole_rows({16, 16}, 40);
+  expect_whole_rows({8, 4}, 1);
 }
 
 }  // namespace
