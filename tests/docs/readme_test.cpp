@@ -157,11 +157,11 @@ TEST(Readme, HasTheTrainingBesideMasksOfTheResults) {
   }
 }
 
-// Returns the output of the demo without what differs from computer to computer: figures and names
-// of the first part, which ends with a blank line, are left out.
+// Returns the output of the demo without what differs from computer to computer: figures with the
+// blanks before them and names of the first part, which ends with a blank line, are left out.
 std::string demo_without_times(const std::string& output) {
   const std::size_t end = output.find("\n\n");
-  const std::regex measured(R"([0-9][0-9.,]*|\(.*\))");
+  const std::regex measured(R"( *[0-9][0-9.,]*|\(.*\))");
   return std::regex_replace(output.substr(0, end), measured, "#") +
          output.substr(std::min(end, output.size()));
 }
