@@ -48,6 +48,8 @@ struct Result {
 //   replaces  true: rows of `out`, or gradients, that the words name count as zeros, whatever they
 //             hold; the words must name a row only once. Saves clearing them first and reading
 //             them.                                                         (Fwd, GradW)
+//   streams   true: with `replaces`, results may be written past the caches. Rows of `out` must
+//             begin at multiples of 64 bytes                                (Fwd of elements)
 struct KernelArgs {
   const void* meta = nullptr;
   const void* values = nullptr;
@@ -56,7 +58,7 @@ struct KernelArgs {
   BlockShape block;
   Operand in, in_s;
   Result out;
-  bool replaces = false;
+  bool replaces = false, streams = false;
 };
 
 // A kernel never allocates, throws or prints. It needs 2 * (values of matching records) * z flops.

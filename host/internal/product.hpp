@@ -28,7 +28,8 @@ struct ProductScratch {
     AlignedVector<float> sums;
     double kernel_seconds = 0;
   };
-  HostColumns columns;  // of this call
+  HostColumns columns;   // of this call
+  bool streams = false;  // of this call: KernelArgs::streams
   HostPanels<T> in{HostPanels<T>::Kept::One};
   HostPanels<float, T> wide_in{HostPanels<float, T>::Kept::One};
   AlignedVector<T> transposed;  // columns of the operand, for packed rows
@@ -126,8 +127,11 @@ class HostProduct {
   void run_unit(const Panels& panels, std::int64_t x, std::int64_t panel, MatrixView<T> out,
                 const Epilogue<T>& after, Scratch& scratch, std::int64_t thread) const;
   template <class Panels>
-  void add_cells(std::int64_t x, std::int64_t panel, const Panels& in,
-                 codelets::Result result) const;
+  void add_cells(std::int64_t x, std::int64_t panel, const Panels& in, codelets::Result result,
+                 bool streams) const;
+
+  // Returns true if results that are written where they belong need not stay in caches.
+  bool streams_results(MatrixView<const T> in, MatrixView<T> out) const;
 
   std::int64_t z_;
   host::HostCpu cpu_;

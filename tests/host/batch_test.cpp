@@ -315,5 +315,24 @@ TEST(HostBatchWidths, OfOneColumnReadWholeRowsOfTheMatrixThatWasGiven) {
   expect_whole_rows({8, 4}, 1);
 }
 
+// Rows that begin at cache lines are written past the caches, others are not.
+TEST(HostBatchWidths, BeyondTheCachesHaveTheSameBitsInEveryRow) {
+  constexpr std::int64_t kRows = 200, kColumns = 90, kBatch = 2048, kPadding = 16;
+  const HostCpu cpu{.l1_data = Bytes(32 << 10), .l2 = Bytes(1 << 20), .l3 = Bytes(2 << 20)};
+  const std::unique_ptr<Executor> executor = make_executor(2);
+  HostLayer layer({.size = {1, kRows, kColumns, kBatch}, .data_type = DataType::Float}, cpu,
+                  *executor, {});
+  layer.set_weights(sparse::random_pattern(kRows, kColumns, {1, 1}, 0.1, 3));
+  ASSERT_EQ(layer.cells(Pass::Fwd).y, kColumns);
+  const Matrix<float> s = random_matrix<float>(kColumns, kBatch, 5);
+  Matrix<float> aligned(kRows, kBatch), shifted(kRows, kBatch + kPadding);
+  layer.forward<float>(s.view(), aligned.view());
+  const MatrixView<float> others = shifted.view().sub({0, kRows}, {1, kBatch + 1});
+  layer.forward<float>(s.view(), others);
+  for (std::int64_t r = 0; r < kRows; ++r)
+    for (std::int64_t z = 0; z < kBatch; ++z) ASSERT_EQ(aligned(r, z), others(r, z)) << r;
+  for (std::int64_t r = 0; r < kRows; ++r) EXPECT_EQ(shifted(r, 0), 0) << r;
+}
+
 }  // namespace
 }  // namespace tessera::host

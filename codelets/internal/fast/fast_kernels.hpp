@@ -94,7 +94,8 @@ void fast_element_fwd(const KernelArgs& args) noexcept {
                                      .out_stride = args.out.row_stride,
                                      .z = args.out.z,
                                      .replaces = args.replaces,
-                                     .next = next_bytes<In>(args.in_s)});
+                                     .next = next_bytes<In>(args.in_s),
+                                     .streams = args.streams && args.replaces});
   };
   for_each_record<ElementHeader>(words_of<Word>(args), add_record);
 }

@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/offset_sums.cpp"
 #include <hwy/foreach_target.h>
 // The list of targets must come before everything that depends on the target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -169,7 +170,7 @@ struct OffsetPanel {
   const std::byte* in;  // first column of the panel
   const Distance distance;
   const Panel panel;
-  const bool replaces;
+  const bool replaces, streams;
 
   HWY_INLINE std::int64_t column(std::size_t v) const {
     return kWhole ? static_cast<std::int64_t>(v * kLanes) : column_of<kLanes, kVectors>(panel, v);
@@ -182,6 +183,12 @@ struct OffsetPanel {
     for (std::size_t v = 0; v < kVectors; ++v) sums[v] = load_lanes<kLanes>(from + column(v));
   }
   HWY_INLINE void store(const Sums& sums, float* to) const {
+    if constexpr (kWhole && kLanes == kNativeLanes)
+      if (streams) {
+        for (std::size_t v = 0; v < kVectors; ++v)
+          hn::Stream(sums[v], Floats<kLanes>(), to + column(v));
+        return;
+      }
     for (std::size_t v = 0; v < kVectors; ++v)
       hn::StoreU(sums[v], Floats<kLanes>(), to + column(v));
   }
@@ -314,16 +321,18 @@ HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
   for_each_offset_panel<In>(args.z, [&](const Panel& panel, auto lanes, auto vectors, auto whole) {
     const auto add_panel = [&](auto distance, auto is_whole) {
       const OffsetPanel<In, Word, lanes, vectors, is_whole, decltype(distance)> sums{
-          reinterpret_cast<const std::byte*>(args.in + panel.first), distance, panel,
-          args.replaces};
+          reinterpret_cast<const std::byte*>(args.in + panel.first), distance, panel, args.replaces,
+          args.streams};
       const bool is_first = panel.first == 0;
-      sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows, are_apart(args.out_stride),
+      sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows,
+                   are_apart(args.out_stride) && !args.streams,
                    FetchAhead(is_first ? args.next : std::span<const std::byte>(), args.rows));
     };
     if constexpr (whole)
       if (is_direct) return add_panel(DirectDistance(), whole);
     add_panel(spread, std::false_type());
   });
+  if (args.streams) hwy::FlushStream();  // before other threads are told of the results
 }
 
 // Rows of a list are of any lengths, and a term costs a multiplication more than one of words.
@@ -333,7 +342,8 @@ HWY_INLINE void all_listed_sums(const ListedSums<In>& args) {
   const auto count = static_cast<std::int64_t>(args.row_begin.size()) - 1;
   for_each_offset_panel<In>(args.z, [&](const Panel& panel, auto lanes, auto vectors, auto whole) {
     const OffsetPanel<In, std::uint32_t, lanes, vectors, whole, RowDistance> sums{
-        reinterpret_cast<const std::byte*>(args.in + panel.first), rows, panel, args.replaces};
+        reinterpret_cast<const std::byte*>(args.in + panel.first), rows, panel, args.replaces,
+        /*streams=*/false};
     sums.add_all(ListedRows<In>(args, panel.first), count, are_apart(args.out_stride),
                  FetchAhead({}, count));
   });

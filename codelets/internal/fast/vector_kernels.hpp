@@ -119,6 +119,7 @@ void listed_scatter(const ListedSums<BFloat16>& sums) noexcept;
 //   values  the record's
 //   next    bytes that will be read soon: while the rows are added they are fetched into the
 //           second-level cache, some for each row
+//   streams rows that are replaced may be written past the caches; they begin at cache lines
 template <class Word>
 inline constexpr int kSpreadBits = 8 * sizeof(Word);
 template <class In, class Word>
@@ -133,6 +134,7 @@ struct OffsetSums {
   std::int64_t z;
   bool replaces = false;  // rows of out count as zeros
   std::span<const std::byte> next;
+  bool streams = false;
 };
 void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept;
 void offset_sums(const OffsetSums<float, std::uint32_t>& sums) noexcept;
