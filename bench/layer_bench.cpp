@@ -371,8 +371,10 @@ int main(int argc, char** argv) {
   app.add_flag("--grid", wants_grid, "every case of bench/layer/grid.tsv beside other libraries");
   app.add_flag("--choices", wants_choices,
                "what DenseChoice::Auto takes for the cases of the grid, by the faster");
-  app.add_option("--shard", shard, "for --grid: the cases of one of so many shards, as 1/12");
-  app.add_option("--only", only, "for --grid: cases with this text in their group or name");
+  app.add_option("--shard", shard,
+                 "for --grid and --choices: the cases of one of so many shards, as 1/12");
+  app.add_option("--only", only,
+                 "for --grid and --choices: cases with this text in their group or name");
   CLI11_PARSE(app, argc, argv);
   try {
     for (const std::string& c : cases) print_case(c, caches);

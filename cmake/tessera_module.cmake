@@ -95,9 +95,9 @@ if(TESSERA_COVERAGE)
   target_link_options(tessera_flags INTERFACE --coverage)
 endif()
 
-# Sources of a group see what those before them include and define. A sanitized build has other groups than other builds,
-# so that a source which lacks something of its own does not compile there: sources are dealt out like cards to as many
-# groups, but two at least, and AddressSanitizer and ThreadSanitizer deal to different numbers of them.
+# Sources of a group see what those before them include and define. Sanitized builds group other sources together than
+# plain builds, so that a source which lacks something of its own does not compile there: the sources are dealt out like
+# cards, to one group more than a plain build has with AddressSanitizer, and to two more with ThreadSanitizer.
 function(tessera_group target)
   set(size 16)
   if(TESSERA_SANITIZE)

@@ -33,10 +33,10 @@ struct PlaceSums {
 bool sums_blocks_in_lanes(BlockShape block);
 
 // Sets out[r][z] = sum over the places of row r, in their order: value * in[its column][z], or adds
-// it. One column whose rows follow one another, with columns in 32 bits, is added up in lanes: of
-// elements, and where sums_blocks_in_lanes(). The columns are below 2^32 elements,
-// and blocks of 16-bit values have at most kMostPlaceBlock of them. Never allocates, throws or
-// prints; thread-safe.
+// it. One column (z 1) of elements is added up in lanes, and so is one of blocks where
+// sums_blocks_in_lanes(), columns have 32 bits and rows of `in` follow one another. The columns are
+// below 2^32 elements, and blocks of 16-bit values have at most kMostPlaceBlock of them. Never
+// allocates, throws or prints; thread-safe.
 template <class T, class Index, class Position>
 void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept;
 

@@ -5,6 +5,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/host/internal/row_product.hpp"
 
 namespace tessera::host {
 namespace {
@@ -29,6 +30,12 @@ double result_seconds(const HostProblem& p, const HostRates& rates) {
 double stream_seconds(double bytes, std::int64_t panels, const HostSetting& setting) {
   if (bytes < double(setting.cpu.l3.value)) return 0;
   return bytes * double(panels) / setting.rates.memory_bytes_per_second;
+}
+
+// True: rows of blocks are read once, and nothing else takes time (RowProduct).
+bool reads_rows_of_blocks(const HostProblem& p) {
+  return p.size.z == 1 && p.type == DataType::Float && !p.block.is_element() &&
+         internal::RowProduct::takes(p.block);
 }
 
 HostForecast over_threads(HostForecast f, const HostSetting& setting) {
@@ -79,6 +86,8 @@ HostForecast forecast_sparse(Pass pass, const HostProblem& given, const HostSett
       gradient ? PanelColumns{cells.pack, p.size.z} : panel_columns(p, cells, setting.cpu);
   if (panels.copied || wide) f.copy_seconds = y * z * setting.rates.copy_seconds;
   f.kernel_seconds = 2 * values * double(panels.computed) / setting.rates.kernel_flops(at);
+  if (pass == Pass::Fwd && reads_rows_of_blocks(p))
+    f.kernel_seconds = values * double(sizeof(float)) / setting.rates.l2_bytes_per_second;
   const double bytes = values * double(bytes_of(read)) + double(p.blocks) * kWordBytes;
   f.stream_seconds = stream_seconds(bytes, ceil_div(p.size.z, cells.z), setting);
   f.result_seconds = gradient ? values * setting.rates.float_result_seconds

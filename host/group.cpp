@@ -178,11 +178,15 @@ void HostGroup<T>::set_values(std::span<const float> values) {
 // to 2.2 times as long (Zen 5; with AVX2 kernels 2.5). Those for one column have fewer bytes
 // than rows. Cells of blocks add one column to a sum after the other.
 template <class T>
-bool HostGroup<T>::takes_rows(const sparse::Csr<float>& weights, MatrixView<const T> s) const {
-  if (!std::is_same_v<T, float> || !setting_.reads_rows || forward_cells() == nullptr) return false;
-  if (s.cols > 1) return weights.block.is_element() && takes_samples(weights.blocks(), s);
-  const bool has_cells_of_column = setting_.problem.size.z == 1 && weights.block.is_element();
-  return s.cols == 1 && !has_cells_of_column && RowProduct::takes(weights.block);
+bool HostGroup<T>::takes_rows(const sparse::Csr<float>& weights, MatrixView<const T> s,
+                              MatrixView<const T> q) const {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!setting_.reads_rows || forward_cells() == nullptr) return false;
+    if (s.cols > 1) return RowProduct::takes_samples(weights, s, q);
+    const bool has_cells_of_column = setting_.problem.size.z == 1 && weights.block.is_element();
+    return s.cols == 1 && !has_cells_of_column && RowProduct::takes(weights.block);
+  }
+  return false;
 }
 
 template <class T>
@@ -193,7 +197,7 @@ bool HostGroup<T>::product(Pass pass, const sparse::Csr<float>& weights, MatrixV
     if (const auto* packed = std::get_if<HostPacked<T>>(&fwd_); packed && pass == Pass::Fwd)
       return packed->product(in, out, after, control, times, scratch, executor);
   if constexpr (std::is_same_v<T, float>)
-    if (pass == Pass::Fwd && takes_rows(weights, in))
+    if (pass == Pass::Fwd && takes_rows(weights, in, out))
       return RowProduct(weights).product(in, out, after, control, times, scratch, executor);
   const HostProduct<T>& cells =
       pass == Pass::Fwd ? std::get<HostProduct<T>>(fwd_) : std::get<HostProduct<T>>(grad_a_);
@@ -204,7 +208,7 @@ template <class T>
 bool HostGroup<T>::forward(const sparse::Csr<float>& weights, MatrixView<const T> s,
                            MatrixView<T> q, const Epilogue<T>& after, PassControl& control,
                            HostTimes& times) {
-  if (takes_rows(weights, s))
+  if (takes_rows(weights, s, q))
     return product(Pass::Fwd, weights, s, q, after, control, times, scratch_, *setting_.executor);
   return std::visit([&](auto& form) { return form.product(s, q, after, control, times); }, fwd_);
 }

@@ -45,10 +45,12 @@ struct HostOptions {
 };
 
 // A layer (layer/layer.hpp) that runs on this computer. It uses the buckets, words and kernels of
-// the modelled machines, with cells that suit the caches (cells.hpp). Fwd of one column of floats
-// reads the rows of the matrix itself in a layer of elements that is planned for more columns, and
-// in one of blocks of 4, 8 or a multiple of 16 columns, so a self-check of it finds damage to that
-// matrix only if its sums were kept from before.
+// the modelled machines, with cells that suit the caches (cells.hpp). Fwd of floats reads the rows
+// of the matrix itself for one column of blocks of 4, 8 or a multiple of 16 columns, for one column
+// of elements in a layer that is planned for more, and for samples (both operands with the batch
+// first) of a layer of elements whose inputs are at least four for each element and sixteen for
+// each output. A self-check of these finds damage to that matrix only if its sums were kept from
+// before.
 //
 // Strides of operands may be any number; rows of contiguous elements are read where they are, and
 // an operand with the batch first (the view of a transposed matrix) is transposed in squares as it
@@ -58,8 +60,8 @@ struct HostOptions {
 // columns z, the same for its operands: fewer columns take the time of a layer planned for as many,
 // and more run in panels of the planned width. With no columns nothing is computed, and gradients
 // are 0. A column's results do not depend on the other columns, but their last bits may differ
-// between calls of one column and of several and, in a layer of elements with fewer values than a
-// quarter of its inputs, between both orders of operands; gradients are summed panel by panel.
+// between calls of one column and of several and, where samples are read as they are stored,
+// between both orders of operands; gradients are summed panel by panel.
 //
 // Results have the same bits for any number of threads, but Auto may make another choice for
 // another number. Passes allocate only if no call since set_weights and update_weights had as many

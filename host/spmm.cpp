@@ -23,10 +23,11 @@
 namespace tessera::host {
 namespace {
 
-// Returns the panels of B. With blocks they are those of a layer. With elements a panel of all rows
-// of B fits in half of the second-level cache, because every row of A reads it, and is copied,
-// because rows that are far apart fall into few sets of a cache. A matrix of few values reads B
-// where it is: the copy would take longer than the product.
+// Returns the panels of B. With blocks they are those of a layer, but one column that is added up
+// in lanes is copied if it has gaps. With elements a panel of all rows of B fits in half of the
+// second-level cache, because every row of A reads it, and is copied, because rows that are far
+// apart fall into few sets of a cache. A matrix of few values reads B where it is: the copy would
+// take longer than the product.
 template <class T, class Index, class Position>
 HostColumns panels_of(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b) {
   static const HostCpu cpu = read_host_cpu();
@@ -125,51 +126,46 @@ class Product {
   std::vector<AlignedVector<float>> scratch_;  // for each thread
 };
 
-// Products of elements with single columns. They read values and columns once, so each chunk of
-// columns is checked when it is about to be used, and results wait until all are.
+// A product of elements with one column. It reads values and columns once, so each chunk of columns
+// is checked when it is about to be used, and results wait until all are.
 template <class T, class Index, class Position>
 class VectorProduct {
  public:
-  explicit VectorProduct(const CompressedRows<T, Index, Position>& a) : a_(a) {
-    if (a.rows <= std::ssize(few_sums_)) return;
-    many_sums_.resize(std::size_t(a.rows));
-    sums_ = many_sums_.data();
+  VectorProduct(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b)
+      : a_(a), in_(b.data) {
+    if (a.rows > std::ssize(few_sums_)) {
+      many_sums_.resize(std::size_t(a.rows));
+      sums_ = many_sums_.data();
+    }
+    if (b.row_stride == 1) return;
+    for (std::int64_t y = 0; y < b.rows; ++y) copy_.push_back(b(y, 0));
+    in_ = copy_.data();
   }
   VectorProduct(const VectorProduct&) = delete;  // sums_ may point into it
   VectorProduct& operator=(const VectorProduct&) = delete;
 
-  // Computes a column of c from that of b.
-  void run(MatrixView<const T> b, MatrixView<T> c, std::int64_t column,
-           const internal::Epilogue<T>& after, Executor& executor) {
-    const T* const in = without_gaps(b.sub({0, b.rows}, {column, column + 1}));
+  void run(MatrixView<T> c, const internal::Epilogue<T>& after, Executor& executor) {
     std::atomic<bool> is_outside = false;
     internal::SharedParts parts(a_.rows, internal::kProductRows);
     internal::share_units(executor, std::ssize(a_.values), [&](std::int64_t) {
       while (const auto rows = parts.next())
-        if (!add(*rows, in)) is_outside = true;
+        if (!add(*rows)) is_outside = true;
     });
     if (is_outside) internal::check_view("spmm", a_, internal::Values::Read, executor);
-    const Range rows{0, a_.rows}, columns{column, column + 1};
-    if (!after.empty()) after.apply(sums_, 1, rows, columns);
-    internal::copy_from_rows<T>(sums_, 1, c.sub(rows, columns));
+    if (!after.empty()) after.apply(sums_, 1, {0, a_.rows}, {0, 1});
+    internal::copy_from_rows<T>(sums_, 1, c);
   }
 
  private:
-  const T* without_gaps(MatrixView<const T> b) {
-    if (b.row_stride == 1) return b.data;
-    copy_.resize(std::size_t(b.rows));
-    for (std::int64_t y = 0; y < b.rows; ++y) copy_[std::size_t(y)] = b(y, 0);
-    return copy_.data();
-  }
-
-  bool add(Range rows, const T* in) {
+  bool add(Range rows) {
     const Range places{a_.row_begin[std::size_t(rows.begin)], a_.row_begin[std::size_t(rows.end)]};
     if (!internal::columns_are_inside(a_, places)) return false;
-    internal::column_sums(a_, rows, in, sums_ + rows.begin);
+    internal::column_sums(a_, rows, in_, sums_ + rows.begin);
     return true;
   }
 
   const CompressedRows<T, Index, Position>& a_;
+  const T* in_;
   AlignedVector<T> copy_;
   // The results, in memory that is not allocated if there are few: allocating and freeing take a
   // tenth of the smallest products.
@@ -185,16 +181,12 @@ void spmm(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, Ma
           Executor& executor, const SpmmOptions<T>& options) {
   const DefaultFloatMode mode;
   internal::check_all_but_columns("spmm", a, internal::Values::Read);
-  const bool are_vectors = a.block.is_element() && c.cols > 0 &&
-                           (c.cols == 1 || internal::takes_samples(std::ssize(a.values), b));
+  const bool is_vector = c.cols == 1 && a.block.is_element();
   internal::check_operands(a.rows, a.cols, b, c, options, internal::lists_of(a));
-  if (are_vectors) {
-    VectorProduct<T, Index, Position> product(a);
-    const auto after = internal::epilogue_of<T>(options, c);
-    for (std::int64_t z = 0; z < c.cols; ++z) product.run(b, c, z, after, executor);
-    return;
-  }
-  internal::check_view("spmm", a, internal::Values::Read, executor);
+  if (!is_vector) internal::check_view("spmm", a, internal::Values::Read, executor);
+  if (is_vector)
+    return VectorProduct<T, Index, Position>(a, b).run(c, internal::epilogue_of<T>(options, c),
+                                                       executor);
   if (c.rows == 0 || c.cols == 0) return;
   Product<T, Index, Position>(a, b, c, executor, options).run();
 }

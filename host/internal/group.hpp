@@ -55,7 +55,8 @@ struct GroupEdits {
 
 // The weights of one group in the form that each pass of the problem reads: cells of R for Fwd,
 // cells of transpose(R) for GradA, R with its zeros, or, for Fwd, packed rows. GradW reads the
-// positions of the matrix itself, and Fwd of one column its rows where they are faster.
+// positions of the matrix itself, and Fwd of one column or of samples its rows where they are
+// faster.
 template <class T>
 class HostGroup {
  public:
@@ -109,8 +110,9 @@ class HostGroup {
   }
 
  private:
-  // Returns true if Fwd of this operand reads the rows of the weights, not their cells.
-  bool takes_rows(const sparse::Csr<float>& weights, MatrixView<const T> s) const;
+  // Returns true if Fwd of these operands reads the rows of the weights, not their cells.
+  bool takes_rows(const sparse::Csr<float>& weights, MatrixView<const T> s,
+                  MatrixView<const T> q) const;
 
   using Product = std::variant<HostProduct<T>, HostDense<T>>;
   using Forward = std::conditional_t<std::is_same_v<T, float>, Product,

@@ -34,16 +34,6 @@ void column_sums(const CompressedRows<T, Index, Position>& a, Range block_rows, 
       .z = 1});
 }
 
-// True: with the batch first, the products of each sample with the rows of a matrix of so many
-// elements take less time than a copy of the inputs that is transposed, because that costs as much
-// as three values an input. Zen 5, 10 x 1024 at 0.01, 16, 100 and 512 samples: 0.46, 0.45 and 0.60
-// of the time.
-template <class T>
-bool takes_samples(std::int64_t values, MatrixView<const T> in) {
-  constexpr std::int64_t kFewestInputs = 4;  // for each value
-  return in.row_stride == 1 && kFewestInputs * values <= in.rows;
-}
-
 // Computes a product column by column from the rows of the matrix as it was given. A row is whole
 // there, where cells that are cut for many columns have short pieces of it, and the columns of a
 // block are lanes.
@@ -51,6 +41,13 @@ class RowProduct {
  public:
   // True: blocks are added up in lanes, and are no higher than what a thread takes at once.
   static bool takes(BlockShape block);
+
+  // True: with the batch first, the products of each sample take less time than a copy of the
+  // inputs that is transposed, because that costs as much as three values an input. Every sample
+  // reads and writes all rows, too. Zen 5, 10 x 1024 at 0.01, 16, 100 and 512 samples: 0.46, 0.45
+  // and 0.60 of the time.
+  static bool takes_samples(const sparse::Csr<float>& matrix, MatrixView<const float> in,
+                            MatrixView<const float> out);
 
   // The matrix must outlive this object.
   explicit RowProduct(const sparse::Csr<float>& matrix) : matrix_(matrix) {}
@@ -65,7 +62,12 @@ class RowProduct {
   void add_rows(Range block_rows, const float* in, MatrixView<float> out, std::int64_t column,
                 const Epilogue<float>& after) const;
 
-  // Returns the operand's first column without gaps.
+  // Computes some columns, each of which begins at in.data + its number * in.col_stride.
+  void run_columns(Range columns, MatrixView<const float> in, MatrixView<float> out,
+                   const Epilogue<float>& after, ProductScratch<float>& scratch,
+                   Executor& executor) const;
+
+  // Returns the operand's first column without gaps; samples have none.
   const float* first_column(MatrixView<const float> in, HostTimes& times,
                             ProductScratch<float>& scratch, Executor& executor) const;
 

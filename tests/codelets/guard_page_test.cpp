@@ -87,6 +87,23 @@ TEST(GuardPages, AreTouchedByNoKernel) {
   }
 }
 
+// Square blocks have kernels of their own, which load parts of vectors.
+TEST(GuardPages, AreTouchedByNoKernelOfSquareBlocks) {
+  for (const codelets::internal::SimdTarget& target : codelets::internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    SCOPED_TRACE(target.name);
+    const UseSimdTarget use(target);
+    for (const KernelEntry& kernel : codelets::kernels()) {
+      if (kernel.key.format != codelets::Format::Block) continue;
+      for (const std::int64_t side : {4, 8, 16})
+        for (const std::int64_t z : {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 33})
+          expect_own_memory_only(
+              kernel,
+              {.block = {side, side}, .z = z, .gap = z % 2, .seed = 1, .rows = 2, .cols = 3});
+    }
+  }
+}
+
 // Rows of GradW's dot products, of which the last ends in a masked load.
 TEST(GuardPages, AreNotTouchedByDotProductsAtPlaces) {
   constexpr std::int64_t kColumns = 5;

@@ -220,5 +220,60 @@ TEST(PlaceSums, OfOneColumnOfBlocksHaveTheBitsOfTheirElementsOnEveryTarget) {
   }
 }
 
+// Several columns are added up place after place. There are more rows than positions that are
+// converted at once, and lengths differ, so that rows side by side end at different places.
+template <class T>
+void expect_several_columns(std::int64_t z, std::int64_t gap, bool replaces) {
+  constexpr std::int64_t kRows = 300, kColumns = 61;
+  Random random(std::uint64_t(z) + 11);
+  std::vector<std::int64_t> begin{0};
+  std::vector<std::int32_t> col;
+  std::vector<T> values, in;
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    for (std::int64_t n = random.below(9); n > 0; --n) {
+      col.push_back(std::int32_t(random.below(kColumns)));
+      values.push_back(T(float(random.unit() - 0.5)));
+    }
+    begin.push_back(std::ssize(col));
+  }
+  const std::int64_t stride = z + gap;
+  for (std::int64_t i = 0; i < kColumns * stride; ++i) in.push_back(T(float(random.unit() - 0.5)));
+  std::vector<float> expected(std::size_t(kRows * stride), 0.5f), out = expected;
+  for (std::int64_t r = 0; r < kRows; ++r)
+    for (std::int64_t c = 0; c < z; ++c) {
+      float& sum = expected[std::size_t(r * stride + c)];
+      if (replaces) sum = 0;
+      for (std::int64_t i = begin[std::size_t(r)]; i < begin[std::size_t(r) + 1]; ++i)
+        sum = internal::add_product(sum, values[std::size_t(i)],
+                                    in[std::size_t(col[std::size_t(i)] * stride + c)]);
+    }
+  place_sums(PlaceSums<T, std::int32_t, std::int64_t>{.block = {1, 1},
+                                                      .row_begin = begin,
+                                                      .col = col.data(),
+                                                      .values = values.data(),
+                                                      .in = in.data(),
+                                                      .in_stride = stride,
+                                                      .out = out.data(),
+                                                      .out_stride = stride,
+                                                      .z = z,
+                                                      .replaces = replaces});
+  EXPECT_EQ(out, expected) << "z " << z << ", gap " << gap;
+}
+
+TEST(PlaceSums, OfSeveralColumnsAddPlaceAfterPlaceOnEveryTarget) {
+  for (const internal::SimdTarget& target : internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    SCOPED_TRACE(target.name);
+    const internal::UseSimdTarget use(target);
+    for (const std::int64_t z : {2, 3, 4, 7, 8, 12, 16, 17, 33, 64, 100, 130})
+      for (const std::int64_t gap : {0, 5})
+        for (const bool replaces : {false, true}) {
+          expect_several_columns<float>(z, gap, replaces);
+          expect_several_columns<Half>(z, gap, replaces);
+          expect_several_columns<BFloat16>(z, gap, replaces);
+        }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::codelets

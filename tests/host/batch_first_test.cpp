@@ -66,5 +66,33 @@ TEST(HostBatchFirst, HasTheBitsOfTransposedOperandsOnEveryTarget) {
   }
 }
 
+// Samples of a layer with very few weights are read as they are stored: each has the bits of a call
+// with that sample alone. More samples than one step has are computed in several.
+TEST(HostBatchFirst, ReadsSamplesOfFewWeightsOneByOne) {
+  constexpr std::int64_t kOutputs = 10, kInputs = 1024, kSamples = 150, kPlanned = 64;
+  const auto executor = make_executor(ExecutorKind::Threads, 2);
+  const Problem problem{.size = {1, kOutputs, kInputs, kPlanned}, .data_type = DataType::Float};
+  HostLayer layer(problem, kCpu, *executor);
+  layer.set_weights(sparse::random_pattern(kOutputs, kInputs, {1, 1}, 0.02, 7));
+  const Matrix<float> s = random_matrix<float>(kSamples, kInputs, 5);
+  Matrix<float> q(kSamples, kOutputs), q_turned(kOutputs, kSamples), one(kOutputs, 1);
+  const std::vector<float> bias(kOutputs, 0.25f);
+  const PassOptions after{.bias = bias, .activation = Activation::Relu};
+  std::int64_t steps = 0;
+  PassOptions counted = after;
+  counted.progress = [&](const auto&) { ++steps; };
+  layer.forward<float>(s.view().transposed(), q.view().transposed(), counted);
+  EXPECT_EQ(steps, 3);
+  const MatrixView<const float> samples = s.view().transposed();
+  layer.forward<float>(samples, q_turned.view(), after);
+  for (std::int64_t z = 0; z < kSamples; ++z) {
+    layer.forward<float>(samples.sub({0, kInputs}, {z, z + 1}), one.view(), after);
+    for (std::int64_t r = 0; r < kOutputs; ++r) {
+      ASSERT_EQ(q(z, r), one(r, 0)) << "sample " << z;
+      ASSERT_NEAR(q_turned(r, z), one(r, 0), 1e-4);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::host

@@ -122,6 +122,20 @@ TEST(HostForecast, TakesAsLongAsReadingWeightsThatNoCacheHolds) {
   EXPECT_DOUBLE_EQ(f.seconds(), f.copy_seconds + f.stream_seconds + f.result_seconds);
 }
 
+TEST(HostForecast, OfOneColumnOfBlocksReadsValuesOnceAtTheRateOfTheSecondCache) {
+  HostRates rates = plain_rates();
+  rates.l2_bytes_per_second = 5e9;
+  const HostProblem problem{{1, 512, 1024, 1}, {8, 16}, 1000, DataType::Float};
+  const HostSetting setting{kCpu, 1, rates};
+  EXPECT_DOUBLE_EQ(forecast_sparse(Pass::Fwd, problem, setting).kernel_seconds,
+                   1000 * 8 * 16 * 4 / 5e9);
+  HostProblem others = problem;
+  others.block = {8, 5};  // not in lanes
+  const double cells = forecast_sparse(Pass::Fwd, others, setting).kernel_seconds;
+  EXPECT_NE(cells, 1000 * 8 * 5 * 4 / 5e9);
+  EXPECT_NE(forecast_sparse(Pass::GradA, problem, setting).kernel_seconds, 1000 * 8 * 16 * 4 / 5e9);
+}
+
 TEST(HostForecast, OfGradAIsThatOfTheTransposedLayer) {
   const HostRates rates = plain_rates();
   const HostProblem problem{{1, 512, 2048, 64}, {4, 16}, 3000, DataType::Float};

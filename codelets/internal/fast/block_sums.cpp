@@ -39,8 +39,8 @@ HWY_NOINLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
 #if HWY_TARGET != HWY_SCALAR
 // Fewer columns than a vector has lanes, or one vector of 64 bytes: the other lanes are left out,
 // so that a block takes one walk of distances that the compiler knows. Zen 5, 768 x 3072 at 0.1,
-// time by that of shorter vectors: blocks of 16, 3, 4, 8 and 10 columns 0.52, 0.81, 0.64 and 0.54;
-// blocks of 4 0.71 to 0.87. With vectors of 32 bytes, 3 and 5 columns 0.58.
+// time by that of shorter vectors: blocks of 16, 3, 4, 8 and 10 columns 0.52, 0.80, 0.78 and 0.52;
+// blocks of 4, 8 and 10 columns 0.82 and 0.71. With vectors of 32 bytes, 3 and 5 columns 0.58.
 template <class Walk>
 HWY_NOINLINE void forward_few_columns(const BlockSums<float>& args) {
   constexpr Floats<kNativeLanes> d;
@@ -71,7 +71,7 @@ HWY_NOINLINE void forward_few_columns(const BlockSums<float>& args) {
 
 // True if this computed the product: of floats, where a masked load does not touch what it leaves
 // out.
-template <template <class> class Order, class In>
+template <class In>
 HWY_INLINE bool takes_few_columns(const BlockSums<In>& args) {
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (kMasksLoads && std::is_same_v<In, float>) {
@@ -90,7 +90,7 @@ HWY_INLINE void forward_in_order(const BlockSums<In>& args) {
     const bool is_square = args.rows == args.cols;
     constexpr auto kFew =
         static_cast<std::int64_t>(kNativeLanes) - (HWY_TARGET == HWY_AVX3 ? 0 : 1);
-    if (is_square && args.z <= kFew && takes_few_columns<Order>(args)) return;
+    if (is_square && args.z <= kFew && takes_few_columns(args)) return;
     if (is_square && args.z >= static_cast<std::int64_t>(kNativeLanes)) {
       if (args.rows == 4) return forward_by(args, Order<SquareWalk<4>>());
       if (args.rows == 8) return forward_by(args, Order<SquareWalk<8>>());
