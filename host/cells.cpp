@@ -233,11 +233,29 @@ bool reads_in_place(const HostProblem& problem, std::int64_t row_stride) {
          row_stride * bytes_of(problem.type) < kPage;
 }
 
+// Panels of gradients have so many columns, or fewer where rows of R have so few elements that a
+// slice of S which has enough of them for a row would fill the second-level cache. Zen 5, time by
+// that of 256 columns: 1024 x 1024 at 1/64, z 4096, 0.91 to 0.97; 4096 x 1024 0.86 to 0.89; 2048 x
+// 5632 at 0.01, z 512, 0.80 to 0.85 (vectors of 32 bytes 0.94, 1.0 and 0.87); rows of S that are
+// read less than 16 times 1.06 to 1.12. Smaller second-level caches were not measured.
+constexpr std::int64_t kGradientColumns = 256, kFewGradientColumns = 128;
+constexpr double kVeryFewInRow = 16;
+
+std::int64_t gradient_columns_of(const HostProblem& problem, const host::HostCpu& cpu) {
+  constexpr std::int64_t kReads = 16, kSmallestL2 = 1 << 20;
+  const auto [g, x, y, z] = problem.size;
+  if (!problem.block.is_element() || cpu.l2.value < kSmallestL2 || z <= kGradientColumns ||
+      problem.blocks < kReads * y)
+    return kGradientColumns;
+  const double rows = std::min(kVeryFewInRow / density_of(problem, own_in_row(problem)), double(y));
+  const double bytes = rows * double(kGradientColumns * bytes_of(problem.type));
+  return bytes > 0.75 * double(cpu.l2.value) ? kFewGradientColumns : kGradientColumns;
+}
+
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
-  constexpr std::int64_t kMostGradientColumns = 256;
   const auto [g, x, y, z] = problem.size;
   HostCells cells;
-  cells.z = panel_width(z, kMostGradientColumns);
+  cells.z = panel_width(z, gradient_columns_of(problem, cpu));
   const std::int64_t row_bytes = cells.z * bytes_of(problem.type);
   // Rows of S for a block are read once for all its rows, so they may come from L3 or memory, and
   // with long rows of blocks they are fetched ahead. Rows of S for elements have to come from L2: a
@@ -245,7 +263,7 @@ HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   // rows of dQ, which are read again for every slice, cost more than rows of S from L3. AMD Zen 3,
   // slices of 16 elements a row by such of 12 and of at most one and a half L2: 1024 x 1024 at
   // 1/64, z 4096: 0.92 of the time; 2048 x 2048 at 0.03, z 1024: 0.98.
-  constexpr double kEnoughInRow = 48, kVeryFewInRow = 16;
+  constexpr double kEnoughInRow = 48;
   const double density = double(problem.blocks) / std::max(double(x) * double(y), 1.0);
   const auto rows_for = [&](double in_row) {
     return static_cast<std::int64_t>(in_row / std::max(density, 1e-6));

@@ -154,5 +154,24 @@ TEST(HostCells, CopyUnalignedRowsThatAreReadOften) {
   EXPECT_TRUE(copies_unaligned(problem, cpu));
 }
 
+// Whatever the vectors, because the order of sums follows from the panels.
+TEST(GradientCells, HaveNarrowPanelsWhereASliceWouldFillTheSecondCache) {
+  const auto columns = [](std::int64_t places, std::int64_t z, std::int64_t l2,
+                          std::int64_t bytes) {
+    HostCpu cpu = kUsual;
+    cpu.l2 = Bytes(l2);
+    cpu.vector = Bytes(bytes);
+    return gradient_cells({{1, 1024, 1024, z}, {1, 1}, places, DataType::Float}, cpu).z;
+  };
+  constexpr std::int64_t kMiB = 1 << 20, kAt64th = 1024 * 1024 / 64;
+  for (const std::int64_t vector : {32, 64}) {
+    EXPECT_EQ(columns(kAt64th, 4096, kMiB, vector), 128);
+    EXPECT_EQ(columns(kAt64th, 256, kMiB, vector), 256) << "one panel";
+    EXPECT_EQ(columns(kAt64th - 1, 4096, kMiB, vector), 256) << "read 16 times or less";
+    EXPECT_EQ(columns(4 * kAt64th, 4096, kMiB, vector), 256) << "the slice fits";
+    EXPECT_EQ(columns(kAt64th, 4096, kMiB / 2, vector), 256) << "not measured";
+  }
+}
+
 }  // namespace
 }  // namespace tessera::host
