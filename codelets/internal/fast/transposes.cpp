@@ -196,13 +196,82 @@ HWY_INLINE void transpose_rows(const Transposed<T>& m, std::int64_t first, std::
   }
 }
 
+#if HWY_TARGET == HWY_AVX3
+// Sixteen rows and columns of floats: whole cache lines are read and written on both sides, because
+// sixteen rows that fall into one set of the nearest cache push each other out between the parts of
+// their lines.
+inline constexpr std::int64_t kSquare = 16;
+
+// Joins the parts of 16 bytes that `kParts` names of two vectors each.
+template <int kParts>
+HWY_INLINE __m512 join_parts(__m512 a, __m512 b) {
+  return _mm512_shuffle_f32x4(a, b, kParts);
+}
+
+HWY_INLINE void transpose_square(const Transposed<float>& m, std::int64_t r, std::int64_t c) {
+  constexpr int kEven = 0x88, kOdd = 0xdd;
+  __m512 rows[kSquare], pairs[kSquare], fours[kSquare];
+  for (std::int64_t i = 0; i < kSquare; ++i) rows[i] = _mm512_loadu_ps(m.at(r + i, c));
+  for (std::int64_t i = 0; i < kSquare; i += 2) {
+    pairs[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+    pairs[i + 1] = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+  }
+  for (std::int64_t i = 0; i < kSquare; ++i) {
+    const std::int64_t first = i / 4 * 4 + i % 4 / 2;
+    const __m512d a = _mm512_castps_pd(pairs[first]), b = _mm512_castps_pd(pairs[first + 2]);
+    fours[i] = _mm512_castpd_ps(i % 2 == 0 ? _mm512_unpacklo_pd(a, b) : _mm512_unpackhi_pd(a, b));
+  }
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const __m512 a = join_parts<kEven>(fours[i], fours[i + 4]);
+    const __m512 b = join_parts<kEven>(fours[i + 8], fours[i + 12]);
+    const __m512 x = join_parts<kOdd>(fours[i], fours[i + 4]);
+    const __m512 y = join_parts<kOdd>(fours[i + 8], fours[i + 12]);
+    _mm512_storeu_ps(m.target(r, c + i), join_parts<kEven>(a, b));
+    _mm512_storeu_ps(m.target(r, c + i + 4), join_parts<kEven>(x, y));
+    _mm512_storeu_ps(m.target(r, c + i + 8), join_parts<kOdd>(a, b));
+    _mm512_storeu_ps(m.target(r, c + i + 12), join_parts<kOdd>(x, y));
+  }
+}
+
+// Transposes whole squares. Zen 5, of the time of four columns at once: 128 x 1024 floats 0.84,
+// 1024 x 128 0.72, 1024 x 4096 0.76, 4096 x 1024 0.45, 4096 x 4096 0.57.
+HWY_INLINE void transpose_whole(const Transposed<float>& m, std::int64_t rows, std::int64_t cols) {
+  constexpr std::int64_t kFarRow = 1024 / sizeof(float), kTogether = 4 * kSquare;
+  const std::int64_t from = std::abs(m.from_stride), to = std::abs(m.to_stride);
+  if (from <= to && from > kFarRow) {
+    for (std::int64_t line = 0; line < rows; line += kTogether)
+      for (std::int64_t c = 0; c < cols; c += kSquare)
+        for (std::int64_t r = line; r < std::min(line + kTogether, rows); r += kSquare)
+          transpose_square(m, r, c);
+    return;
+  }
+  const std::int64_t width = to > kFarRow ? kSquare : from > to ? kTogether : kTogether / 2;
+  for (std::int64_t line = 0; line < cols; line += width)
+    for (std::int64_t r = 0; r < rows; r += kSquare)
+      for (std::int64_t c = line; c < std::min(line + width, cols); c += kSquare)
+        transpose_square(m, r, c);
+}
+#endif
+
 template <class T>
 HWY_INLINE void transpose_all(const Transposed<T>& m, std::int64_t rows, std::int64_t cols) {
   constexpr auto kStep = static_cast<std::int64_t>(kSide<T>);
   constexpr auto kTall = static_cast<std::int64_t>(kMostSquares) * kStep;
   const std::int64_t tall_rows = rows / kTall * kTall, whole_rows = rows / kStep * kStep;
   const std::int64_t whole_cols = cols / kStep * kStep;
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (std::is_same_v<T, float>) {
+    // Lines of sixteen rows alone are not pushed out: 1.1 times the time.
+    const std::int64_t squares = tall_rows > kSquare ? cols / kSquare * kSquare : 0;
+    transpose_whole(m, tall_rows, squares);
+    const Transposed<T> rest{m.at(0, squares), m.from_stride, m.target(0, squares), m.to_stride};
+    transpose_rows<kMostSquares>(rest, 0, tall_rows, whole_cols - squares);
+  } else {
+    transpose_rows<kMostSquares>(m, 0, tall_rows, whole_cols);
+  }
+#else
   transpose_rows<kMostSquares>(m, 0, tall_rows, whole_cols);
+#endif
   if constexpr (kMostSquares > 1) transpose_rows<1>(m, tall_rows, whole_rows, whole_cols);
   m.one_by_one(whole_rows, rows - whole_rows, 0, whole_cols);
   m.one_by_one(0, rows, whole_cols, cols - whole_cols);
