@@ -89,7 +89,8 @@ std::int64_t whole_vectors(std::int64_t columns, std::int64_t lanes);
 
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, or in one
 // and a half of it where its rows have fewer than 12 values of R, and a panel has 256 columns at
-// most, or 128 where such a slice would fill L2: enough to make up for adding the lanes of each sum.
+// most, or 128 where such a slice would fill L2: enough to make up for adding the lanes of each
+// sum.
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu);
 
 // Returns true if GradW of elements reads panels of S, whose rows are so many elements apart, where

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
@@ -42,6 +43,9 @@ TYPED_TEST(Transpose, MovesEveryElementAndNoOtherOnEveryTarget) {
     for (const std::int64_t rows : {0, 1, 3, 4, 5, 7, 8, 9, 16, 31, 65})
       for (const std::int64_t cols : {0, 1, 3, 4, 5, 7, 8, 9, 16, 31, 33, 70})
         expect_transposed<TypeParam>(rows, cols);
+    // Rows that are far apart on one side, or on both.
+    for (const auto& [rows, cols] : {std::pair{52, 300}, {300, 52}, {330, 300}, {300, 330}})
+      expect_transposed<TypeParam>(rows, cols);
   }
 }
 
