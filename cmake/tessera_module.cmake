@@ -97,16 +97,13 @@ endif()
 
 # Sources of a group see what those before them include and define. Sanitized builds group other sources together than
 # plain builds, so that a source which lacks something of its own does not compile there: the sources are dealt out like
-# cards, to one group more than a plain build has with AddressSanitizer, and to two more with ThreadSanitizer.
+# cards, to one group more than a plain build has.
 function(tessera_group target)
   set(size 16)
   if(TESSERA_SANITIZE)
     get_target_property(sources ${target} SOURCES)
     list(LENGTH sources count)
     math(EXPR groups "(${count} + ${size} - 1) / ${size} + 1")
-    if(TESSERA_SANITIZE STREQUAL "thread")
-      math(EXPR groups "${groups} + 1")
-    endif()
     set(dealt "")
     math(EXPR last_group "${groups} - 1")
     math(EXPR last "${count} - 1")
