@@ -28,22 +28,26 @@ struct SpmmOptions {
 //
 // Shapes: A [x][y], B [y][z], C [x][z]. Operands may have any strides: for [batch][features] pass
 // the transposed view. Sums are floats, rounded once to T except that a bias is added to the
-// rounded sum. The bits do not depend on the threads. The terms of a sum are added in the order in
-// which the view lists them, but in sixteen lanes in a panel of one column (z is 1, or the last of
-// more columns is alone) of elements, and of blocks of 4, 8 or a multiple of 16 columns with
-// indices of 32 bits. Compressed columns are sorted by rows if z is at least 256, and coordinates
-// whose rows do not ascend if z is at least 64. Otherwise their sums have up to eight parts,
-// consecutive places each, which are then added in order: their number follows from the shape and
-// the number of places. With beta 1 the old value is the first term of a sum if A is in the order
-// of rows, or sorted, and C is float with contiguous rows, not in lanes, else the last. Throws
-// Error{InvalidArgument} if the sizes do not agree, C shares bytes with an operand or one of them
-// is at a null pointer, Error{BadInput} that names the place if the lists are not those of a matrix
-// of this size, and Error{LimitExceeded} for sides above 2^31 and for blocks of more than 4096
-// values of 16 bits. C is then unchanged. O(places * block area * z), O(y * z) for copies of B, and
-// O(places * threads) for sorting. Allocates a copy of one panel of B and of sums for each thread;
-// for columns and unordered coordinates a sorted copy of A, or copies of B and up to eight panels
-// of sums; for ascending coordinates x positions. Thread-safe if the executors differ. Example:
-// spmm<float>(CompressedRows<float>{2, 3, {1, 1}, row_begin, col, values}, b.view(),
+// rounded sum.
+//
+// The bits do not depend on the threads. The terms of a sum are added in the order in which the
+// view lists them, but in sixteen lanes in a panel of one column (z is 1, or the last of more
+// columns is alone) of elements, and of blocks of 4, 8 or a multiple of 16 columns with indices of
+// 32 bits. Compressed columns are sorted by rows if z is at least 256, and coordinates whose rows
+// do not ascend if z is at least 64. Otherwise their sums have up to eight parts, consecutive
+// places each, which are then added in order: their number follows from the shape and the number of
+// places. With beta 1 the old value is the first term of a sum if A is in the order of rows, or
+// sorted, and C is float with contiguous rows, not in lanes, else the last.
+//
+// Throws Error{InvalidArgument} if the sizes do not agree, C shares bytes with an operand or one of
+// them is at a null pointer, Error{BadInput} that names the place if the lists are not those of a
+// matrix of this size, and Error{LimitExceeded} for sides above 2^31 and for blocks of more than
+// 4096 values of 16 bits. C is then unchanged. O(places * block area * z), O(y * z) for copies of
+// B, and O(places * threads) for sorting. Allocates a copy of one panel of B and of sums for each
+// thread; for columns and unordered coordinates a sorted copy of A, or copies of B and up to eight
+// panels of sums; for ascending coordinates x positions. Thread-safe if the executors differ.
+//
+// Example: spmm<float>(CompressedRows<float>{2, 3, {1, 1}, row_begin, col, values}, b.view(),
 //                      c.view(), *executor).
 template <class T, class Index, class Position>
 void spmm(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,

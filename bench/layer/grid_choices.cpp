@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tessera/bench/layer/own_pass.hpp"
 #include "tessera/bench/layer/peers.hpp"

@@ -27,9 +27,9 @@ MatrixView<float> result_rows(std::uintptr_t address, std::int64_t features, std
   return MatrixView<float>{memory_at(address), batch, features, features, 1}.transposed();
 }
 
-// Torch gets large tensors from the system anew in each step, and a page fault for each 4 KiB of
-// one takes longer than the pass that writes it. Zen 5, virtual, 4096 x 1024 at 1/64, 4,096
-// samples: a forward pass 37 ms, with large pages 15.
+// The memory of a large tensor of torch comes from the system anew in each step. Its page faults,
+// one for each 4 KiB, take longer than the pass that writes the tensor. Zen 5, virtual, 4096 x 1024
+// at 1/64, 4,096 samples: a forward pass takes 37 ms, and 15 with large pages.
 void want_large_pages_of(std::uintptr_t address, std::int64_t rows, std::int64_t cols) {
   constexpr std::size_t kLarge = 8 << 20;  // bytes
   const std::size_t bytes = std::size_t(rows * cols) * sizeof(float);

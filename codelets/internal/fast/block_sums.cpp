@@ -72,7 +72,7 @@ HWY_NOINLINE void forward_few_columns(const BlockSums<float>& args) {
 // True if this computed the product: of floats, where a masked load does not touch what it leaves
 // out.
 template <class In>
-HWY_INLINE bool takes_few_columns(const BlockSums<In>& args) {
+HWY_INLINE bool forward_if_few(const BlockSums<In>& args) {
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (kMasksLoads && std::is_same_v<In, float>) {
     if (args.rows == 4) return forward_few_columns<SquareWalk<4>>(args), true;
@@ -90,7 +90,7 @@ HWY_INLINE void forward_in_order(const BlockSums<In>& args) {
     const bool is_square = args.rows == args.cols;
     constexpr auto kFew =
         static_cast<std::int64_t>(kNativeLanes) - (HWY_TARGET == HWY_AVX3 ? 0 : 1);
-    if (is_square && args.z <= kFew && takes_few_columns(args)) return;
+    if (is_square && args.z <= kFew && forward_if_few(args)) return;
     if (is_square && args.z >= static_cast<std::int64_t>(kNativeLanes)) {
       if (args.rows == 4) return forward_by(args, Order<SquareWalk<4>>());
       if (args.rows == 8) return forward_by(args, Order<SquareWalk<8>>());
