@@ -25,6 +25,7 @@
 #include "tessera/bench/layer/layer_case.hpp"
 #include "tessera/bench/layer/peers.hpp"
 #include "tessera/bench/layer/peers_16bit.hpp"
+#include "tessera/bench/ratios.hpp"
 #include "tessera/bench/spmm/scipy.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/float_peak.hpp"
@@ -106,11 +107,11 @@ bool run_comparison_bars() {
   for (const std::int64_t block : {1, 16})
     all &= print_limit(fmt::format("simulated Fwd by the host's, block {}", block),
                        bench::simulated_over_host({.block = block}), kMostSimulated);
-  const bench::RealMatrices real = bench::real_over_uniform(shared_folder());
-  if (real.count == 0)
+  const bench::Ratios real = bench::real_over_uniform(shared_folder());
+  if (real.empty())
     fmt::print("no DLMC matrices in {}; set TESSERA_SHARED\n", shared_folder().string());
-  all &=
-      print_bar(fmt::format("{} DLMC matrices by uniform patterns", real.count), real.mean, 0.85);
+  all &= print_bar(fmt::format("{} DLMC matrices by uniform patterns", real.count()), real.mean(),
+                   0.85);
   LayerCase half{.density = 0.5};
   all &= print_bar("dense by sparse time, density 0.5, z256",
                    bench::dense_seconds(half) / bench::measure(half).seconds, 1);
@@ -140,16 +141,12 @@ void print_peer_summary(std::vector<PeerResult> results) {
     if (r.own_by_best < 1)
       fmt::print("we lose: {}: {:.2f} of the rate of {}\n", r.name, r.own_by_best, r.best);
   for (const std::int64_t block : {1, 4, 8, 16}) {
-    double logs = 0;
-    int count = 0;
-    for (const PeerResult& r : results) {
-      if (r.block != block) continue;
-      logs += std::log(r.own_by_best);
-      ++count;
-    }
-    if (count > 0)
+    bench::Ratios ratios;
+    for (const PeerResult& r : results)
+      if (r.block == block) ratios.add(r.own_by_best);
+    if (!ratios.empty())
       fmt::print("block {:>2}: our rate by the best other's, geometric mean of {}: {:.2f}\n", block,
-                 count, std::exp(logs / count));
+                 ratios.count(), ratios.mean());
   }
 }
 
@@ -206,8 +203,7 @@ void print_crossovers() {
 // This is no bar: forecasts choose between paths whose times differ by more than the forecasts'
 // errors.
 void print_forecasts() {
-  double logs = 0, worst = 1;
-  int count = 0;
+  bench::Ratios ratios;
   for (const Bar& bar : bars())
     for (const auto dense : {host::DenseChoice::Never, host::DenseChoice::Always}) {
       if (dense == host::DenseChoice::Always && bar.layer.z > 256) continue;
@@ -218,12 +214,10 @@ void print_forecasts() {
       fmt::print("{:<62} {:<6} forecast by measured {:.2f}\n", c.name(),
                  dense == host::DenseChoice::Always ? "dense" : "sparse", ratio);
       std::fflush(stdout);
-      logs += std::log(ratio);
-      worst = std::max({worst, ratio, 1 / ratio});
-      ++count;
+      ratios.add(ratio);
     }
   fmt::print("forecast by measured: geometric mean {:.2f}, farthest off {:.2f} times\n",
-             std::exp(logs / count), worst);
+             ratios.mean(), std::max(ratios.largest(), 1 / ratios.least()));
 }
 
 // Prints the rates of all cases by the bars of this kind of processor, on the widest instruction
@@ -276,19 +270,17 @@ bool run_avx2_bars() {
 }
 
 bool run_thread_bars() {
-  double scaling = 0, share = 1e9;
-  int scaled = 0;
+  bench::Ratios scaling;
+  double share = 1e9;
   for (const Bar& bar : bars()) {
     if (bar.layer.z < 64) continue;
     const Measured one = bench::measure(bar.layer);
     share = std::min(share, one.kernel_share);
     LayerCase two = bar.layer;
     two.threads = 2;
-    scaling += std::log(one.seconds / bench::measure(two).seconds);
-    ++scaled;
+    scaling.add(one.seconds / bench::measure(two).seconds);
   }
-  bool all =
-      print_bar("two threads by one, geometric mean, z >= 64", std::exp(scaling / scaled), 1.75);
+  bool all = print_bar("two threads by one, geometric mean, z >= 64", scaling.mean(), 1.75);
   all &= print_bar("kernels' share of a pass, the least, z >= 64", share, 0.93);
   return all;
 }

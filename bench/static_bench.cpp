@@ -54,11 +54,11 @@ int run(const std::vector<std::string>& files, bool bars) {
   if (!bars) return 0;
   bench::Report report;
   fmt::print("\n");
-  report.at_most("cycles by PopLibs' cut, 72 products, geometric mean", bench::mean_ratio(cells),
+  report.at_most("cycles by PopLibs' cut, 72 products, geometric mean", ratios_of(cells).mean(),
                  0.87);
-  report.at_most("cycles by PopLibs' cut, 72 products, largest", bench::largest_ratio(cells), 1.0);
+  report.at_most("cycles by PopLibs' cut, 72 products, largest", ratios_of(cells).largest(), 1.0);
   if (!of_files.empty())
-    report.at_most("cycles by PopLibs' cut, files, geometric mean", bench::mean_ratio(of_files),
+    report.at_most("cycles by PopLibs' cut, files, geometric mean", ratios_of(of_files).mean(),
                    0.88);
   report.at_most(
       "cycles of a plan and of the engine, largest difference, %",

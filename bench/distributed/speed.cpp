@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/distributed/parts.hpp"
+#include "tessera/bench/ratios.hpp"
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/distributed/layer.hpp"
@@ -124,12 +124,6 @@ class Runs {
   std::unique_ptr<host::HostLayer> local_, alone_one_, alone_two_;
 };
 
-double geometric_mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double v : values) sum += std::log(v);
-  return std::exp(sum / double(values.size()));
-}
-
 }  // namespace
 
 double slowest(distributed::Communicator& ranks, double seconds) {
@@ -142,7 +136,7 @@ double slowest(distributed::Communicator& ranks, double seconds) {
 bool run_rank_speed(distributed::Communicator& ranks, int turns) {
   const bool speaks = ranks.rank() == 0;
   Report report;
-  std::vector<double> by_two, by_one;
+  Ratios by_two, by_one;
   for (const SpeedCase& c : kCases) {
     Runs runs(c, ranks);
     std::vector<double> one, two, panels, local, to_two, to_one, by_cpu;
@@ -156,8 +150,8 @@ bool run_rank_speed(distributed::Communicator& ranks, int turns) {
       to_one.push_back(t.one / t.panels);
       by_cpu.push_back(t.one_cpu / t.panels_cpu);
     }
-    by_two.push_back(median(to_two));
-    by_one.push_back(median(to_one));
+    by_two.add(median(to_two));
+    by_one.add(median(to_one));
     if (!speaks) continue;
     const auto least = [](const std::vector<double>& v) {
       return *std::min_element(v.begin(), v.end());
@@ -165,15 +159,15 @@ bool run_rank_speed(distributed::Communicator& ranks, int turns) {
     fmt::print(
         "{:<42} ms: 1 thread {:.2f}, 2 threads {:.2f}, 2 ranks {:.2f} (without a gather {:.2f})\n",
         c.name(), 1e3 * median(one), 1e3 * median(two), 1e3 * median(panels), 1e3 * median(local));
-    report.at_least("  two ranks by two threads", by_two.back(), 0.90);
-    report.tell("  two ranks by one thread", by_one.back());
+    report.at_least("  two ranks by two threads", median(to_two), 0.90);
+    report.tell("  two ranks by one thread", median(to_one));
     report.tell("  two ranks by two threads, least times", least(two) / least(panels));
     report.tell("  two ranks by one thread, CPU time of the threads", median(by_cpu));
     report.tell("  two ranks by one thread, least times", least(one) / least(panels));
   }
   if (speaks) {
-    report.at_least("two ranks by two threads, geometric mean", geometric_mean(by_two), 0.97);
-    report.at_least("two ranks by one thread, geometric mean", geometric_mean(by_one), 1.75);
+    report.at_least("two ranks by two threads, geometric mean", by_two.mean(), 0.97);
+    report.at_least("two ranks by one thread, geometric mean", by_one.mean(), 1.75);
   }
   return report.all_met();
 }

@@ -1,7 +1,6 @@
 #include "tessera/bench/layer/comparisons.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -41,19 +40,16 @@ double simulated_seconds(const LayerCase& c) {
 
 double simulated_over_host(const LayerCase& c) { return simulated_seconds(c) / measure(c).seconds; }
 
-RealMatrices real_over_uniform(const std::filesystem::path& shared) {
-  RealMatrices result;
-  double sum = 0;
+Ratios real_over_uniform(const std::filesystem::path& shared) {
+  Ratios ratios;
   for (const auto& file : matrix_files(shared / "data" / "dlmc")) {
     const sparse::Csr<float> matrix = read_weights(file);
     if (matrix.blocks() < 5000) continue;
     LayerCase c{.x = matrix.rows, .y = matrix.cols, .z = 256};
     c.density = double(matrix.blocks()) / (double(c.x) * double(c.y));
-    sum += std::log(measure(c, matrix).rate() / measure(c).rate());
-    ++result.count;
+    ratios.add(measure(c, matrix).rate() / measure(c).rate());
   }
-  if (result.count > 0) result.mean = std::exp(sum / result.count);
-  return result;
+  return ratios;
 }
 
 double dense_seconds(const LayerCase& c) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/bench/layer/layer_case.hpp"
+#include "tessera/bench/ratios.hpp"
 
 namespace tessera::bench {
 
@@ -13,14 +14,9 @@ namespace tessera::bench {
 // the host layer, both on one thread.
 double simulated_over_host(const LayerCase& c);
 
-// Returns the rate of real matrices divided by that of uniform patterns of the same size and
-// density, as the geometric mean over the files in `folder`/data/dlmc with at least 5,000 non-zeros
-// (z 256, one thread). Empty if there are no files.
-struct RealMatrices {
-  int count = 0;
-  double mean = 0;
-};
-RealMatrices real_over_uniform(const std::filesystem::path& shared);
+// Returns the rates of real matrices divided by that of uniform patterns of the same size and
+// density, for each file in `shared`/data/dlmc with at least 5,000 non-zeros (z 256, one thread).
+Ratios real_over_uniform(const std::filesystem::path& shared);
 
 // Returns the seconds of a dense product of this size on one thread: the fastest of the host
 // layer's dense pass (on oneDNN if it was built in, else our own kernel on blocks of 16) and, if

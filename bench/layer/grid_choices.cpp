@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -12,12 +11,13 @@
 
 #include "tessera/bench/layer/own_pass.hpp"
 #include "tessera/bench/layer/peers.hpp"
+#include "tessera/bench/ratios.hpp"
 #include "tessera/host/rates.hpp"
 
 namespace tessera::bench {
 namespace {
 
-constexpr double kCaseSeconds = 0.2;     // of timed runs
+constexpr double kChoiceSeconds = 0.2;   // of timed runs
 constexpr double kMostDenseFlops = 8e9;  // about a tenth of a second on one thread
 constexpr double kWrong = 1.1;           // more than the error of a time
 
@@ -34,24 +34,12 @@ ChoiceResult compare(const GridCase& c, const sparse::Csr<float>& weights) {
   const auto sparse = pass_with(host::DenseChoice::Never);
   const auto dense = pass_with(host::DenseChoice::Always);
   const std::vector<double> times =
-      medians_in_turns({[&] { sparse->run(); }, [&] { dense->run(); }}, kCaseSeconds);
+      medians_in_turns({[&] { sparse->run(); }, [&] { dense->run(); }}, kChoiceSeconds);
   const bool takes_dense =
       OwnLayer(c.layer, weights, {.dense = host::DenseChoice::Auto, .rates = rates})
           .layer.is_dense(c.layer.pass);
   return {c, times[0], times[1], takes_dense};
 }
-
-struct Tally {
-  double logs = 0, worst = 1;
-  int count = 0, wrong = 0;
-
-  void add(double ratio) {
-    logs += std::log(ratio);
-    worst = std::max(worst, ratio);
-    ++count;
-    wrong += ratio > kWrong ? 1 : 0;
-  }
-};
 
 }  // namespace
 
@@ -60,7 +48,7 @@ double ChoiceResult::ratio() const {
 }
 
 void run_choices(const std::vector<GridCase>& cases, const GridChoice& choice) {
-  std::map<std::string, Tally> groups;
+  std::map<std::string, Ratios> groups;
   fmt::print("group\tcase\tsparse\tdense\tchosen\tratio\n");
   for_chosen(cases, choice, [&](const GridCase& c) {
     const sparse::Csr<float> weights = grid_weights(c);
@@ -75,8 +63,8 @@ void run_choices(const std::vector<GridCase>& cases, const GridChoice& choice) {
   fmt::print("\n{:<24} {:>6} {:>7} {:>9} {:>7}\n", "chosen by the faster", "cases", "mean",
              "above 1.1", "worst");
   for (const auto& [name, group] : groups)
-    fmt::print("{:<24} {:>6} {:>7.3f} {:>8.1f}% {:>7.3f}\n", name, group.count,
-               std::exp(group.logs / group.count), 100.0 * group.wrong / group.count, group.worst);
+    fmt::print("{:<24} {:>6} {:>7.3f} {:>8.1f}% {:>7.3f}\n", name, group.count(), group.mean(),
+               group.percent_above(kWrong), group.largest());
 }
 
 }  // namespace tessera::bench

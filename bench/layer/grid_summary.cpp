@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -9,34 +8,21 @@
 #include <stdexcept>
 
 #include "tessera/bench/layer/grid.hpp"
+#include "tessera/bench/ratios.hpp"
 
 namespace tessera::bench {
 namespace {
 
 constexpr double kLost = 0.95;  // of the best other library's rate, or less
 
-struct Tally {
-  double logs = 0;
-  int count = 0, lost = 0;
-  double worst = 1e9;
+using RatiosByName = std::map<std::string, Ratios>;
 
-  void add(double ratio) {
-    logs += std::log(ratio);
-    ++count;
-    lost += ratio < kLost ? 1 : 0;
-    worst = std::min(worst, ratio);
-  }
-  double mean() const { return std::exp(logs / count); }
-};
-
-using Tallies = std::map<std::string, Tally>;
-
-void print_groups(const Tallies& groups, const char* than) {
+void print_groups(const RatiosByName& groups, const char* than) {
   fmt::print("\n{:<44} {:>6} {:>7} {:>6} {:>7}\n", fmt::format("{} by the layer", than), "cases",
              "mean", "lost", "worst");
   for (const auto& [name, group] : groups)
-    fmt::print("{:<44} {:>6} {:>7.3f} {:>5.0f}% {:>7.3f}\n", name, group.count, group.mean(),
-               100.0 * group.lost / group.count, group.worst);
+    fmt::print("{:<44} {:>6} {:>7.3f} {:>5.0f}% {:>7.3f}\n", name, group.count(), group.mean(),
+               group.percent_below(kLost), group.least());
 }
 
 std::string key_of(const GridResult& r) {
@@ -45,7 +31,7 @@ std::string key_of(const GridResult& r) {
 }
 
 void print_against(const std::vector<GridResult>& results, bool with_mkl) {
-  Tallies groups, columns, calls;
+  RatiosByName groups, columns, calls;
   for (const GridResult& r : results) {
     if (r.best_sparse(with_mkl).name.empty()) continue;
     groups[key_of(r)].add(r.ratio(with_mkl));

@@ -1,7 +1,6 @@
 #include "tessera/bench/planner/quality.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "tessera/base/error.hpp"
@@ -160,18 +159,11 @@ std::vector<Comparison> compare_skewed(const QualityRequest& request, Executor& 
   return comparisons;
 }
 
-Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio_of) {
-  Summary result;
-  double logs = 0;
-  for (const Comparison& comparison : comparisons) {
-    const std::optional<double> ratio = (comparison.*ratio_of)();
-    if (!ratio) continue;
-    ++result.count;
-    logs += std::log(*ratio);
-    result.worst = std::max(result.worst, *ratio);
-  }
-  if (result.count > 0) result.mean = std::exp(logs / double(result.count));
-  return result;
+Ratios ratios_of(const std::vector<Comparison>& comparisons, Ratio ratio_of) {
+  Ratios ratios;
+  for (const Comparison& comparison : comparisons)
+    if (const std::optional<double> ratio = (comparison.*ratio_of)()) ratios.add(*ratio);
+  return ratios;
 }
 
 }  // namespace tessera::bench

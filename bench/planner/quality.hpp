@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/bench/planner/simulate.hpp"
+#include "tessera/bench/ratios.hpp"
 #include "tessera/tests/planner/recorded_plans.hpp"
 
 namespace tessera::bench {
@@ -49,14 +50,9 @@ std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor&
 // blocks, with the five skews in turn; named rows run with all five. Our planner sees the pattern.
 std::vector<Comparison> compare_skewed(const QualityRequest& request, Executor& executor);
 
-// The geometric mean and the largest value of a ratio over the comparisons that have it; both are 0
-// if none has.
+// Returns a ratio of all comparisons that have it.
 using Ratio = std::optional<double> (Comparison::*)() const;
-struct Summary {
-  std::int64_t count = 0;
-  double mean = 0, worst = 0;
-};
-Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio);
+Ratios ratios_of(const std::vector<Comparison>& comparisons, Ratio ratio);
 
 // Formats a table and a summary. If `verbose`, every run follows with its planned and simulated
 // cycles, phase by phase.

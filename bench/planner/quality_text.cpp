@@ -106,10 +106,10 @@ void write_run(const std::string& layer, const char* plan, const Run& run, bool 
 
 void write_summary(const char* name, const std::vector<Comparison>& comparisons, Ratio ratio,
                    Out out) {
-  const Summary s = summary(comparisons, ratio);
-  if (s.count > 0)
-    fmt::format_to(out, "{:<24} geometric mean {:.3f}, worst {:.3f}, of {}\n", name, s.mean,
-                   s.worst, s.count);
+  const Ratios ratios = ratios_of(comparisons, ratio);
+  if (!ratios.empty())
+    fmt::format_to(out, "{:<24} geometric mean {:.3f}, worst {:.3f}, of {}\n", name, ratios.mean(),
+                   ratios.largest(), ratios.count());
 }
 
 }  // namespace

@@ -83,16 +83,10 @@ std::string to_text(const StaticCell& cell) {
                      percent(cell.bounds.waiting), cell.cut);
 }
 
-double mean_ratio(const std::vector<StaticCell>& cells) {
-  double sum = 0;
-  for (const StaticCell& cell : cells) sum += std::log(cell.ratio());
-  return std::exp(sum / double(cells.size()));
-}
-
-double largest_ratio(const std::vector<StaticCell>& cells) {
-  double largest = 0;
-  for (const StaticCell& cell : cells) largest = std::max(largest, cell.ratio());
-  return largest;
+Ratios ratios_of(const std::vector<StaticCell>& cells) {
+  Ratios ratios;
+  for (const StaticCell& cell : cells) ratios.add(cell.ratio());
+  return ratios;
 }
 
 double largest_engine_error(const std::vector<StaticCell>& cells) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/problem.hpp"
+#include "tessera/bench/ratios.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -40,8 +41,7 @@ std::optional<StaticCell> cell_of_file(const std::string& path, std::int64_t bat
 std::string heading_of_cells();
 std::string to_text(const StaticCell& cell);
 
-double mean_ratio(const std::vector<StaticCell>& cells);  // geometric
-double largest_ratio(const std::vector<StaticCell>& cells);
+Ratios ratios_of(const std::vector<StaticCell>& cells);
 
 // Returns the largest difference between the cycles of a plan and of the engine, in % of the plan.
 double largest_engine_error(const std::vector<StaticCell>& cells);

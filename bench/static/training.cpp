@@ -1,8 +1,6 @@
 #include "tessera/bench/static/training.hpp"
 
-#include <algorithm>
-#include <cmath>
-
+#include "tessera/bench/ratios.hpp"
 #include "tessera/bench/static/cells.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/sparse/random.hpp"
@@ -25,7 +23,7 @@ double by_same_tiles(const sparse::Csr<float>& matrix, std::int64_t batch,
 }  // namespace
 
 void training_plan_figures(const device::Machine& machine, Report& report) {
-  double logs = 0, least = 1, apart = 0, layers = 0;
+  Ratios ratios;
   for (const std::int64_t block : {1, 4, 16})
     for (const std::int64_t side : {512, 1024, 2048})
       for (const double density : {0.02, 0.1})
@@ -33,16 +31,13 @@ void training_plan_figures(const device::Machine& machine, Report& report) {
           const std::int64_t columns = batch == 64 ? side : 2 * side;
           const auto matrix = sparse::random_pattern(side, columns, {block, block}, density,
                                                      std::uint64_t(7 + block));
-          const double ratio = by_same_tiles(matrix, batch, machine);
-          logs += std::log(ratio);
-          least = std::min(least, ratio);
-          apart += ratio < 1;
-          ++layers;
+          ratios.add(by_same_tiles(matrix, batch, machine));
         }
-  report.tell("plans of 36 training layers with tiles for GradA alone", apart);
+  report.tell("plans of 36 training layers with tiles for GradA alone",
+              double(ratios.count()) * ratios.percent_below(1) / 100);
   report.tell("  cycles by those with the same tiles for all passes, geometric mean",
-              std::exp(logs / layers));
-  report.tell("  the same, least", least);
+              ratios.mean());
+  report.tell("  the same, least", ratios.least());
 }
 
 }  // namespace tessera::bench
