@@ -116,6 +116,10 @@ int main(int argc, char** argv) {
   app.add_option("--nearby", a.quality.nearby,
                  "with --quality: also run so many of the cheapest partitions")
       ->needs(quality);
+  app.add_option("--patterns", a.quality.patterns,
+                 "with --quality: run uniform layers on so many patterns too")
+      ->check(CLI::PositiveNumber)
+      ->needs(quality);
   app.add_option("--seed", a.quality.seed, "of the draw and of the patterns");
   CLI11_PARSE(app, argc, argv);
   a.for_benchmark = app.remaining();

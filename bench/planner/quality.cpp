@@ -67,6 +67,11 @@ std::optional<double> quotient(std::optional<Cycles> a, std::optional<Cycles> b)
   return double(a->value) / double(b->value);
 }
 
+std::optional<Cycles> sum(std::optional<Cycles> a, std::optional<Cycles> b) {
+  if (!a || !b) return std::nullopt;
+  return *a + *b;
+}
+
 // PopLibs' plan for a row, as it is recorded, and the fields that the table leaves out.
 planner::Plan poplibs_plan(const RecordedPlan& row, const device::Machine& machine) {
   if (!row.found())
@@ -86,6 +91,7 @@ Comparison compare(const Layer& layer, const RecordedPlan& row, const PatternSta
           simulate(layer, planner::sparse_options(), stats, executor),
           simulate(layer, pinned, stats, executor),
           simulate(layer, planner::parity_options(), nullptr, executor),
+          std::nullopt,
           std::nullopt};
 }
 
@@ -106,13 +112,34 @@ void find_best_nearby(const Layer& layer, std::size_t count, Executor& executor,
   }
 }
 
-Comparison compare_row(const RecordedPlan& row, const QualityRequest& request, Executor& executor) {
+Layer uniform_layer(const RecordedPlan& row, std::uint64_t seed) {
   const Problem p = row.problem();
-  const Layer layer{row.text("id"), p, device::machine_preset("gc200"),
-                    sparse::random_pattern(p.size.x, p.size.y, p.block, p.density, request.seed)};
+  return {row.text("id"), p, device::machine_preset("gc200"),
+          sparse::random_pattern(p.size.x, p.size.y, p.block, p.density, seed)};
+}
+
+// Runs both partitions on the other patterns of a request.
+void find_ratio_over_patterns(const RecordedPlan& row, const QualityRequest& request,
+                              Executor& executor, Comparison& comparison) {
+  const device::Machine machine = device::machine_preset("gc200");
+  const planner::Options pinned = pinned_to(poplibs_plan(row, machine), comparison.problem);
+  std::optional<Cycles> ours = comparison.ours.simulated(), others = comparison.pinned.simulated();
+  for (std::size_t i = 1; i < request.patterns && ours && others; ++i) {
+    const Layer layer = uniform_layer(row, request.seed + i);
+    const PatternStats stats = sparse::pattern_stats(layer.weights);
+    const PatternStats* known = request.told ? &stats : nullptr;
+    ours = sum(ours, simulate(layer, planner::sparse_options(), known, executor).simulated());
+    others = sum(others, simulate(layer, pinned, known, executor).simulated());
+  }
+  comparison.over_patterns = quotient(ours, others);
+}
+
+Comparison compare_row(const RecordedPlan& row, const QualityRequest& request, Executor& executor) {
+  const Layer layer = uniform_layer(row, request.seed);
   const PatternStats stats = sparse::pattern_stats(layer.weights);
   Comparison comparison = compare(layer, row, request.told ? &stats : nullptr, executor);
   if (request.nearby > 0) find_best_nearby(layer, request.nearby, executor, comparison);
+  if (request.patterns > 1) find_ratio_over_patterns(row, request, executor, comparison);
   return comparison;
 }
 
@@ -139,6 +166,7 @@ std::optional<double> Comparison::planned_to_pinned() const {
 std::optional<double> Comparison::nearby_to_pinned() const {
   return quotient(best_nearby, pinned.simulated());
 }
+std::optional<double> Comparison::patterns_to_pinned() const { return over_patterns; }
 
 std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor& executor) {
   std::vector<Comparison> comparisons;

@@ -16,8 +16,9 @@ namespace tessera::bench {
 struct QualityRequest {
   std::vector<std::string> rows;  // ids of the recorded plans; empty: drawn from the seed
   std::uint64_t seed = 1;         // of the draw and of the patterns
-  bool told = false;       // uniform: our planner is told the pattern, as sparse_fc_layer does
-  std::size_t nearby = 0;  // uniform: also run so many of the cheapest partitions
+  bool told = false;         // uniform: our planner is told the pattern, as sparse_fc_layer does
+  std::size_t nearby = 0;    // uniform: also run so many of the cheapest partitions
+  std::size_t patterns = 1;  // uniform: run both partitions on so many; other figures are of one
 };
 
 // Compares a layer under our plan with the same layer under PopLibs' partition, which constraints
@@ -30,6 +31,9 @@ struct Comparison {
   Run as_poplibs;    // PopLibs' plan as it is; its buckets know nothing of the pattern
   // The fewest simulated cycles of our partition, the pinned one and those in `nearby`.
   std::optional<Cycles> best_nearby;
+  // The ratio ours / pinned of the sums of the cycles over several patterns. Chance fills the
+  // fullest cell of one pattern, and moves the ratio of one by a tenth.
+  std::optional<double> over_patterns;
 
   // Ratio of simulated cycles, ours to another plan's; empty if one of them did not run.
   std::optional<double> to_pinned() const;
@@ -37,6 +41,8 @@ struct Comparison {
   // Ratio of planned cycles, ours to the pinned plan's. No partition has fewer planned cycles than
   // ours (a test compares with enumeration), so this is the largest gain that the planner predicts.
   std::optional<double> planned_to_pinned() const;
+  // As over_patterns.
+  std::optional<double> patterns_to_pinned() const;
   // The ratio best_nearby / pinned, which a planner with exact forecasts would reach at least.
   std::optional<double> nearby_to_pinned() const;
 };

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <iterator>
 
@@ -71,9 +70,12 @@ std::vector<Column> columns_for(const std::vector<Comparison>& comparisons) {
       cycles_column("simulated", "PopLibs", &Comparison::as_poplibs, &Run::simulated),
       {"spilled", "PopLibs", 7, [](const Comparison& c) { return spilled_text(c.as_poplibs); }},
       ratio_column("ratio", "PopLibs", &Comparison::to_poplibs)};
-  if (std::any_of(comparisons.begin(), comparisons.end(),
-                  [](const Comparison& c) { return c.best_nearby.has_value(); }))
-    columns.push_back(ratio_column("ratio", "nearby", &Comparison::nearby_to_pinned));
+  const auto add_if_any = [&](const char* below, Ratio ratio) {
+    if (!ratios_of(comparisons, ratio).empty())
+      columns.push_back(ratio_column("ratio", below, ratio));
+  };
+  add_if_any("nearby", &Comparison::nearby_to_pinned);
+  add_if_any("many", &Comparison::patterns_to_pinned);
   return columns;
 }
 
@@ -122,6 +124,7 @@ std::string to_text(const std::vector<Comparison>& comparisons, bool verbose) {
   write_summary("ratio, planned", comparisons, &Comparison::planned_to_pinned, out);
   write_summary("ratio, PopLibs' plan", comparisons, &Comparison::to_poplibs, out);
   write_summary("ratio, nearby", comparisons, &Comparison::nearby_to_pinned, out);
+  write_summary("ratio, all patterns", comparisons, &Comparison::patterns_to_pinned, out);
   for (const Comparison& c : comparisons) {
     write_run(c.name, "ours", c.ours, verbose, out);
     write_run(c.name, "PopLibs' partition", c.pinned, verbose, out);
