@@ -8,6 +8,7 @@
 
 #include "tessera/codelets/work_split.hpp"
 #include "tessera/planner/internal/capacity.hpp"
+#include "tessera/planner/internal/piece_ends.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
 namespace tessera::planner::internal {
@@ -173,7 +174,11 @@ template <class Cost>
 double slowest_rectangle(const WorkersJob& job, const RowLengths& lengths, const Excess& excess,
                          const Cost& cost) {
   thread_local std::vector<codelets::WorkShare> shares;
-  codelets::split_between_workers(std::ssize(lengths), job.z, job.kernel.workers, {}, shares);
+  thread_local std::vector<std::int64_t> weights;
+  weights.clear();
+  if (codelets::splits_by_weight(std::ssize(lengths), job.kernel.workers))
+    for (const double length : lengths) weights.push_back(std::llround(length));
+  codelets::split_between_workers(std::ssize(lengths), job.z, job.kernel.workers, weights, shares);
   double slowest = 0;
   for (const codelets::WorkShare& share : shares) {
     const auto rows = static_cast<double>(share.rows.size());
@@ -187,12 +192,11 @@ double slowest_rectangle(const WorkersJob& job, const RowLengths& lengths, const
   return slowest;
 }
 
-// Returns the mean of that over pieces that begin anywhere in a row.
+// Returns the mean of that over the pieces of a cell.
 template <class Cost>
 double slowest_rectangle(const WorkersJob& job, const Piece& piece, const Cost& cost) {
   // The spread of the sum of the fullest rows, as a part of that of as many random rows.
   constexpr double kSpreadOfFullest = 0.65;
-  constexpr int kPhases = 4;
   thread_local RowLengths lengths;
   const TileLoad& load = job.load;
   const bool cuts_rows = piece.records > 1 && piece.columns == load.columns;
@@ -203,17 +207,18 @@ double slowest_rectangle(const WorkersJob& job, const Piece& piece, const Cost& 
   const Excess excess{load.nonzeros / mean - 1, kSpreadOfFullest *
                                                     largest_normal(load.cells, kMedianOfLargest) *
                                                     spread / std::sqrt(piece.records)};
-  const int phases = cuts_rows ? kPhases : 1;
-  double sum = 0;
-  for (int i = 0; i < phases; ++i) {
-    lengths.clear();
-    if (cuts_rows)
-      append_cut_rows(rows, (i + 0.5) / phases, per_row, spread, 1 + excess.fuller, lengths);
-    else
-      append_whole_rows(static_cast<std::int64_t>(rows), per_row, spread, lengths);
-    sum += slowest_rectangle(job, lengths, excess, cost);
+  lengths.clear();
+  if (!cuts_rows) {
+    append_whole_rows(static_cast<std::int64_t>(rows), per_row, spread, lengths);
+    return slowest_rectangle(job, lengths, excess, cost);
   }
-  return sum / phases;
+  const PieceEnds ends(std::llround(piece.records), rows, std::sqrt(rows) * spread / per_row);
+  return mean_of_pieces(ends, [&](const Stretch& at) {
+    lengths.clear();
+    append_cut_rows(at.size(), at.begin - std::floor(at.begin), per_row * rows / at.size(), spread,
+                    1 + excess.fuller, lengths);
+    return slowest_rectangle(job, lengths, excess, cost);
+  });
 }
 
 // Returns the cycles of the slowest worker in one piece, for an element kernel that divides rows

@@ -47,8 +47,9 @@ TEST(Results, OfPublishedRunsAreThoseOfTheModel) {
 TEST(Results, OfThePlannersQualityAreThoseOfTheEngine) {
   const auto executor = make_executor();
   const std::vector<std::string> rows = {"g0834", "p2567", "g0918"};
-  expect_rows(to_text(bench::compare_uniform({.rows = rows}, *executor), /*verbose=*/false), rows,
-              "planner_quality.tsv");
+  expect_rows(
+      to_text(bench::compare_uniform({.rows = rows, .patterns = 10}, *executor), /*verbose=*/false),
+      rows, "planner_quality.tsv");
 }
 
 TEST(Results, OfTrainingLayersAreThoseOfTheEngine) {
