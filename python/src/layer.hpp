@@ -54,14 +54,14 @@ struct StampedValues {
 };
 
 // The passes of a training step of torch have the batch first and are in float32. What several of
-// them read is transposed once. Operands come as addresses, 0 for none: after other work between
-// two steps the code that would take tensors apart is in no near cache, and costs as much as a
-// small pass. The caller has checked types, shapes and that the memory is contiguous; results share
-// none with anything else.
+// them read is transposed once if it is small. Operands come as addresses, 0 for none: after other
+// work between two steps the code that would take tensors apart is in no near cache, and costs as
+// much as a small pass. The caller has checked types, shapes and that the memory is contiguous;
+// results share none with anything else.
 struct TrainForward {
   std::int64_t batch = 0;
   TorchMatrix x;            // [batch][inputs]
-  std::uintptr_t s = 0;     // [inputs][batch]: receives the transpose of x, or is x's; 0: none
+  TorchMatrix s;            // [inputs][batch]: receives the transpose of x, or is x's; 0: none
   std::uintptr_t q = 0;     // [batch][outputs]
   std::uintptr_t bias = 0;  // [outputs]
   bool relu = false;        // whether q is max(x * W^T + bias, 0)
@@ -71,8 +71,8 @@ struct TrainForward {
 struct TrainBackward {
   std::int64_t batch = 0;
   TorchMatrix dq;                     // [batch][outputs]
-  std::uintptr_t dq_rows = 0;         // [outputs][batch]: receives the transpose, or is dq's memory
-  std::uintptr_t s = 0;               // of train_forward
+  TorchMatrix dq_rows;                // [outputs][batch]: receives the transpose, or is dq's memory
+  TorchMatrix s;                      // of train_forward
   std::uintptr_t dx = 0;              // [batch][inputs]
   std::uintptr_t gradients = 0;       // [values.count], of the values
   std::uintptr_t bias_gradients = 0;  // [outputs]

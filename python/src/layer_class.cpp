@@ -47,21 +47,28 @@ void update(Layer& layer, const py::array& removed_rows, const py::array& remove
 }
 
 void train_forward(Layer& layer, std::int64_t batch, std::uintptr_t x, std::int64_t row_stride,
-                   std::int64_t col_stride, std::uintptr_t s, std::uintptr_t q, std::uintptr_t bias,
-                   bool relu, std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
-  layer.train_forward(
-      {batch, {x, row_stride, col_stride}, s, q, bias, relu, {values, count, stamp}});
+                   std::int64_t col_stride, std::uintptr_t s, std::int64_t s_row_stride,
+                   std::int64_t s_col_stride, std::uintptr_t q, std::uintptr_t bias, bool relu,
+                   std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
+  layer.train_forward({batch,
+                       {x, row_stride, col_stride},
+                       {s, s_row_stride, s_col_stride},
+                       q,
+                       bias,
+                       relu,
+                       {values, count, stamp}});
 }
 
 void train_backward(Layer& layer, std::int64_t batch, std::uintptr_t dq, std::int64_t row_stride,
-                    std::int64_t col_stride, std::uintptr_t dq_rows, std::uintptr_t s,
-                    std::uintptr_t dx, std::uintptr_t gradients, std::uintptr_t bias_gradients,
-                    std::uintptr_t q, std::uintptr_t values, std::int64_t count,
-                    std::int64_t stamp) {
+                    std::int64_t col_stride, std::uintptr_t dq_rows, std::int64_t rows_row_stride,
+                    std::int64_t rows_col_stride, std::uintptr_t s, std::int64_t s_row_stride,
+                    std::int64_t s_col_stride, std::uintptr_t dx, std::uintptr_t gradients,
+                    std::uintptr_t bias_gradients, std::uintptr_t q, std::uintptr_t values,
+                    std::int64_t count, std::int64_t stamp) {
   layer.train_backward({batch,
                         {dq, row_stride, col_stride},
-                        dq_rows,
-                        s,
+                        {dq_rows, rows_row_stride, rows_col_stride},
+                        {s, s_row_stride, s_col_stride},
                         dx,
                         gradients,
                         bias_gradients,

@@ -22,6 +22,11 @@ float* memory_at(std::uintptr_t address) {
   return reinterpret_cast<float*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
+// A matrix of rows [rows][cols] of torch.
+MatrixView<float> rows_at(const TorchMatrix& m, std::int64_t rows, std::int64_t cols) {
+  return {memory_at(m.address), rows, cols, m.row_stride, m.col_stride};
+}
+
 // The result [batch][features] of a pass, as rows of features.
 MatrixView<float> result_rows(std::uintptr_t address, std::int64_t features, std::int64_t batch) {
   return MatrixView<float>{memory_at(address), batch, features, features, 1}.transposed();
@@ -36,6 +41,31 @@ void want_large_pages_of(std::uintptr_t address, std::int64_t rows, std::int64_t
   if (address != 0 && bytes >= kLarge) want_large_pages(memory_at(address), bytes);
 }
 
+// The sums of rows whose columns are contiguous, with the bits of codelets::sum_in_lanes.
+void sum_across(MatrixView<const float> rows, float* sums) {
+  constexpr std::int64_t kLanes = 16, kTogether = 256;  // rows
+  std::array<float, kLanes * kTogether> lanes;
+  for (std::int64_t first = 0; first < rows.rows; first += kTogether) {
+    const std::int64_t count = std::min(kTogether, rows.rows - first);
+    lanes.fill(0);
+    for (std::int64_t column = 0; column < rows.cols; ++column) {
+      const float* const from = &rows(first, column);
+      float* const to = lanes.data() + column % kLanes * kTogether;
+      for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+    }
+    std::fill_n(sums + first, count, 0.0f);
+    for (std::int64_t lane = 0; lane < kLanes; ++lane)
+      for (std::int64_t i = 0; i < count; ++i)
+        sums[first + i] += lanes[std::size_t(lane * kTogether + i)];
+  }
+}
+
+void sum_rows(MatrixView<const float> rows, float* sums) {
+  if (rows.row_stride == 1 && rows.col_stride > 1) return sum_across(rows, sums);
+  for (std::int64_t row = 0; row < rows.rows; ++row)
+    sums[row] = codelets::sum_in_lanes(rows.row(row), rows.cols);
+}
+
 // The gradient in front of a ReLU whose result is q; that of NaN passes, as in torch.
 float where_positive(float q, float gradient) { return q <= 0 ? 0.0f : gradient; }
 
@@ -46,7 +76,7 @@ void Layer::copy_transposed(const TorchMatrix& from, MatrixView<float> to) {
   constexpr std::int64_t kChunk = 64;  // rows
   const MatrixView<const float> given{memory_at(from.address), to.rows, to.cols, from.col_stride,
                                       from.row_stride};
-  if (given.data == to.data || to.cols == 0) return;
+  if (to.cols == 0) return;
   const auto copy_chunk = [&](std::int64_t chunk) {
     const Range rows{chunk * kChunk, std::min((chunk + 1) * kChunk, to.rows)};
     const MatrixView<const float> part = given.sub(rows, {0, to.cols});
@@ -104,36 +134,34 @@ void Layer::take(const StampedValues& values) {
 }
 
 void Layer::train_forward(const TrainForward& step) {
-  const MatrixView<float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
+  const bool keeps = step.s.address != 0, copies = keeps && step.s.address != step.x.address;
   const MatrixView<const float> x{memory_at(step.x.address), cols(), step.batch, step.x.col_stride,
                                   step.x.row_stride};
   layer::PassOptions after;
   if (step.bias != 0) after.bias = {memory_at(step.bias), std::size_t(rows())};
   if (step.relu) after.activation = host::Activation::Relu;
-  want_large_pages_of(step.s, cols(), step.batch);
   want_large_pages_of(step.q, rows(), step.batch);
   const Turn turn(mutex_);
   take(step.values);
-  if (step.s != 0) copy_transposed(step.x, s);
-  const MatrixView<const float> in = step.s != 0 ? MatrixView<const float>(s) : x;
-  run<float>(Pass::Fwd, in, result_rows(step.q, rows(), step.batch), after);
+  if (copies) copy_transposed(step.x, rows_at(step.s, cols(), step.batch));
+  run<float>(Pass::Fwd, keeps ? rows_at(step.s, cols(), step.batch) : x,
+             result_rows(step.q, rows(), step.batch), after);
 }
 
 void Layer::train_backward(const TrainBackward& step) {
   if (step.dx != 0) require(Pass::GradA, "backward");
   if (step.gradients != 0) require(Pass::GradW, "backward");
-  const MatrixView<const float> s{memory_at(step.s), cols(), step.batch, step.batch, 1};
-  const MatrixView<float> dq{memory_at(step.dq_rows), rows(), step.batch, step.batch, 1};
-  want_large_pages_of(step.dq_rows, rows(), step.batch);
+  const MatrixView<const float> s = rows_at(step.s, cols(), step.batch);
+  const MatrixView<float> dq = rows_at(step.dq_rows, rows(), step.batch);
+  if (step.dq_rows.address != step.dq.address)
+    want_large_pages_of(step.dq_rows.address, rows(), step.batch);
   want_large_pages_of(step.dx, cols(), step.batch);
   const Turn turn(mutex_);
   if (step.q != 0)
     copy_where_positive(step.dq, memory_at(step.q), dq);
-  else
+  else if (step.dq_rows.address != step.dq.address)
     copy_transposed(step.dq, dq);
-  if (step.bias_gradients != 0)
-    for (std::int64_t row = 0; row < rows(); ++row)
-      memory_at(step.bias_gradients)[row] = codelets::sum_in_lanes(dq.row(row), step.batch);
+  if (step.bias_gradients != 0) sum_rows(dq, memory_at(step.bias_gradients));
   if (step.dx != 0) take(step.values);  // the gradient of the values does not read them
   if (step.dx != 0) run<float>(Pass::GradA, dq, result_rows(step.dx, cols(), step.batch), {});
   if (step.gradients == 0) return;

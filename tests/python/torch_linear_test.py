@@ -40,6 +40,37 @@ def test_a_fused_relu_is_that_of_a_module_behind(kind, block, threads):
         assert torch.equal(plain(inputs[0]).relu(), fused(inputs[0]))
 
 
+@pytest.mark.parametrize("activation", ["none", "relu"])
+def test_large_operands_are_read_as_given_with_the_bits_of_small_ones(activation):
+    torch.manual_seed(3)
+    layer = SparseLinear(1024, 1040, density=0.01, activation=activation)
+    rows = 1030  # more than 2 ** 20 numbers, and no whole vectors
+    x, dq = torch.randn(rows, 1024), torch.randn(rows, 1040)
+    found = []
+    for turn in (lambda m: m, lambda m: m.t().contiguous().t(), lambda m: torch.cat((m, m), 1)[:, : m.shape[1]]):
+        given = turn(x).requires_grad_()
+        q = layer(given)
+        found.append((q, *torch.autograd.grad(q, (given, layer.values, layer.bias), turn(dq))))
+    for other in found[1:]:
+        for ours, theirs in zip(found[0], other):
+            assert torch.equal(ours, theirs)
+    masked = torch.where(found[0][0] > 0, dq, 0) if activation == "relu" else dq
+    exact = masked.double().t() @ x.double()
+    kept = layer.to_dense().weight != 0
+    assert torch.allclose(found[0][2].double().sum(), exact[kept].sum(), rtol=1e-3)
+    assert torch.allclose(found[0][3].double(), masked.double().sum(0), rtol=1e-4, atol=1e-3)
+
+
+def test_a_large_input_that_is_written_before_the_backward_pass_is_refused_as_by_a_dense_layer():
+    layer = SparseLinear(1024, 8, density=0.1)
+    for made in (layer, layer.to_dense()):
+        x = torch.randn(1024, 1024)
+        q = made(x)
+        x.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            q.sum().backward()
+
+
 def test_a_fused_relu_keeps_nan_and_passes_its_gradient_as_torch_does():
     layer = SparseLinear(4, 4, density=1.0, activation="relu")
     x = torch.tensor([[math.nan, 1.0, 1.0, 1.0]], requires_grad=True)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tessera.torch._autograd import needs_gradient
-from tessera.torch._passes import Passes, Product, backward_pass, forward_pass, next_stamp
+from tessera.torch._passes import Passes, Product, backward_pass, forward_pass, is_read_as_given, next_stamp
 
 _PATTERN = "Tensor indptr, Tensor indices, int in_features, int[] block, int threads, int batch, str activation"
 _KEPT = 64  # layers that graphs may use in turn without making them again
@@ -56,8 +56,8 @@ def _forward(x: Tensor, values: Tensor, bias: Tensor | None, *pattern: Any) -> T
 def _backward(dq: Tensor, x: Tensor, q: Tensor, values: Tensor, needs: Any, *pattern: Any) -> Any:
     layer = _layer_of(x, *pattern)
     made = layer._made_for(values, needs[0])
-    s = x.resolve_neg().t()
-    s = s.contiguous() if x.dtype == torch.float32 else s
+    x = x.resolve_neg()
+    s = x.t() if x.dtype != torch.float32 or is_read_as_given(x) else x.t().contiguous()
     kept = q if layer.activation == "relu" else None
     found = backward_pass(made, next_stamp(), dq.resolve_neg(), s, values, kept, (needs[0], needs[1], needs[2]))
     return tuple(x.new_empty(0) if gradient is None else gradient for gradient in found[:3])

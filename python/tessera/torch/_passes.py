@@ -117,12 +117,21 @@ def _address(bias: Tensor | None, count: int) -> int:
     return bias.data_ptr()
 
 
+# Numbers from which a pass reads an operand with the batch first: a copy would be in no cache when it is read, and
+# its memory would come from the system anew in each step.
+_LARGE = 1 << 20
+
+
+def is_read_as_given(matrix: Tensor) -> bool:
+    """Return True if passes read the transpose of a matrix as fast as a contiguous copy."""
+    is_large = matrix.numel() >= _LARGE and matrix.stride(1) == 1 and matrix.stride(0) >= matrix.shape[1]
+    return is_large or (matrix.stride(0) == 1 and matrix.t().is_contiguous())
+
+
 def _transpose_or_room(matrix: Tensor) -> Tensor:
-    """Return the transpose if its rows are contiguous, else a new tensor that can receive it."""
-    if matrix.stride(0) == 1:
-        transpose = matrix.detach().t()
-        if transpose.is_contiguous():
-            return transpose
+    """Return the transpose if it is read as it is, else a new tensor that can receive it."""
+    if is_read_as_given(matrix):
+        return matrix.detach().t()
     return matrix.new_empty((matrix.shape[1], matrix.shape[0]))
 
 
@@ -140,9 +149,7 @@ def forward_pass(
     q = x.new_empty((batch, module.out_features))
     if x.dtype == torch.float32:
         s = _transpose_or_room(x) if is_kept else None
-        made.layer._train_forward(
-            batch, x.data_ptr(), x.stride(0), x.stride(1), _place(s), q.data_ptr(), address, relu, *content
-        )
+        made.layer._train_forward(batch, *_place(x), *_place(s), q.data_ptr(), address, relu, *content)
         return q, s, made, stamp
     s = x.detach().t()
     made.layer._forward_with(s, q.t(), None if bias is None else bias.detach(), *content)
@@ -165,8 +172,8 @@ def backward_pass(
         dbias = s.new_empty(outputs) if needs[2] else None
         rows = _transpose_or_room(dq) if q is None else s.new_empty((outputs, batch))
         made.layer._train_backward(
-            batch, dq.data_ptr(), dq.stride(0), dq.stride(1), rows.data_ptr(), s.data_ptr(), _place(dx),
-            _place(dvalues), _place(dbias), _place(q), *content,
+            batch, *_place(dq), *_place(rows), *_place(s), _memory(dx), _memory(dvalues), _memory(dbias), _memory(q),
+            *content,
         )
         return dx, dvalues, dbias, rows
     if q is not None:
@@ -184,9 +191,9 @@ class Product(torch.autograd.Function):
     """x [batch, inputs] -> activation(x @ W.T + bias), in one node of the graph.
 
     Results are contiguous, as those of torch.nn.Linear are: the layer writes them as fast, and a function of two
-    operands, such as the derivative of a ReLU, takes many times as long if their strides differ. In float32, operands
-    are transposed once in a step: x for forward() and the gradient of the values, which keeps the copy, and dq for
-    both gradients; the derivative of a ReLU is taken on the way.
+    operands, such as the derivative of a ReLU, takes many times as long if their strides differ. In float32, small
+    operands are transposed once in a step: x for forward() and the gradient of the values, which keeps the copy, and dq
+    for both gradients; the derivative of a ReLU is taken on the way. Of a large x no copy is kept.
     """
 
     @staticmethod
@@ -216,6 +223,11 @@ class Product(torch.autograd.Function):
         return *gradients, None, None
 
 
-def _place(tensor: Tensor | None) -> int:
+def _memory(tensor: Tensor | None) -> int:
     """Return the address of a tensor, 0 for None."""
     return 0 if tensor is None else tensor.data_ptr()
+
+
+def _place(matrix: Tensor | None) -> tuple[int, int, int]:
+    """Return the address and the strides of a matrix, zeros for None."""
+    return (0, 0, 0) if matrix is None else (matrix.data_ptr(), *matrix.stride())
