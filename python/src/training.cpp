@@ -10,7 +10,7 @@
 #include "tessera/base/aligned_vector.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/codelets/activation.hpp"
+#include "tessera/codelets/row_ends.hpp"
 #include "tessera/codelets/transpose.hpp"
 #include "tessera/python/src/layer.hpp"
 
@@ -39,6 +39,10 @@ void want_large_pages_of(std::uintptr_t address, std::int64_t rows, std::int64_t
   constexpr std::size_t kLarge = 8 << 20;  // bytes
   const std::size_t bytes = std::size_t(rows * cols) * sizeof(float);
   if (address != 0 && bytes >= kLarge) want_large_pages(memory_at(address), bytes);
+}
+
+bool is_copied(const TorchMatrix& from, const TorchMatrix& to) {
+  return to.address != 0 && to.address != from.address;
 }
 
 // The sums of rows whose columns are contiguous, with the bits of codelets::sum_in_lanes.
@@ -134,17 +138,17 @@ void Layer::take(const StampedValues& values) {
 }
 
 void Layer::train_forward(const TrainForward& step) {
-  const bool keeps = step.s.address != 0, copies = keeps && step.s.address != step.x.address;
   const MatrixView<const float> x{memory_at(step.x.address), cols(), step.batch, step.x.col_stride,
                                   step.x.row_stride};
   layer::PassOptions after;
   if (step.bias != 0) after.bias = {memory_at(step.bias), std::size_t(rows())};
   if (step.relu) after.activation = host::Activation::Relu;
+  if (is_copied(step.x, step.s)) want_large_pages_of(step.s.address, cols(), step.batch);
   want_large_pages_of(step.q, rows(), step.batch);
   const Turn turn(mutex_);
   take(step.values);
-  if (copies) copy_transposed(step.x, rows_at(step.s, cols(), step.batch));
-  run<float>(Pass::Fwd, keeps ? rows_at(step.s, cols(), step.batch) : x,
+  if (is_copied(step.x, step.s)) copy_transposed(step.x, rows_at(step.s, cols(), step.batch));
+  run<float>(Pass::Fwd, step.s.address != 0 ? rows_at(step.s, cols(), step.batch) : x,
              result_rows(step.q, rows(), step.batch), after);
 }
 
@@ -153,13 +157,13 @@ void Layer::train_backward(const TrainBackward& step) {
   if (step.gradients != 0) require(Pass::GradW, "backward");
   const MatrixView<const float> s = rows_at(step.s, cols(), step.batch);
   const MatrixView<float> dq = rows_at(step.dq_rows, rows(), step.batch);
-  if (step.dq_rows.address != step.dq.address)
+  if (is_copied(step.dq, step.dq_rows))
     want_large_pages_of(step.dq_rows.address, rows(), step.batch);
   want_large_pages_of(step.dx, cols(), step.batch);
   const Turn turn(mutex_);
   if (step.q != 0)
     copy_where_positive(step.dq, memory_at(step.q), dq);
-  else if (step.dq_rows.address != step.dq.address)
+  else if (is_copied(step.dq, step.dq_rows))
     copy_transposed(step.dq, dq);
   if (step.bias_gradients != 0) sum_rows(dq, memory_at(step.bias_gradients));
   if (step.dx != 0) take(step.values);  // the gradient of the values does not read them

@@ -45,9 +45,10 @@ class SparseLinear(Passes, nn.Module):
     weight    the dense weight [out, in], made from `values` at each look and connected to them by autograd
 
     state_dicts load where the pattern differs, and those of a torch.nn.Linear as well. The values and the pattern
-    may be written in place and replaced; only a write to `.data` in eval mode needs a call of refresh(). to(),
-    half() and float() choose dtype, and values and bias stay float32 (float64 after double()). Under autocast,
-    inputs are cast to dtype and results to autocast's type. Any number of threads may use one module.
+    may be written in place and replaced; only a write to `.data` in eval mode needs a call of refresh(). An input
+    must not be written before the backward pass, as with torch.nn.Linear. to(), half() and float() choose dtype,
+    and values and bias stay float32 (float64 after double()). Under autocast, inputs are cast to dtype and results
+    to autocast's type. Any number of threads may use one module.
     """
 
     values: nn.Parameter

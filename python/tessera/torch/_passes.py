@@ -117,15 +117,18 @@ def _address(bias: Tensor | None, count: int) -> int:
     return bias.data_ptr()
 
 
-# Numbers from which a pass reads an operand with the batch first: a copy would be in no cache when it is read, and
-# its memory would come from the system anew in each step.
-_LARGE = 1 << 20
+# Numbers and rows from which passes read a matrix with the batch first as fast as a transposed copy: the copy would
+# be in no cache when it is read, and its memory would come from the system anew in each step. Few rows fill no vectors.
+_LARGE, _MANY = 1 << 20, 256
 
 
 def is_read_as_given(matrix: Tensor) -> bool:
-    """Return True if passes read the transpose of a matrix as fast as a contiguous copy."""
-    is_large = matrix.numel() >= _LARGE and matrix.stride(1) == 1 and matrix.stride(0) >= matrix.shape[1]
-    return is_large or (matrix.stride(0) == 1 and matrix.t().is_contiguous())
+    """Return True if passes read the transpose of a matrix as fast as a contiguous copy, and it can be kept."""
+    if matrix.is_inference():  # torch saves none for a backward pass
+        return False
+    is_large = matrix.numel() >= _LARGE and matrix.shape[0] >= _MANY
+    is_in_rows = matrix.stride(1) == 1 and matrix.stride(0) >= matrix.shape[1]
+    return (is_large and is_in_rows) or (matrix.stride(0) == 1 and matrix.t().is_contiguous())
 
 
 def _transpose_or_room(matrix: Tensor) -> Tensor:
@@ -193,7 +196,8 @@ class Product(torch.autograd.Function):
     Results are contiguous, as those of torch.nn.Linear are: the layer writes them as fast, and a function of two
     operands, such as the derivative of a ReLU, takes many times as long if their strides differ. In float32, small
     operands are transposed once in a step: x for forward() and the gradient of the values, which keeps the copy, and dq
-    for both gradients; the derivative of a ReLU is taken on the way. Of a large x no copy is kept.
+    for both gradients; the derivative of a ReLU is taken on the way. A large x is kept as
+    it is, as by torch.nn.Linear: who writes it before the backward pass gets an error.
     """
 
     @staticmethod
@@ -204,6 +208,7 @@ class Product(torch.autograd.Function):
         q, s, made, stamp = forward_pass(module, x, values, bias, is_kept and ctx.needs_input_grad[0], is_kept)
         if is_kept:
             ctx.save_for_backward(s, values, q if module.activation == "relu" else None)
+            ctx.keeps_x = s.data_ptr() == x.data_ptr()
             ctx.module, ctx.made, ctx.stamp, ctx.changes = module, made, stamp, module._changes
         return q
 
@@ -219,7 +224,9 @@ class Product(torch.autograd.Function):
         dq = dq.resolve_neg() if dq.is_neg() else dq
         *gradients, rows = backward_pass(made, ctx.stamp, dq, s, values, q, ctx.needs_input_grad[:3])
         if module._watched:  # a method asked for the operands of the weight gradient of this step
-            module._operands.append((rows.detach(), s))
+            # The caller may write memory that is his before the method reads it.
+            rows = rows.clone() if rows.data_ptr() == dq.data_ptr() else rows
+            module._operands.append((rows.detach(), s.clone() if ctx.keeps_x else s))
         return *gradients, None, None
 
 
