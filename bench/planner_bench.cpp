@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
                  "with --quality: also run so many of the cheapest partitions")
       ->needs(quality);
   app.add_option("--patterns", a.quality.patterns,
-                 "with --quality: run uniform layers on so many patterns too")
+                 "with --quality: uniform patterns of a layer that are run")
       ->check(CLI::PositiveNumber)
       ->needs(quality);
   app.add_option("--seed", a.quality.seed, "of the draw and of the patterns");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -15,8 +16,8 @@ class Ratios {
 
   std::size_t count() const { return ratios_.size(); }
   bool empty() const { return ratios_.empty(); }
-  // The geometric mean, the least and the largest one; not a number where there is none.
-  double mean() const {
+  // These return not a number where there is no ratio, which meets no bar.
+  double mean() const {  // geometric
     double logs = 0;
     for (const double ratio : ratios_) logs += std::log(ratio);
     return std::exp(logs / double(count()));
@@ -24,22 +25,21 @@ class Ratios {
   double least() const { return empty() ? kNone : *std::min_element(begin(), end()); }
   double largest() const { return empty() ? kNone : *std::max_element(begin(), end()); }
 
-  // The shares, of 100, of the ratios on one side of a limit.
-  double percent_below(double limit) const {
-    return percent([limit](double ratio) { return ratio < limit; });
+  std::int64_t count_below(double limit) const {
+    return std::count_if(begin(), end(), [limit](double ratio) { return ratio < limit; });
   }
-  double percent_above(double limit) const {
-    return percent([limit](double ratio) { return ratio > limit; });
+  std::int64_t count_above(double limit) const {
+    return std::count_if(begin(), end(), [limit](double ratio) { return ratio > limit; });
   }
+  // These return shares, of 100.
+  double percent_below(double limit) const { return percent(count_below(limit)); }
+  double percent_above(double limit) const { return percent(count_above(limit)); }
 
  private:
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   std::vector<double>::const_iterator begin() const { return ratios_.begin(); }
   std::vector<double>::const_iterator end() const { return ratios_.end(); }
-  template <class Condition>
-  double percent(Condition condition) const {
-    return 100.0 * double(std::count_if(begin(), end(), condition)) / double(count());
-  }
+  double percent(std::int64_t part) const { return 100 * double(part) / double(count()); }
 
   std::vector<double> ratios_;
 };

@@ -93,7 +93,7 @@ std::vector<Bar> optimality_bars() {
 
 std::vector<Bar> quality_bars(const QualityRequest& request, Executor& executor) {
   QualityRequest many = request;
-  many.patterns = 10;
+  many.patterns = std::max<std::size_t>(request.patterns, 10);
   const Ratios uniform =
       ratios_of(compare_uniform(many, executor), &Comparison::patterns_to_pinned);
   QualityRequest knowing = request;

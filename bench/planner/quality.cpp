@@ -92,6 +92,7 @@ Comparison compare(const Layer& layer, const RecordedPlan& row, const PatternSta
           simulate(layer, pinned, stats, executor),
           simulate(layer, planner::parity_options(), nullptr, executor),
           std::nullopt,
+          std::nullopt,
           std::nullopt};
 }
 
@@ -131,7 +132,8 @@ void find_ratio_over_patterns(const RecordedPlan& row, const QualityRequest& req
     ours = sum(ours, simulate(layer, planner::sparse_options(), known, executor).simulated());
     others = sum(others, simulate(layer, pinned, known, executor).simulated());
   }
-  comparison.over_patterns = quotient(ours, others);
+  comparison.ours_of_all = ours;
+  comparison.pinned_of_all = others;
 }
 
 Comparison compare_row(const RecordedPlan& row, const QualityRequest& request, Executor& executor) {
@@ -166,7 +168,9 @@ std::optional<double> Comparison::planned_to_pinned() const {
 std::optional<double> Comparison::nearby_to_pinned() const {
   return quotient(best_nearby, pinned.simulated());
 }
-std::optional<double> Comparison::patterns_to_pinned() const { return over_patterns; }
+std::optional<double> Comparison::patterns_to_pinned() const {
+  return quotient(ours_of_all, pinned_of_all);
+}
 
 std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor& executor) {
   std::vector<Comparison> comparisons;

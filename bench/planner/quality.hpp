@@ -31,9 +31,9 @@ struct Comparison {
   Run as_poplibs;    // PopLibs' plan as it is; its buckets know nothing of the pattern
   // The fewest simulated cycles of our partition, the pinned one and those in `nearby`.
   std::optional<Cycles> best_nearby;
-  // The ratio ours / pinned of the sums of the cycles over several patterns. Chance fills the
-  // fullest cell of one pattern, and moves the ratio of one by a tenth.
-  std::optional<double> over_patterns;
+  // The sums of the simulated cycles over several patterns, because chance fills the fullest cell
+  // of one pattern, and moves the ratio of one by a tenth.
+  std::optional<Cycles> ours_of_all, pinned_of_all;
 
   // Ratio of simulated cycles, ours to another plan's; empty if one of them did not run.
   std::optional<double> to_pinned() const;
@@ -41,7 +41,7 @@ struct Comparison {
   // Ratio of planned cycles, ours to the pinned plan's. No partition has fewer planned cycles than
   // ours (a test compares with enumeration), so this is the largest gain that the planner predicts.
   std::optional<double> planned_to_pinned() const;
-  // As over_patterns.
+  // The same over several patterns.
   std::optional<double> patterns_to_pinned() const;
   // The ratio best_nearby / pinned, which a planner with exact forecasts would reach at least.
   std::optional<double> nearby_to_pinned() const;

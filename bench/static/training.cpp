@@ -34,7 +34,7 @@ void training_plan_figures(const device::Machine& machine, Report& report) {
           ratios.add(by_same_tiles(matrix, batch, machine));
         }
   report.tell("plans of 36 training layers with tiles for GradA alone",
-              double(ratios.count()) * ratios.percent_below(1) / 100);
+              double(ratios.count_below(1)));
   report.tell("  cycles by those with the same tiles for all passes, geometric mean",
               ratios.mean());
   report.tell("  the same, least", ratios.least());
