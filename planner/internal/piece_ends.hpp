@@ -23,33 +23,35 @@ class PieceEnds {
 
   std::int64_t pieces() const { return pieces_; }
   double rows_of_piece() const { return rows_; }
-  // False if rows are so short, or pieces so many, that a piece may begin anywhere in a row.
-  bool are_known() const { return apart_ < 0.5 && pieces_ <= kFewPieces; }
+  // False if rows are so short that a piece may begin anywhere in a row, or so few that its two
+  // ends may be near the end of the same row.
+  bool are_known() const { return apart_ < kMostApart && 2 * (apart_ + moved()) < rows_; }
 
-  // True if the first `number` pieces end so near to the end of a row that a part of this row or of
-  // the next one comes to the piece on one of both sides.
+  // True if the first `number` pieces end near the end of a row, so that the piece before or the
+  // piece behind gets a part of one more row.
   bool is_near_row_end(std::int64_t number) const {
     const double place = double(number) * rows_;
     return number > 0 && number < pieces_ && std::abs(place - std::round(place)) < apart_;
   }
-  // Returns where the first `number` pieces end: on one side (-1 or 1) of the row's end if that is
-  // near.
+  // Returns where the first `number` pieces end. `side`, -1 or 1, is that of the row's end which
+  // they are on if it is near, and else has no meaning.
   double at(std::int64_t number, double side) const {
     const double place = double(number) * rows_;
-    return is_near_row_end(number) ? std::round(place) + side * apart_ : place;
+    return is_near_row_end(number) ? std::round(place) + side * moved() : place;
   }
 
  private:
-  // One of many cells has the ends of so few pieces on the worst sides of rows' ends.
-  static constexpr std::int64_t kFewPieces = 6;
+  static constexpr double kMostApart = 1;  // rows
+  // An end that is moved farther would be near the next row's end.
+  double moved() const { return std::min(apart_, 0.5); }
 
   std::int64_t pieces_;
   double rows_, apart_;
 };
 
 // Returns the largest sum of cycles(Stretch) of all pieces over the sides on which they can end,
-// which is that of the slowest of many cells. A row's end that is near gives one of two pieces a
-// part of one more row, and five workers wait for the one that takes it.
+// which is that of the slowest of many cells. The part of one more row goes to one worker, for
+// which the others wait.
 template <class CyclesOf>
 double slowest_sum(const PieceEnds& ends, const CyclesOf& cycles) {
   constexpr std::array<double, 2> kSides = {-1, 1};
@@ -68,7 +70,8 @@ double slowest_sum(const PieceEnds& ends, const CyclesOf& cycles) {
   return std::max(slowest[0], slowest[1]);
 }
 
-// Returns the mean of cycles(Stretch) over the pieces of the slowest cell.
+// Returns the mean of cycles(Stretch) over the pieces of the slowest cell. Of many pieces the first
+// ones stand for all.
 template <class CyclesOf>
 double mean_of_pieces(const PieceEnds& ends, const CyclesOf& cycles) {
   if (ends.are_known()) return slowest_sum(ends, cycles) / double(ends.pieces());

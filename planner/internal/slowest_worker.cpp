@@ -212,7 +212,10 @@ double slowest_rectangle(const WorkersJob& job, const Piece& piece, const Cost& 
     append_whole_rows(static_cast<std::int64_t>(rows), per_row, spread, lengths);
     return slowest_rectangle(job, lengths, excess, cost);
   }
-  const PieceEnds ends(std::llround(piece.records), rows, std::sqrt(rows) * spread / per_row);
+  const double mean_density = std::min(1.0, mean / (load.lines * load.columns));
+  const double apart = std::sqrt(rows * (1 - mean_density) / per_row);
+  constexpr std::int64_t kFewPieces = 6;  // stand for all
+  const PieceEnds ends(std::min<std::int64_t>(std::llround(piece.records), kFewPieces), rows, apart);
   return mean_of_pieces(ends, [&](const Stretch& at) {
     lengths.clear();
     append_cut_rows(at.size(), at.begin - std::floor(at.begin), per_row * rows / at.size(), spread,

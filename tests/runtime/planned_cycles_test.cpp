@@ -274,7 +274,7 @@ TEST(PlannedCycles, OfFewLargeBlocksOfAKnownPatternAreWithinTenPercent) {
 // Draws a layer whose cells have a whole number of rows for each of a cell's buckets, so that the
 // buckets end near the ends of rows.
 Layer whole_rows_layer(Random& random, int number) {
-  const std::int64_t x = 4 + random.below(40), y = 1 + random.below(3), z = 2 + random.below(5);
+  const std::int64_t x = 4 + random.below(40), y = 1 + random.below(3), z = 2 + random.below(11);
   Layer layer;
   layer.options = planner::sparse_options();
   layer.options.constraints.x = x;
@@ -290,20 +290,19 @@ Layer whole_rows_layer(Random& random, int number) {
   return layer;
 }
 
-// Six rows a bucket and six workers: a part of an eighth row doubles the work of one of them, and
-// passes were planned up to 15 % too cheap.
+// A part of one more row may double the work of one of six workers, for which the others wait.
 TEST(PlannedCycles, OfBucketsThatEndNearRowEndsAreWithinFourPercentInTheMean) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   Random random(5);
   std::vector<double> errors;
-  for (int number = 0; number < 100; ++number) {
+  for (int number = 0; number < 60; ++number) {
     std::vector<PhaseCycles> phases;
     append_layer(whole_rows_layer(random, number), number, *executor, phases, number % 2 == 0);
     for (const PhaseCycles& p : phases)
       if (p.pass == Pass::Fwd && p.phase == Phase::Distribute && p.planned > 0)
         errors.push_back(std::abs(std::log(p.ratio())));
   }
-  ASSERT_GE(std::ssize(errors), 80);
+  ASSERT_GE(std::ssize(errors), 50);
   const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
   EXPECT_LT(sum / double(std::ssize(errors)), 0.036);
 }
