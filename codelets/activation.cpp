@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <numeric>
 #include <type_traits>
 
 #include "tessera/base/error.hpp"
@@ -196,16 +195,6 @@ void sum_rows(const ElementRun& run, const T* values, float* sums) noexcept {
     }
     sums[row] = sum;
   });
-}
-
-float sum_in_lanes(const float* row, std::int64_t count) noexcept {
-  constexpr std::int64_t kLanes = 16;
-  std::array<float, kLanes> lanes{};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[std::size_t(lane)] += row[i + lane];
-  for (std::int64_t lane = 0; i < count; ++i, ++lane) lanes[std::size_t(lane)] += row[i];
-  return std::accumulate(lanes.begin(), lanes.end(), 0.0f);
 }
 
 #define TESSERA_ACTIVATION(T)                                                                     \

@@ -68,8 +68,4 @@ void multiply_by_derivative(std::int64_t count, const ActivationRule& rule, cons
 template <class T>
 void sum_rows(const ElementRun& run, const T* values, float* sums) noexcept;
 
-// Returns the sum of a row in 16 sums side by side, which vectors hold, for loops on this computer:
-// the order differs from that of sum_rows, and does not depend on the instruction set.
-float sum_in_lanes(const float* row, std::int64_t count) noexcept;
-
 }  // namespace tessera::codelets

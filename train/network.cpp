@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
 #include "tessera/codelets/activation.hpp"
+#include "tessera/codelets/row_ends.hpp"
 #include "tessera/runtime/loss_check.hpp"
 #include "tessera/train/internal/checks.hpp"
 #include "tessera/train/internal/half_operands.hpp"

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "tessera/base/matrix.hpp"
+#include "tessera/codelets/row_ends.hpp"
 #include "tessera/host/internal/strided.hpp"
 #include "tessera/host/pass_options.hpp"
 
@@ -31,16 +32,22 @@ struct Epilogue {
   // Changes rows of contiguous sums that are these rows and columns of the results.
   void apply(float* sums, std::int64_t stride, Range rows, Range cols) const {
     if (scales()) scale(sums, stride, rows, cols);
-    for (std::int64_t r = rows.begin; r < rows.end && !bias.empty(); ++r)
-      add_bias(sums + (r - rows.begin) * stride, cols.size(), bias[std::size_t(r)]);
-    for (std::int64_t r = 0; r < rows.size(); ++r) activate(sums + r * stride, cols.size());
+    if constexpr (std::is_same_v<T, float>)
+      codelets::add_bias_and_clip({sums, stride, rows.size(), cols.size()},
+                                  bias.empty() ? nullptr : bias.data() + rows.begin,
+                                  activation == Activation::Relu);
+    else
+      round_and_add_bias(sums, stride, rows, cols.size());
+    if (!std::is_same_v<T, float> || activation == Activation::Gelu)
+      for (std::int64_t r = 0; r < rows.size(); ++r) activate(sums + r * stride, cols.size());
     if (where_positive.data != nullptr) keep_where_positive(sums, stride, rows, cols);
   }
 
  private:
   // A separate loop would find sums that were rounded to T.
-  static void add_bias(float* sums, std::int64_t count, float bias) {
-    for (std::int64_t i = 0; i < count; ++i) sums[i] = float(T(sums[i])) + bias;
+  void round_and_add_bias(float* sums, std::int64_t stride, Range rows, std::int64_t count) const {
+    for (std::int64_t r = rows.begin; r < rows.end && !bias.empty(); ++r, sums += stride)
+      for (std::int64_t i = 0; i < count; ++i) sums[i] = float(T(sums[i])) + bias[std::size_t(r)];
   }
 
   void scale(float* sums, std::int64_t stride, Range rows, Range cols) const {
@@ -59,8 +66,13 @@ struct Epilogue {
     host::activate(activation, {sums, std::size_t(count)});
   }
 
-  // The matrix is read in parts, because with the batch first its rows are not contiguous.
+  // With the batch first the rows of the matrix are not contiguous, and it is copied in parts.
   void keep_where_positive(float* sums, std::int64_t stride, Range rows, Range cols) const {
+    if constexpr (std::is_same_v<T, float>)
+      if (where_positive.rows_are_contiguous())
+        return codelets::keep_where_positive({sums, stride, rows.size(), cols.size()},
+                                             where_positive.row(rows.begin) + cols.begin,
+                                             where_positive.row_stride);
     constexpr std::int64_t kRows = 32, kColumns = 64;
     std::array<T, kRows * kColumns> part;
     for (std::int64_t first = 0; first < rows.size(); first += kRows)

@@ -111,20 +111,6 @@ TYPED_TEST(NetworkCodelets, MultiplyByTheSlopeOfTheActivation) {
   }
 }
 
-TEST(SumInLanes, AddsEverySixteenthNumberAndThenTheirSums) {
-  Random random(6);
-  const std::vector<float> values = drawn<float>(random, 50, 1);
-  for (const std::size_t count : {0, 1, 15, 16, 17, 33, 50}) {
-    float sum = 0;
-    for (std::size_t lane = 0; lane < 16; ++lane) {
-      float own = 0;
-      for (std::size_t i = lane; i < count; i += 16) own += values[i];
-      sum += own;
-    }
-    EXPECT_EQ(sum_in_lanes(values.data(), std::int64_t(count)), sum) << count;
-  }
-}
-
 TYPED_TEST(NetworkCodelets, SumThePartOfEachRowInARun) {
   using T = TypeParam;
   Random random(5);
