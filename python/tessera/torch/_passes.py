@@ -208,7 +208,7 @@ class Product(torch.autograd.Function):
         q, s, made, stamp = forward_pass(module, x, values, bias, is_kept and ctx.needs_input_grad[0], is_kept)
         if is_kept:
             ctx.save_for_backward(s, values, q if module.activation == "relu" else None)
-            ctx.keeps_x = s.data_ptr() == x.data_ptr()
+            ctx.keeps_x = _memory(s) == x.data_ptr()
             ctx.module, ctx.made, ctx.stamp, ctx.changes = module, made, stamp, module._changes
         return q
 
@@ -237,4 +237,4 @@ def _memory(tensor: Tensor | None) -> int:
 
 def _place(matrix: Tensor | None) -> tuple[int, int, int]:
     """Return the address and the strides of a matrix, zeros for None."""
-    return (0, 0, 0) if matrix is None else (matrix.data_ptr(), *matrix.stride())
+    return (0, 0, 0) if matrix is None else (matrix.data_ptr(), matrix.stride(0), matrix.stride(1))
