@@ -215,7 +215,8 @@ double slowest_rectangle(const WorkersJob& job, const Piece& piece, const Cost& 
   const double mean_density = std::min(1.0, mean / (load.lines * load.columns));
   const double apart = std::sqrt(rows * (1 - mean_density) / per_row);
   constexpr std::int64_t kFewPieces = 6;  // stand for all
-  const PieceEnds ends(std::min<std::int64_t>(std::llround(piece.records), kFewPieces), rows, apart);
+  const PieceEnds ends(std::min<std::int64_t>(std::llround(piece.records), kFewPieces), rows,
+                       apart);
   return mean_of_pieces(ends, [&](const Stretch& at) {
     lengths.clear();
     append_cut_rows(at.size(), at.begin - std::floor(at.begin), per_row * rows / at.size(), spread,
