@@ -161,6 +161,7 @@ class Layer {
   const sparse::Csr<float>& weights() const { return layer_ ? layer_->weights() : empty_; }
   void copy_transposed(const TorchMatrix& from, MatrixView<float> to);
   void copy_where_positive(const TorchMatrix& from, const float* q, MatrixView<float> to);
+  void copy_samples_where_positive(const TorchMatrix& from, const float* q, MatrixView<float> to);
   void require_values(std::int64_t count) const;
   void take_values(std::span<const float> values);
   void take(const StampedValues& values);

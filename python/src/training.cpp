@@ -95,9 +95,10 @@ void Layer::copy_transposed(const TorchMatrix& from, MatrixView<float> to) {
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_chunk(chunk);
 }
 
-// As copy_transposed, with 0 where q [batch][outputs] is 0 or less. A square is masked and
-// transposed while it is in the nearest cache.
+// As copy_transposed, with 0 where q [batch][outputs] is 0 or less. `to` has the batch first, or
+// rows of outputs: a square is then masked and transposed while it is in the nearest cache.
 void Layer::copy_where_positive(const TorchMatrix& from, const float* q, MatrixView<float> to) {
+  if (to.row_stride == 1 && to.cols > 1) return copy_samples_where_positive(from, q, to);
   constexpr std::int64_t kSide = 64;
   const std::int64_t outputs = to.rows, batch = to.cols, step = from.col_stride;
   const auto* const given = memory_at(from.address);
@@ -122,6 +123,22 @@ void Layer::copy_where_positive(const TorchMatrix& from, const float* q, MatrixV
   const std::int64_t chunks = ceil_div(outputs, kSide);
   if (executor_->threads() > 1) return executor_->for_each(chunks, copy_rows);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) copy_rows(chunk);
+}
+
+void Layer::copy_samples_where_positive(const TorchMatrix& from, const float* q,
+                                        MatrixView<float> to) {
+  const std::int64_t outputs = to.rows, step = from.col_stride;
+  const auto copy_sample = [&](std::int64_t b) {
+    const float* const row = memory_at(from.address) + b * from.row_stride;
+    const float* const kept = q + b * outputs;
+    float* const out = &to(0, b);
+    for (std::int64_t i = 0; step == 1 && i < outputs; ++i)
+      out[i] = where_positive(kept[i], row[i]);
+    for (std::int64_t i = 0; step != 1 && i < outputs; ++i)
+      out[i] = where_positive(kept[i], row[i * step]);
+  };
+  if (executor_->threads() > 1) return executor_->for_each(to.cols, copy_sample);
+  for (std::int64_t b = 0; b < to.cols; ++b) copy_sample(b);
 }
 
 void Layer::require_values(std::int64_t count) const {

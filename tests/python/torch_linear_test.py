@@ -26,7 +26,7 @@ def test_a_fused_relu_is_that_of_a_module_behind(kind, block, threads):
     plain = SparseLinear(24, 72, density=0.4, block=block, threads=threads).to(kind)
     fused = copy.deepcopy(plain)
     fused.activation = "relu"
-    for rows in (1, 5, 130):
+    for rows in (1, 5, 130) + (14600,) * (kind == torch.float32):  # 2 ** 20 gradients
         x = torch.randn(rows, 24).to(kind)
         inputs = [x.clone().requires_grad_() for _ in range(2)]
         results = [plain(inputs[0]).relu(), fused(inputs[1])]

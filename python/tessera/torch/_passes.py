@@ -122,13 +122,22 @@ def _address(bias: Tensor | None, count: int) -> int:
 _LARGE, _MANY = 1 << 20, 256
 
 
+def _is_large(matrix: Tensor) -> bool:
+    return matrix.numel() >= _LARGE and matrix.shape[0] >= _MANY
+
+
 def is_read_as_given(matrix: Tensor) -> bool:
     """Return True if passes read the transpose of a matrix as fast as a contiguous copy, and it can be kept."""
     if matrix.is_inference():  # torch saves none for a backward pass
         return False
-    is_large = matrix.numel() >= _LARGE and matrix.shape[0] >= _MANY
     is_in_rows = matrix.stride(1) == 1 and matrix.stride(0) >= matrix.shape[1]
-    return (is_large and is_in_rows) or (matrix.stride(0) == 1 and matrix.t().is_contiguous())
+    return (_is_large(matrix) and is_in_rows) or (matrix.stride(0) == 1 and matrix.t().is_contiguous())
+
+
+def _room_for_transpose(matrix: Tensor) -> Tensor:
+    """Return a new tensor for the transpose, in the order in which passes read it fastest."""
+    batch, features = matrix.shape
+    return matrix.new_empty((batch, features)).t() if _is_large(matrix) else matrix.new_empty((features, batch))
 
 
 def _transpose_or_room(matrix: Tensor) -> Tensor:
@@ -173,7 +182,7 @@ def backward_pass(
     dvalues = torch.empty_like(values) if needs[1] else None
     if s.dtype == torch.float32:
         dbias = s.new_empty(outputs) if needs[2] else None
-        rows = _transpose_or_room(dq) if q is None else s.new_empty((outputs, batch))
+        rows = _transpose_or_room(dq) if q is None else _room_for_transpose(dq)
         made.layer._train_backward(
             batch, *_place(dq), *_place(rows), *_place(s), _memory(dx), _memory(dvalues), _memory(dbias), _memory(q),
             *content,
