@@ -213,7 +213,8 @@ double slowest_rectangle(const WorkersJob& job, const Piece& piece, const Cost& 
     return slowest_rectangle(job, lengths, excess, cost);
   }
   const double mean_density = std::min(1.0, mean / (load.lines * load.columns));
-  const double apart = std::sqrt(rows * (1 - mean_density) / per_row);
+  // A single cell has its ends on either side, so that none is known.
+  const double apart = load.cells > 1 ? std::sqrt(rows * (1 - mean_density) / per_row) : rows;
   constexpr std::int64_t kFewPieces = 6;  // stand for all
   const PieceEnds ends(std::min<std::int64_t>(std::llround(piece.records), kFewPieces), rows,
                        apart);

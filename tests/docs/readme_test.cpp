@@ -218,7 +218,8 @@ TEST(Validation, QuotesThePlannersRatios) {
     std::smatch ratio;
     ASSERT_TRUE(std::regex_search(
         results, ratio,
-        std::regex("uniform: simulated cycles / PopLibs' partition, " + of + "\t([0-9.]+)")));
+        std::regex("uniform, 10 patterns: simulated cycles / PopLibs' partition, " + of +
+                   "\t([0-9.]+)")));
     EXPECT_NE(page.find(" " + ratio[1].str() + " "), std::string::npos) << of << " " << ratio[1];
   }
 }
