@@ -73,6 +73,15 @@ void sum_rows(MatrixView<const float> rows, float* sums) {
 // The gradient in front of a ReLU whose result is q; that of NaN passes, as in torch.
 float where_positive(float q, float gradient) { return q <= 0 ? 0.0f : gradient; }
 
+// Writes the gradients of a sample, which are `step` apart. They are read even where they are not
+// used, so that no branch depends on signs.
+void copy_sample(const float* gradients, std::int64_t step, std::span<const float> q, float* to) {
+  const std::int64_t count = std::ssize(q);
+  for (std::int64_t i = 0; step == 1 && i < count; ++i) to[i] = where_positive(q[i], gradients[i]);
+  for (std::int64_t i = 0; step != 1 && i < count; ++i)
+    to[i] = where_positive(q[i], gradients[i * step]);
+}
+
 }  // namespace
 
 // A chunk of rows and what it is made from stay in the near caches.
@@ -108,14 +117,9 @@ void Layer::copy_where_positive(const TorchMatrix& from, const float* q, MatrixV
     for (std::int64_t begin = 0; begin < batch; begin += kSide) {
       const std::int64_t rows = std::min(kSide, batch - begin);
       for (std::int64_t b = 0; b < rows; ++b) {
-        const float* const row = given + (begin + b) * from.row_stride + first * step;
         const float* const kept = q + (begin + b) * outputs + first;
-        float* const out = masked.data() + b * kSide;
-        // Gradients are read even where they are not used, so that no branch depends on signs.
-        for (std::int64_t i = 0; step == 1 && i < count; ++i)
-          out[i] = where_positive(kept[i], row[i]);
-        for (std::int64_t i = 0; step != 1 && i < count; ++i)
-          out[i] = where_positive(kept[i], row[i * step]);
+        copy_sample(given + (begin + b) * from.row_stride + first * step, step,
+                    {kept, std::size_t(count)}, masked.data() + b * kSide);
       }
       codelets::transpose(masked.data(), kSide, rows, count, to.row(first) + begin, to.row_stride);
     }
@@ -127,18 +131,12 @@ void Layer::copy_where_positive(const TorchMatrix& from, const float* q, MatrixV
 
 void Layer::copy_samples_where_positive(const TorchMatrix& from, const float* q,
                                         MatrixView<float> to) {
-  const std::int64_t outputs = to.rows, step = from.col_stride;
-  const auto copy_sample = [&](std::int64_t b) {
-    const float* const row = memory_at(from.address) + b * from.row_stride;
-    const float* const kept = q + b * outputs;
-    float* const out = &to(0, b);
-    for (std::int64_t i = 0; step == 1 && i < outputs; ++i)
-      out[i] = where_positive(kept[i], row[i]);
-    for (std::int64_t i = 0; step != 1 && i < outputs; ++i)
-      out[i] = where_positive(kept[i], row[i * step]);
+  const auto copy = [&](std::int64_t b) {
+    copy_sample(memory_at(from.address) + b * from.row_stride, from.col_stride,
+                {q + b * to.rows, std::size_t(to.rows)}, &to(0, b));
   };
-  if (executor_->threads() > 1) return executor_->for_each(to.cols, copy_sample);
-  for (std::int64_t b = 0; b < to.cols; ++b) copy_sample(b);
+  if (executor_->threads() > 1) return executor_->for_each(to.cols, copy);
+  for (std::int64_t b = 0; b < to.cols; ++b) copy(b);
 }
 
 void Layer::require_values(std::int64_t count) const {

@@ -205,8 +205,8 @@ class Product(torch.autograd.Function):
     Results are contiguous, as those of torch.nn.Linear are: the layer writes them as fast, and a function of two
     operands, such as the derivative of a ReLU, takes many times as long if their strides differ. In float32, small
     operands are transposed once in a step: x for forward() and the gradient of the values, which keeps the copy, and dq
-    for both gradients; the derivative of a ReLU is taken on the way. A large x is kept as
-    it is, as by torch.nn.Linear: who writes it before the backward pass gets an error.
+    for both gradients; the derivative of a ReLU is taken on the way. A large x is kept as it is, as by torch.nn.Linear:
+    who writes it before the backward pass gets an error.
     """
 
     @staticmethod
