@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -103,29 +106,65 @@ void check_complete(const HostRates& rates, const std::string& name) {
     }
 }
 
-// Measures rates because of `why`, and keeps them if they settle.
-FoundRates measured_now(const std::string& path, const std::function<HostRates()>& measure,
-                        const std::string& why) {
-  constexpr int kMostRounds = 3;  // a user waits for them
-  RoundsOfRates rounds = measure_rounds(measure, kMostRounds);
-  FoundRates found{std::move(rounds.rates), fmt::format("{}: {}", path, why),
-                   RatesOrigin::Measured};
-  if (!rounds.unsettled.empty()) {
-    found.note += fmt::format(
-        ", and not stored: {}; other programs use this computer, so these rates are those of this "
-        "process only",
-        rounds.unsettled);
-    return found;
+// The rates that this process measured and could not store, by the path of their file. Equal
+// questions then have equal answers, and no call but the first waits for a measurement.
+class UnstoredRates {
+ public:
+  std::optional<FoundRates> find(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    const auto at = by_path_.find(path);
+    return at == by_path_.end() ? std::nullopt : std::optional(at->second);
   }
+
+  // Keeps rates, unless another thread did so before, and returns those that are kept.
+  FoundRates keep(const std::string& path, FoundRates found) {
+    const std::lock_guard lock(mutex_);
+    return by_path_.try_emplace(path, std::move(found)).first->second;
+  }
+
+  static UnstoredRates& of_this_process() {
+    static UnstoredRates all;
+    return all;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, FoundRates> by_path_;
+};
+
+// Writes the text of rates, and returns why that could not be done; empty: it is written.
+std::string written(const std::string& path, const std::string& text) {
   try {
     const auto folder = std::filesystem::path(path).parent_path();
     std::error_code ignored;
     if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
-    write_file(path, to_json(found.rates));
+    write_file(path, text);
+    return "";
   } catch (const CannotWrite& error) {
-    found.note += fmt::format(", and not stored: {}", error.what());
+    return error.what();
   }
-  return found;
+}
+
+// Measures rates because of `why`, and stores them if they settle.
+FoundRates measured_now(const std::string& path, const std::function<HostRates()>& measure,
+                        const std::string& why) {
+  UnstoredRates& unstored = UnstoredRates::of_this_process();
+  if (const auto before = unstored.find(path)) return *before;
+  constexpr int kMostRounds = 3;  // a user waits for them
+  const RoundsOfRates rounds = measure_rounds(measure, kMostRounds);
+  // The text rounds the rates, and the next call reads it: both have the same rates.
+  const std::string text = to_json(rounds.rates);
+  FoundRates found{host_rates_from_json(text, path), fmt::format("{}: {}", path, why),
+                   RatesOrigin::Measured};
+  const std::string obstacle =
+      rounds.unsettled.empty()
+          ? written(path, text)
+          : rounds.unsettled +
+                "; other programs use this computer, so these rates are those of this process "
+                "only; run tessera machine calibrate when they have ended";
+  if (obstacle.empty()) return found;
+  found.note += fmt::format(", and not stored: {}", obstacle);
+  return unstored.keep(path, std::move(found));
 }
 
 // bfloat16 counts as half: it is as wide, and only its blocks have a separate instruction.

@@ -110,8 +110,9 @@ struct FoundRates {
 // processor, or if there is no path to keep others at. Else, and if the file is damaged or of
 // another processor, version or dense kernel, it measures new rates in two or three rounds and
 // replaces the file. A file that cannot be written is left, and so is the file if the rates do not
-// settle: the caller then has the best of them, and the note says so. The note tells the user why
-// the rates are not those of the file; it is empty if they are. `model` is the processor's name.
+// settle: the caller then has the best of them, the note says so, and this process keeps them for
+// its next calls until there is a file. The note tells the user why the rates are not those of the
+// file; it is empty if they are. `model` is the processor's name.
 FoundRates find_host_rates(const std::string& path,
                            const std::function<HostRates()>& measure = measure_host_rates,
                            const std::string& model = host_cpu_model());
