@@ -251,15 +251,7 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Ep
     if (batch.takes(in)) return batch.product(in, out, after, control, times, scratch, executor);
   }
   scratch.clock = PassClock(problem_.blocks * problem_.block.area() * in.cols);
-  HostColumns& columns = scratch.columns;
-  const bool is_turned = !problem_.block.is_element() && !in.rows_are_contiguous();
-  columns = is_turned ? turned_columns(in.cols) : product_columns(cells_, problem_, in.cols, cpu_);
-  if (copies_unaligned(problem_, cpu_)) {
-    // Rows of parts of vectors are not aligned either, but copies of them have to pay anyway.
-    const std::int64_t elements = cpu_.vector.value / std::int64_t{sizeof(T)};
-    const std::int64_t whole = whole_vectors(columns.width, elements);
-    columns.pack |= whole == columns.width && !rows_are_aligned(in, std::min(elements, whole));
-  }
+  scratch.columns = operand_columns(cells_, problem_, in, cpu_);
   scratch.streams = streams_results(in, out);
   scratch.threads.resize(std::size_t(executor.threads()));
   for (typename Scratch::Thread& thread : scratch.threads) {

@@ -23,30 +23,20 @@
 namespace tessera::host {
 namespace {
 
-// Returns the panels of B. With blocks they are those of a layer, but one column that is added up
-// in lanes is copied if it has gaps. With elements a panel of all rows of B fits in half of the
-// second-level cache, because every row of A reads it, and is copied, because rows that are far
-// apart fall into few sets of a cache. A matrix of few values reads B where it is: the copy would
-// take longer than the product.
+// Returns the panels of B, which are those of a layer. But a matrix of few values reads B where it
+// is, because the copy would take longer than the product, and one column that is added up in lanes
+// is copied if it has gaps.
 template <class T, class Index, class Position>
 HostColumns panels_of(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b) {
   static const HostCpu cpu = read_host_cpu();
+  constexpr std::int64_t kFewValues = 2;
   const std::int64_t z = b.cols;
-  const bool has_lanes = !a.block.is_element() && codelets::sums_blocks_in_lanes(a.block);
-  if (z == 1 && has_lanes) return {1, 1, b.row_stride != 1};
-  if (!a.block.is_element() && !b.rows_are_contiguous()) return turned_columns(z);
-  if (!a.block.is_element()) {
-    constexpr int kThreads = 1;  // panels of blocks do not depend on it
-    const HostCells cells = product_cells(
-        {{1, a.rows, a.cols, z}, a.block, std::ssize(a.col), data_type_of<T>()}, cpu, kThreads);
-    return {cells.z, cells.z, cells.pack};
-  }
-  constexpr std::int64_t kVector = 16, kMostColumns = 64, kFewValues = 2;
-  if (std::ssize(a.col) < kFewValues * a.cols) return {std::max<std::int64_t>(z, 1), z, false};
-  const std::int64_t row_bytes = std::max<std::int64_t>(a.cols, 1) * std::int64_t(sizeof(T));
-  const std::int64_t fitting = cpu.l2.value / 2 / row_bytes / kVector * kVector;
-  const std::int64_t width = std::clamp(fitting, 2 * kVector, kMostColumns);
-  return {std::min(std::max<std::int64_t>(z, 1), width), std::min(z, width), width < z};
+  if (z == 1 && !a.block.is_element() && codelets::sums_blocks_in_lanes(a.block))
+    return {1, 1, b.row_stride != 1};
+  if (a.block.is_element() && std::ssize(a.col) < kFewValues * a.cols) return {z, z, false};
+  constexpr int kThreads = 1;  // panels do not depend on it
+  const HostProblem problem{{1, a.rows, a.cols, z}, a.block, std::ssize(a.col), data_type_of<T>()};
+  return internal::operand_columns(product_cells(problem, cpu, kThreads), problem, b, cpu);
 }
 
 // Places that are not in the order of their rows are added one by one, or sorted for products of so
@@ -63,15 +53,16 @@ class Product {
           Executor& executor, const SpmmOptions<T>& options)
       : a_(a), c_(c), executor_(executor), after_(internal::epilogue_of<T>(options, c)) {
     const HostColumns columns = panels_of(a, b);
-    width_ = columns.width;
+    width_ = columns.computed(columns.width);
     b_.set_rows(a.cols);
     b_.begin(b, columns);
-    const bool plain = options.alpha == 1 && (options.beta == 0 || options.beta == 1);
+    const bool is_exact = has_own_columns(b_.count() - 1);  // the last panel may be filled up
+    const bool plain = options.alpha == 1 && (options.beta == 0 || (options.beta == 1 && is_exact));
     in_place_ = std::is_same_v<T, float> && plain && c.rows_are_contiguous();
     replaces_ = !in_place_ || options.beta == 0;
     if (in_place_) after_.beta = 0;  // the sums begin with the old values
     block_rows_ = std::max<std::int64_t>(internal::kProductRows / a.block.rows, 1);
-    if (!in_place_)
+    if (!in_place_ || !is_exact)
       scratch_.assign(std::size_t(executor.threads()),
                       AlignedVector<float>(std::size_t(block_rows_ * a.block.rows * width_)));
   }
@@ -89,16 +80,22 @@ class Product {
   }
 
  private:
+  // False: zeros behind the columns of a copied panel are computed, too.
+  bool has_own_columns(std::int64_t panel) const {
+    return b_.computed(panel) == b_.columns(panel).size();
+  }
+
   void run_rows(std::int64_t panel, Range block_rows, std::int64_t thread) {
     const Range rows{block_rows.begin * a_.block.rows, block_rows.end * a_.block.rows};
     const Range cols = b_.columns(panel);
     const MatrixView<T> part = c_.sub(rows, cols);
+    const bool in_place = in_place_ && has_own_columns(panel);
     float* sums = nullptr;
     std::int64_t stride = width_;
     if constexpr (std::is_same_v<T, float>) {
-      if (in_place_) sums = part.data, stride = part.row_stride;
+      if (in_place) sums = part.data, stride = part.row_stride;
     }
-    if (!in_place_) sums = scratch_[std::size_t(thread)].data();
+    if (!in_place) sums = scratch_[std::size_t(thread)].data();
     const codelets::Operand in = b_.panel(panel, {0, a_.cols});
     codelets::place_sums(codelets::PlaceSums<T, Index, Position>{
         .block = a_.block,
@@ -110,10 +107,10 @@ class Product {
         .in_stride = in.row_stride,
         .out = sums,
         .out_stride = stride,
-        .z = cols.size(),
+        .z = in.z,
         .replaces = replaces_});
     if (!after_.empty()) after_.apply(sums, stride, rows, cols);
-    if (!in_place_) internal::copy_from_rows<T>(sums, stride, part);
+    if (!in_place) internal::copy_from_rows<T>(sums, stride, part);
   }
 
   const CompressedRows<T, Index, Position>& a_;

@@ -161,6 +161,17 @@ def bench_vector(bars, repeats):
             bars.add(f"`{name}`, {outputs} x {inputs}, {density}: by SciPy", ratio, 1.0)
 
 
+def bench_call(bars, repeats):
+    """One product with SciPy's matrix, of operands that NumPy allocates: their rows are not aligned as vectors are."""
+    for outputs, inputs, density, batch in ((3072, 768, 0.5, 64), (2048, 5632, 0.05, 16), (1024, 1024, 0.1, 50)):
+        weights = make_weights(outputs, inputs, density, 1)
+        layer, s = ts.Layer(weights, batch=batch, threads=1), np.ones((inputs, batch), np.float32)
+        call, prepared, theirs = medians((lambda: ts.spmm(weights, s, threads=1), lambda: layer @ s, lambda: weights @ s), repeats)
+        name = f"`spmm(w, s)`, {outputs} x {inputs} x {batch}, {density}"
+        bars.add(f"{name}: by SciPy", theirs / call, 5)
+        bars.add(f"{name}: by the layer", prepared / call, 0.85)
+
+
 def bench_batch_first(bars, repeats):
     rng = np.random.default_rng(3)
     layer = ts.Layer(make_weights(1024, 784, 0.1, 1), batch=128)
@@ -368,6 +379,7 @@ BENCHES = {
     "calls": bench_calls,
     "passes": bench_passes,
     "vector": bench_vector,
+    "call": bench_call,
     "batch_first": bench_batch_first,
     "construction": bench_construction,
     "torch": bench_torch,

@@ -22,6 +22,21 @@ void grow(AlignedVector<T>& scratch, std::size_t count) {
   if (scratch.size() < count) scratch.resize(count);
 }
 
+// Returns the cut of an operand's columns for cells that product_cells() made for a product. Rows
+// that do not begin at the boundaries of vectors are copied where that pays, unless they are parts
+// of vectors: those are not aligned either, but copies of them have to pay anyway.
+template <class T>
+HostColumns operand_columns(const HostCells& cells, const HostProblem& problem,
+                            MatrixView<const T> in, const host::HostCpu& cpu) {
+  if (!problem.block.is_element() && !in.rows_are_contiguous()) return turned_columns(in.cols);
+  HostColumns columns = product_columns(cells, problem, in.cols, cpu);
+  if (!copies_unaligned(problem, cpu)) return columns;
+  const std::int64_t elements = cpu.vector.value / std::int64_t{sizeof(T)};
+  const std::int64_t whole = whole_vectors(columns.width, elements);
+  columns.pack |= whole == columns.width && !rows_are_aligned(in, std::min(elements, whole));
+  return columns;
+}
+
 // A dense operand [rows][z] in panels of columns, as kernels read it: in place, or copied so that
 // the rows of a panel are contiguous. Rows beyond the caller's are zero. Copies are kept of all
 // panels, or of one only, which is then still in the nearest caches when it is used. Every call may
