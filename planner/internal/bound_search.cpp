@@ -9,8 +9,9 @@
 namespace tessera::planner::internal {
 namespace {
 
-// A depth-first branch and bound over boxes of partitions. Every box is split on one side, its
-// parts are bounded at once, and they are entered in the order of their bounds.
+// A best-first branch and bound over boxes of partitions. The open box with the least bound is
+// split on one side, and its parts are bounded and opened, down to single partitions, which are
+// priced. So no box is split whose bound is above the cost of the last partition that is found.
 //
 // The key of a partition is its cycles, its temporary bytes and its counts of x, y and z; of a box,
 // the least of each. The partitions with the least keys are found, so the answer does not depend on
@@ -20,37 +21,24 @@ class BoundSearch {
   BoundSearch(const Case& c, const SearchBounds& bounds) : case_(c), bounds_(bounds) {}
 
   SearchOutcome run() {
-    if (count_one())
-      if (const auto box = whole_box(case_)) {
-        PricedBox whole{*box, 0, 0};
-        if (box->is_point())
-          price(*box);
-        else if (is_worth(whole))
-          enter(whole);
-      }
+    if (const auto box = whole_box(case_)) open({*box});
+    while (!open_.empty() && !done_ && !outcome_.limit_reached) {
+      std::ranges::pop_heap(open_, comes_later);
+      const PricedBox next = open_.back();
+      open_.pop_back();
+      if (is_still_wanted(next)) search(next.box);
+    }
     return std::move(outcome_);
   }
 
  private:
   struct PricedBox {
     Box box;
-    std::int64_t cycles = 0, temp = 0;
+    std::int64_t cycles = 0, temp = 0;  // bounds
   };
-
-  // The parts of a box that are still to be searched, in the order of their bounds.
-  struct OpenParts {
-    std::array<PricedBox, kMostBoxParts> boxes;
-    std::size_t count = 0;
-
-    void insert(const PricedBox& part) {
-      const auto is_less = [](const PricedBox& a, const PricedBox& b) {
-        return std::array{a.cycles, a.temp} < std::array{b.cycles, b.temp};
-      };
-      const auto first = boxes.begin(), last = first + std::ptrdiff_t(count++);
-      *last = part;
-      std::rotate(std::upper_bound(first, last, part, is_less), last, last + 1);
-    }
-  };
+  static bool comes_later(const PricedBox& a, const PricedBox& b) {
+    return std::array{a.cycles, a.temp} > std::array{b.cycles, b.temp};
+  }
 
   // Returns false if the search has come to its limit.
   bool count_one() {
@@ -64,7 +52,8 @@ class BoundSearch {
   bool is_wanted(const PricedParts& least) const {
     if (least.temp > bounds_.temp || !is_better(least, bounds_.cycles, bounds_.best_temp))
       return false;
-    return std::ssize(outcome_.found) < bounds_.count || comes_before(least, outcome_.found.back());
+    const std::vector<PricedParts>& found = outcome_.found;
+    return found.empty() || std::ssize(found) < bounds_.count || comes_before(least, found.back());
   }
 
   static bool comes_before(const PricedParts& a, const PricedParts& b) {
@@ -97,26 +86,23 @@ class BoundSearch {
     return bound.possible && is_still_wanted(part);
   }
 
-  // Prices a part if it is a single partition, and keeps it for later otherwise.
-  void add(PricedBox part, OpenParts& parts) {
-    if (!count_one() || !narrow(case_, part.box)) return;
-    if (part.box.is_point())
-      price(part.box);
-    else if (is_worth(part))
-      parts.insert(part);
+  // Opens a box if it is worth it.
+  void open(PricedBox part) {
+    if (!count_one() || !narrow(case_, part.box) || !is_worth(part)) return;
+    open_.push_back(part);
+    std::ranges::push_heap(open_, comes_later);
   }
 
-  void enter(const PricedBox& whole) {
-    OpenParts parts;
-    for (const Box& part : parts_of(whole.box)) add({part}, parts);
-    for (std::size_t i = 0; i < parts.count && !done_ && !outcome_.limit_reached; ++i)
-      if (is_still_wanted(parts.boxes[i])) enter(parts.boxes[i]);
+  void search(const Box& box) {
+    if (box.is_point()) return price(box);
+    for (const Box& part : parts_of(box)) open({part});
   }
 
   const Case& case_;
   const SearchBounds& bounds_;
   SearchOutcome outcome_;
-  bool done_ = false;  // the one partition that SearchBounds::any asks for is found
+  std::vector<PricedBox> open_;  // a heap
+  bool done_ = false;            // the one partition that SearchBounds::any asks for is found
 };
 
 }  // namespace

@@ -121,8 +121,12 @@ class PartSearch {
   // depends on the first cut that fits, so a cut that costs too much is priced until one fits.
   bool cannot_win(const Trial& t) const {
     if (!any_fits_) return false;
-    const std::int64_t cycles = dense_lower_bound(case_, t.cut, t.tile);
-    return (result_.best && cycles > result_.best->estimate.cycles) || cycles >= limits_.fewer_than;
+    const auto is_too_much = [&](std::int64_t cycles) {
+      return (result_.best && cycles > result_.best->estimate.cycles) ||
+             cycles >= limits_.fewer_than;
+    };
+    return is_too_much(dense_lower_bound(case_, t.cut, t.tile)) ||
+           is_too_much(dense_close_bound(case_, t.cut, t.tile));
   }
 
   void consider(const DenseCut& cut) {

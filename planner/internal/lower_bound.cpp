@@ -5,9 +5,9 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
-#include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/internal/estimate.hpp"
+#include "tessera/planner/internal/least_multiply.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
 // Nearly every cost falls when shares get smaller, and shares are smallest where counts are
@@ -16,87 +16,12 @@
 namespace tessera::planner::internal {
 namespace {
 
-// A box in the naming of one pass, with the least sizes anywhere in it.
-struct Least {
-  Dims lo, hi;              // partition counts
-  Dims grain;               // of the pass
-  Dims all;                 // grains of the layer
-  Dims share;               // least grains of a tile
-  std::int64_t most_z = 0;  // most z grains of a tile
-  UniformCounts counts;     // rows and total of the least share
-  std::int64_t bucket_blocks = 0, bucket_bytes = 0, meta_bytes = 0;
-};
-
 struct Terms {
   std::int64_t cycles = 0, temp = 0;
   StepCounts counts;  // of a form that has fewer steps than any in the box
 
   void hold(std::int64_t bytes) { temp = std::max(temp, bytes); }
 };
-
-// The formulas of the methods rise with z in steps of two grains, but one and two grains have
-// separate, cheaper loops. The least of four neighbours therefore bounds all larger counts.
-constexpr std::int64_t kNeighbours = 4;
-
-codelets::LinearCycles least_worker(const codelets::MatMulKernel& kernel, std::int64_t least_grains,
-                                    std::int64_t most_grains, std::int64_t grain) {
-  codelets::LinearCycles least = codelets::worker_cycles(kernel, least_grains * grain);
-  const std::int64_t last = std::min(most_grains, least_grains + kNeighbours - 1);
-  for (std::int64_t k = least_grains + 1; k <= last; ++k) {
-    const codelets::LinearCycles at = codelets::worker_cycles(kernel, k * grain);
-    least.start = std::min(least.start, at.start);
-    least.per_row = std::min(least.per_row, at.per_row);
-    least.per_nonzero = std::min(least.per_nonzero, at.per_nonzero);
-  }
-  return least;
-}
-
-// Returns a bound of workers * busiest worker, where workers divide rows x z grains: the sum over
-// all workers. Per grain of z, no loop is cheaper for a non-zero than the loops of one and two
-// grains.
-std::int64_t shared_rows(const codelets::MatMulKernel& kernel, const Least& v,
-                         std::int64_t blocks) {
-  if (v.counts.rows == 0) return 0;  // no worker is started
-  const auto one = codelets::worker_cycles(kernel, v.grain.z);
-  if (v.most_z == 1)
-    return one.start * kernel.workers + v.counts.rows * one.per_row + blocks * one.per_nonzero;
-  const auto two = codelets::worker_cycles(kernel, 2 * v.grain.z);
-  const std::int64_t per_two = std::min(2 * one.per_nonzero, two.per_nonzero);
-  return kernel.workers * std::min(one.start, two.start) +
-         v.counts.rows * std::min(one.per_row, two.per_row) + blocks * v.share.z * per_two / 2;
-}
-
-// Returns a bound for ElementTranspose, which deals each row's non-zeros to the workers. Under
-// transpose_from_swapped_counts it takes average columns times all rows, as PopSparse does.
-std::int64_t dealt_rows(const Case& c, const codelets::MatMulKernel& kernel, const Least& v) {
-  const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
-  std::int64_t rows = v.counts.rows, dealt = std::max(rows, v.counts.total / kernel.workers);
-  if (c.parity()) {
-    rows = v.counts.total == 0 ? 0 : 1;
-    const auto average =
-        static_cast<std::int64_t>(static_cast<double>(v.share.y) * c.problem.density);
-    rows = std::max(rows, average);
-    dealt = rows * ceil_div(v.share.x, kernel.workers);
-  }
-  return kernel.workers * worker(rows, dealt).value;
-}
-
-std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
-  const codelets::MatMulKernel kernel = kernel_of(c, method, c.problem.block);
-  const std::int64_t blocks = v.counts.total;
-  const std::int64_t pieces = c.parity() ? v.lo.z : std::min(v.lo.z, blocks);
-  const std::int64_t scan = codelets::expected_scan_cycles(method, pieces, pieces, 1).value;
-  if (blocks == 0 && !c.parity()) return scan;
-  const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
-  const std::int64_t loads = load(v.counts.rows, blocks).value;
-  if (method == Method::ElementTranspose) return scan + dealt_rows(c, kernel, v);
-  if (c.problem.is_element_wise()) return scan + shared_rows(kernel, v, blocks);
-  // Workers share columns of the batch; PopSparse's shares are whole grains.
-  const std::int64_t unit = c.parity() ? v.grain.z : 1, units = v.grain.z / unit;
-  const std::int64_t z = ceil_div(v.share.z * units, kernel.workers);
-  const auto worker = least_worker(kernel, z, v.most_z * units, unit);
-  return scan + loads + kernel.workers * worker(0, blocks).value;
-}
 
 // Returns true if every partition of the box must fetch a dense operand of which a tile uses at
 // least `needed` grains. This is certain if another tile takes it too and has a share of it.
@@ -108,6 +33,27 @@ std::int64_t least_exchange(const Case& c, std::int64_t bytes, bool may_share_bu
   std::int64_t rate = c.machine.exchange_bytes_per_cycle;
   if (may_share_bus) rate *= c.machine.tiles_per_exchange_bus;
   return ceil_div(bytes, rate);
+}
+
+// Returns true if neighbours among `lo` to `hi` tiles, which take the same data, may be on one bus.
+bool may_share_bus(const Case& c, std::int64_t lo, std::int64_t hi) {
+  return hi - hi % c.machine.tiles_per_exchange_bus >= lo;
+}
+
+// Sets which data some partition of a box of Fwd or GradA lets the tiles of a bus receive together:
+// tiles along x are neighbours in Fwd, and along fwd's y or z where no side inside it is cut.
+void set_bus_shares(const Case& c, const Least& fwd, Least& v, bool is_neighbour) {
+  if (c.parity()) return;
+  v.slices_share_bus = is_neighbour && may_share_bus(c, v.lo.x, v.hi.x);
+  v.buckets_share_bus = fwd.lo.x == 1 && may_share_bus(c, v.lo.z, v.hi.z);
+}
+
+// Returns a bound of the cycles in which a tile receives a dense slice that `takers` tiles or more
+// share. A tile that holds a part of it receives the other parts.
+std::int64_t least_slice(const Case& c, std::int64_t bytes, std::int64_t takers, bool holds_own,
+                         bool shares_bus) {
+  const bool takes_others = holds_own && !c.parity();
+  return least_exchange(c, takes_others ? bytes / takers * (takers - 1) : bytes, shares_bus);
 }
 
 std::int64_t least_reduce(const Case& c, const Least& v, std::int64_t sums) {
@@ -139,9 +85,10 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   const std::int64_t dense = spread || must_fetch(c, needed, v.lo.x)
                                  ? needed * v.grain.y * v.grain.z * c.input_bytes()
                                  : 0;
-  t.cycles += least_exchange(c, dense, true);
+  t.cycles += least_slice(c, dense, v.lo.x, !spread, v.slices_share_bus);
   if (v.lo.z > 1)
-    t.cycles += least_exchange(c, (v.lo.z - (c.parity() ? 0 : 1)) * v.bucket_bytes, true);
+    t.cycles +=
+        least_exchange(c, (v.lo.z - (c.parity() ? 0 : 1)) * v.bucket_bytes, v.buckets_share_bus);
 
   const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
   const bool cut = (c.parity() ? v.lo.z : v.lo.y) > 1;
@@ -170,23 +117,27 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   return t;
 }
 
-std::int64_t least_grad_w_multiply(const Case& c, const Least& v) {
-  const codelets::MatMulKernel kernel = kernel_of(c, c.candidate.grad_w, c.problem.block);
-  const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;
-  const std::int64_t rounds = v.lo.z, total = v.counts.total;
-  const std::int64_t z = v.share.z * v.grain.z;
-  if (total == 0 && !c.parity()) return rounds * scan;
-  const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
-  if (kernel.method == Method::BlockGradWAmp) {
-    const auto load = codelets::supervisor_load_cycles(kernel, z);
-    const std::int64_t visited = c.parity() ? total : std::max(total, rounds);
-    return rounds * (scan + kernel.workers * worker.start) +
-           visited * (load.per_nonzero + kernel.workers * worker.per_nonzero);
-  }
-  if (c.parity()) return total * worker.per_nonzero;
-  // The busiest worker of a round has at least an even part of the round's non-zeros, and one.
-  return rounds * (scan + kernel.workers * worker.start) +
-         std::max(total, rounds * kernel.workers) * worker.per_nonzero;
+struct OperandBytes {
+  std::int64_t q = 0, s = 0;
+};
+
+// Returns a bound of the cycles in which a tile receives the operands of GradW, whose tiles are in
+// the order y z x if buckets travel, and else x y z.
+std::int64_t least_operands(const Case& c, const Least& v, OperandBytes bytes) {
+  const bool buckets = c.candidate.exchange_buckets, spread = operands_spread(c, Pass::GradW);
+  if (c.parity()) return least_exchange(c, bytes.q, true) + least_exchange(c, bytes.s, true);
+  const bool moved = !buckets && v.lo.x > 1 && v.lo.y * v.lo.z > 1;
+  const bool q_neighbours = v.lo.z * (buckets ? v.lo.x : 1) == 1;
+  const bool s_neighbours = buckets || v.lo.y * v.lo.z == 1;
+  std::int64_t cycles = least_slice(c, bytes.q, v.lo.y, !moved && !spread,
+                                    q_neighbours && may_share_bus(c, v.lo.y, v.hi.y)) +
+                        least_slice(c, bytes.s, v.lo.x, !moved && !spread,
+                                    s_neighbours && may_share_bus(c, v.lo.x, v.hi.x));
+  std::int64_t senders = 0;
+  if (!spread && bytes.q > 0) senders += least_other_sharers(v.lo.y, v.share.x * v.grain.x);
+  if (!spread && bytes.s > 0) senders += least_other_sharers(v.lo.x, v.share.y * v.grain.y);
+  if (moved) cycles += least_exchange(c, v.meta_bytes, false), ++senders;
+  return cycles + receive_starts(c, senders);
 }
 
 Terms least_grad_w(const Case& c, const Least& v) {
@@ -200,7 +151,7 @@ Terms least_grad_w(const Case& c, const Least& v) {
   const std::int64_t q = spread || must_fetch(c, q_needed, v.lo.y) ? q_bytes : 0;
   const std::int64_t s = spread || must_fetch(c, s_needed, v.lo.x) ? s_bytes : 0;
   const bool amp = c.candidate.grad_w == Method::BlockGradWAmp;
-  t.cycles += least_exchange(c, q, true) + least_exchange(c, s, true);
+  t.cycles += least_operands(c, v, {q, s});
   if (amp) {
     const std::int64_t z = v.share.z * v.grain.z;
     t.cycles += codelets::rearrange_cycles(v.share.x, v.grain.x, z, type, workers).value +
@@ -211,10 +162,10 @@ Terms least_grad_w(const Case& c, const Least& v) {
   const std::int64_t values = v.bucket_blocks * c.problem.block.area();
   const std::int64_t travelling = v.meta_bytes + values * c.partials_bytes();
   const bool buckets = c.candidate.exchange_buckets;
-  if (v.lo.z > 1)
-    t.cycles +=
-        v.lo.z * (buckets ? least_exchange(c, travelling, false)
-                          : least_exchange(c, q_bytes, true) + least_exchange(c, s_bytes, true));
+  if (v.lo.z > 1 && c.parity() && !buckets)
+    t.cycles += v.lo.z * (least_exchange(c, q_bytes, true) + least_exchange(c, s_bytes, true));
+  else if (v.lo.z > 1)
+    t.cycles += v.lo.z * least_exchange(c, buckets ? travelling : q_bytes + s_bytes, false);
   t.cycles += zeroing_cycles(c, values) + least_grad_w_multiply(c, v);
   if (buckets)
     t.hold(held + 2 * travelling);
@@ -256,8 +207,10 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
       scatter.density = (1 - 1e-9) * static_cast<double>(c.pattern->blocks) /
                         static_cast<double>(box.hi.x * box.hi.y * v.share.x * v.share.y);
     const TileLoad load = cell_load(v.share, c.has_map() ? 0 : mean_of_fullest(scatter), scatter);
+    v.density = scatter.density;
     v.counts = {static_cast<std::int64_t>(load.rows), 0, static_cast<std::int64_t>(load.nonzeros)};
   }
+  set_bus_shares(c, v, v, /*is_neighbour=*/true);
   v.bucket_blocks = bucket.blocks;
   v.meta_bytes = bucket.fwd_words * c.word_bytes();
   v.bucket_bytes = bucket.blocks * c.problem.block.area() * c.input_bytes() + v.meta_bytes;
@@ -268,6 +221,7 @@ Least swapped(const Case& c, const Least& fwd, const BucketSize& bucket) {
   Least v = fwd;
   for (Dims Least::* dims : {&Least::lo, &Least::hi, &Least::grain, &Least::all, &Least::share})
     v.*dims = swap_xy(fwd.*dims);
+  set_bus_shares(c, fwd, v, fwd.lo.x * fwd.lo.z == 1);
   if (c.candidate.shared_buckets()) return v;
   v.counts = bucket.cell_swapped;
   v.bucket_bytes += (bucket.grad_a_words - bucket.fwd_words) * c.word_bytes();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "tessera/codelets/work_split.hpp"
@@ -167,20 +168,42 @@ struct Excess {
   double spread = 0;  // non-zeros by which a row exceeds its mean in the worst cell
 };
 
+// Returns the shares of rows x batch of a piece, whose rows count by their lengths if they are
+// many. Those of few rows are kept: a search asks for the same ones again and again. The list
+// belongs to the thread, until its next call.
+std::span<const codelets::WorkShare> shares_of(const RowLengths& lengths, std::int64_t z,
+                                               std::int64_t workers) {
+  struct Entry {
+    std::int64_t rows = -1, z = 0, workers = 0;
+    std::vector<codelets::WorkShare> shares;
+  };
+  constexpr std::size_t kEntries = 512;
+  thread_local std::array<Entry, kEntries> entries;
+  thread_local Entry weighted;
+  thread_local std::vector<std::int64_t> weights;
+  const std::int64_t rows = std::ssize(lengths);
+  weights.clear();
+  if (codelets::splits_by_weight(rows, workers)) {
+    for (const double length : lengths) weights.push_back(std::llround(length));
+    codelets::split_between_workers(rows, z, workers, weights, weighted.shares);
+    return weighted.shares;
+  }
+  Entry& kept = entries[std::size_t(rows * 31 + z) % kEntries];
+  if (kept.rows != rows || kept.z != z || kept.workers != workers) {
+    codelets::split_between_workers(rows, z, workers, {}, kept.shares);
+    kept.rows = rows, kept.z = z, kept.workers = workers;
+  }
+  return kept.shares;
+}
+
 // Returns the cycles of the slowest worker if workers get rectangles of rows x batch. Rows are in
 // order of length, so the first rectangles are the fullest; narrow rectangles run other loops than
 // wide ones.
 template <class Cost>
 double slowest_rectangle(const WorkersJob& job, const RowLengths& lengths, const Excess& excess,
                          const Cost& cost) {
-  thread_local std::vector<codelets::WorkShare> shares;
-  thread_local std::vector<std::int64_t> weights;
-  weights.clear();
-  if (codelets::splits_by_weight(std::ssize(lengths), job.kernel.workers))
-    for (const double length : lengths) weights.push_back(std::llround(length));
-  codelets::split_between_workers(std::ssize(lengths), job.z, job.kernel.workers, weights, shares);
   double slowest = 0;
-  for (const codelets::WorkShare& share : shares) {
+  for (const codelets::WorkShare& share : shares_of(lengths, job.z, job.kernel.workers)) {
     const auto rows = static_cast<double>(share.rows.size());
     const double sum =
         std::accumulate(lengths.begin() + share.rows.begin, lengths.begin() + share.rows.end, 0.0);

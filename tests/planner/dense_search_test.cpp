@@ -141,7 +141,7 @@ TEST(DenseSearch, FloorCountsTheBytesThatATileReceives) {
 
 TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
   Random random(kSeed);
-  double closest = 0;
+  double closest = 0, closer = 0;
   for (int i = 0; i < 3000; ++i) {
     const Asked asked = draw(random, i);
     const ProductShape& size = asked.c.product.size;
@@ -167,6 +167,10 @@ TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
     const DenseEstimate e = dense_estimate(asked.c, cut);
     const std::int64_t bound = dense_lower_bound(asked.c, cut, tile);
     EXPECT_LE(bound, e.cycles) << to_string(asked.problem);
+    const std::int64_t close = dense_close_bound(asked.c, cut, tile);
+    EXPECT_LE(close, e.cycles) << to_string(asked.problem);
+    EXPECT_GE(close, bound) << to_string(asked.problem);
+    closer = std::max(closer, double(close) / double(e.cycles));
     EXPECT_LE(cycles_of_multiply_add(asked.c) * double(cut.rounds.product() * tile.product()),
               double(e.cycles))
         << to_string(asked.problem);
@@ -175,6 +179,7 @@ TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
     closest = std::max(closest, double(bound) / double(e.cycles));
   }
   EXPECT_GT(closest, 0.8);  // else the bound would be of little use
+  EXPECT_GT(closer, 0.99);
 }
 
 }  // namespace

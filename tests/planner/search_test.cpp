@@ -41,10 +41,13 @@ Request random_request(Random& random) {
   Request r{random_problem(random), device::machine_preset("gc200"), {}};
   const std::int64_t tiles[] = {1, 2, 7, 24, 64};
   r.machine.tiles = std::max(r.problem.size.g, tiles[random.below(5)]);
+  r.machine.tiles_per_exchange_bus = 1 + random.below(2);
   if (random.below(4) == 0) r.machine.word_bits = 32;
   const double memory[] = {0.001, 0.01, 0.1, 0.6};
   r.options.available_memory_proportion = memory[random.below(4)];
   r.options.shared_buckets = random.below(2) == 0;
+  const Placement placements[] = {Placement::EvenSpread, Placement::AsLeft, Placement::AtHome};
+  r.options.operand_placement = placements[random.below(3)];
   if (random.below(2) == 0) r.options.poplibs_parity = true;
   return r;
 }
