@@ -107,7 +107,8 @@ void check_complete(const HostRates& rates, const std::string& name) {
 }
 
 // The rates that this process measured and could not store, by the path of their file. Equal
-// questions then have equal answers, and no call but the first waits for a measurement.
+// questions then have equal answers, and calls after the first one wait for no measurement. Threads
+// that ask first at the same time measure beside each other, and get the same rates.
 class UnstoredRates {
  public:
   std::optional<FoundRates> find(const std::string& path) {

@@ -56,13 +56,12 @@ class Product {
     width_ = columns.computed(columns.width);
     b_.set_rows(a.cols);
     b_.begin(b, columns);
-    const bool is_exact = has_own_columns(b_.count() - 1);  // the last panel may be filled up
-    const bool plain = options.alpha == 1 && (options.beta == 0 || (options.beta == 1 && is_exact));
+    const bool plain = options.alpha == 1 && (options.beta == 0 || options.beta == 1);
     in_place_ = std::is_same_v<T, float> && plain && c.rows_are_contiguous();
     replaces_ = !in_place_ || options.beta == 0;
     if (in_place_) after_.beta = 0;  // the sums begin with the old values
     block_rows_ = std::max<std::int64_t>(internal::kProductRows / a.block.rows, 1);
-    if (!in_place_ || !is_exact)
+    if (!in_place_ || !has_own_columns(b_.count() - 1))  // the last panel may be filled up
       scratch_.assign(std::size_t(executor.threads()),
                       AlignedVector<float>(std::size_t(block_rows_ * a.block.rows * width_)));
   }
@@ -85,6 +84,14 @@ class Product {
     return b_.computed(panel) == b_.columns(panel).size();
   }
 
+  // Sets sums to the old values of a part of C, and those of zeros behind its columns to 0.
+  void begin_with_old(MatrixView<T> part, std::int64_t computed, float* sums) const {
+    for (std::int64_t r = 0; r < part.rows; ++r, sums += width_) {
+      for (std::int64_t z = 0; z < part.cols; ++z) sums[z] = float(part(r, z));
+      std::fill(sums + part.cols, sums + computed, 0.0f);
+    }
+  }
+
   void run_rows(std::int64_t panel, Range block_rows, std::int64_t thread) {
     const Range rows{block_rows.begin * a_.block.rows, block_rows.end * a_.block.rows};
     const Range cols = b_.columns(panel);
@@ -96,6 +103,7 @@ class Product {
       if (in_place) sums = part.data, stride = part.row_stride;
     }
     if (!in_place) sums = scratch_[std::size_t(thread)].data();
+    if (!in_place && !replaces_) begin_with_old(part, b_.computed(panel), sums);
     const codelets::Operand in = b_.panel(panel, {0, a_.cols});
     codelets::place_sums(codelets::PlaceSums<T, Index, Position>{
         .block = a_.block,

@@ -37,7 +37,11 @@ class BoundSearch {
     std::int64_t cycles = 0, temp = 0;  // bounds
   };
   static bool comes_later(const PricedBox& a, const PricedBox& b) {
-    return std::array{a.cycles, a.temp} > std::array{b.cycles, b.temp};
+    const auto key = [](const PricedBox& of) {
+      const auto& [lo, hi] = of.box;
+      return std::array{of.cycles, of.temp, lo.x, lo.y, lo.z, hi.x, hi.y, hi.z};
+    };
+    return key(a) > key(b);
   }
 
   // Returns false if the search has come to its limit.
@@ -53,6 +57,7 @@ class BoundSearch {
     if (least.temp > bounds_.temp || !is_better(least, bounds_.cycles, bounds_.best_temp))
       return false;
     const std::vector<PricedParts>& found = outcome_.found;
+    // The first test is part of the second one, which g++ does not see.
     return found.empty() || std::ssize(found) < bounds_.count || comes_before(least, found.back());
   }
 

@@ -279,31 +279,13 @@ std::int64_t least_receive(const DenseCase& c, const DenseCut& cut, const Produc
   return least;
 }
 
-// Returns the cycles in which a tile adds the sums of a round, or casts them, in the first share.
-std::int64_t least_sums(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
-  const std::int64_t elements = tile.rows * tile.columns, depth = cut.parts.inner;
-  const DataType from = c.kernel.partials_type, to = c.kernel.data_type;
-  const std::int64_t workers = c.machine.workers;
-  if (depth > 1) {
-    const std::int64_t share = ceil_div(elements, depth), others = depth - 1;
-    return others * c.machine.receive_start.value +
-           ceil_div(others * share * c.sum_bytes(), c.machine.exchange_bytes_per_cycle) +
-           codelets::reduce_cycles(share_of(elements, 1, depth, 0).size(), depth, from, to, workers)
-               .value;
-  }
-  if (from == to || c.selection) return 0;
-  return codelets::cast_cycles(elements, from, to, workers).value;
-}
-
 }  // namespace
 
 std::int64_t dense_close_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
-  const bool is_field = cut.weights == Side::Right;
-  const Cycles multiply = codelets::dense_cycles(
-      c.kernel,
-      {is_field ? tile.rows : tile.columns, tile.inner, is_field ? tile.columns : tile.rows});
+  const Sums sums = sums_of(c, cut, tile, tile);
   return least_receive(c, cut, tile) +
-         cut.rounds.product() * (multiply.value + least_sums(c, cut, tile)) +
+         cut.rounds.product() *
+             (multiply_cycles(c, cut, tile, tile) + sums.exchange + sums.compute) +
          waiting_cycles(c.machine, counts_of(form_of(c, cut)));
 }
 

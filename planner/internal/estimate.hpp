@@ -48,8 +48,8 @@ struct Estimate {
   std::int64_t cycles = 0, temp = 0, resident = 0;
 };
 
-// Returns the cost of every step of one cut. Pure; never allocates after the first few calls of a
-// thread.
+// Returns the cost of every step of one cut. Pure; allocates until the lists of a thread have
+// grown.
 Estimate estimate(const Case& c, const Cut& cut, const BucketSize& bucket);
 
 // The parts of estimate(), one for each pass.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
@@ -224,6 +225,10 @@ Least swapped(const Case& c, const Least& fwd, const BucketSize& bucket) {
   set_bus_shares(c, fwd, v, fwd.lo.x * fwd.lo.z == 1);
   if (c.candidate.shared_buckets()) return v;
   v.counts = bucket.cell_swapped;
+  if (!c.parity()) {  // as in the price, the non-zeros of the fullest cell
+    const double rows = std::ceil(filled(double(v.share.x), v.density, double(v.share.y)));
+    v.counts = {std::min(fwd.counts.total, std::int64_t(rows)), 0, fwd.counts.total};
+  }
   v.bucket_bytes += (bucket.grad_a_words - bucket.fwd_words) * c.word_bytes();
   return v;
 }

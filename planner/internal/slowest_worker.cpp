@@ -170,7 +170,7 @@ struct Excess {
 
 // Returns the shares of rows x batch of a piece, whose rows count by their lengths if they are
 // many. Those of few rows are kept: a search asks for the same ones again and again. The list
-// belongs to the thread, until its next call.
+// belongs to the thread, until its next call. Allocates until the lists have grown.
 std::span<const codelets::WorkShare> shares_of(const RowLengths& lengths, std::int64_t z,
                                                std::int64_t workers) {
   struct Entry {
@@ -179,17 +179,18 @@ std::span<const codelets::WorkShare> shares_of(const RowLengths& lengths, std::i
   };
   constexpr std::size_t kEntries = 512;
   thread_local std::array<Entry, kEntries> entries;
-  thread_local Entry weighted;
+  thread_local std::vector<codelets::WorkShare> weighted;
   thread_local std::vector<std::int64_t> weights;
   const std::int64_t rows = std::ssize(lengths);
   weights.clear();
   if (codelets::splits_by_weight(rows, workers)) {
     for (const double length : lengths) weights.push_back(std::llround(length));
-    codelets::split_between_workers(rows, z, workers, weights, weighted.shares);
-    return weighted.shares;
+    codelets::split_between_workers(rows, z, workers, weights, weighted);
+    return weighted;
   }
   Entry& kept = entries[std::size_t(rows * 31 + z) % kEntries];
   if (kept.rows != rows || kept.z != z || kept.workers != workers) {
+    kept.rows = -1;
     codelets::split_between_workers(rows, z, workers, {}, kept.shares);
     kept.rows = rows, kept.z = z, kept.workers = workers;
   }

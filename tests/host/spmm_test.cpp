@@ -158,6 +158,29 @@ TYPED_TEST(Spmm, HasTheSameBitsForAnyThreadsAndStrides) {
     }
 }
 
+// Rows are read so often that the last panel is filled up to whole vectors.
+TEST(SpmmLists, HaveTheOldValueAsTheFirstTermWhateverTheColumns) {
+  constexpr std::int64_t kRows = 100, kValues = 40;
+  std::vector<std::int32_t> row_begin{0}, col;
+  std::vector<float> values;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    for (std::int64_t i = 0; i < kValues; ++i) {
+      col.push_back(std::int32_t((row + i) % kRows));
+      values.push_back(i == 0 ? 0x1p26f : i == 1 ? -0x1p26f : 0.0f);
+    }
+    row_begin.push_back(std::int32_t(col.size()));
+  }
+  const CompressedRows<float, std::int32_t, std::int32_t> a{kRows,     kRows, {1, 1},
+                                                            row_begin, col,   values};
+  for (const std::int64_t z : {2, 3, 5, 16, 17, 50, 64, 70, 130}) {
+    Matrix<float> b(kRows, z), c(kRows, z);
+    std::ranges::fill(b.elements(), 1.0f);
+    std::ranges::fill(c.elements(), 1.0f);
+    spmm<float>(a, std::as_const(b).view(), c.view(), *make_executor(1), {.beta = 1});
+    for (const float sum : c.elements()) ASSERT_EQ(sum, 0.0f) << z;  // 1 is lost in 2^26
+  }
+}
+
 TEST(SpmmLists, MayBeThoseOfACsr) {
   const SpmmCase<float, std::int32_t> s(60, 80, 33, {4, 4}, 0.3);
   const sparse::Csr<float>& w = s.pattern;

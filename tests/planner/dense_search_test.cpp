@@ -141,7 +141,7 @@ TEST(DenseSearch, FloorCountsTheBytesThatATileReceives) {
 
 TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
   Random random(kSeed);
-  double closest = 0, closer = 0;
+  double closest = 0, closer = 0, cuts = 0;
   for (int i = 0; i < 3000; ++i) {
     const Asked asked = draw(random, i);
     const ProductShape& size = asked.c.product.size;
@@ -170,7 +170,7 @@ TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
     const std::int64_t close = dense_close_bound(asked.c, cut, tile);
     EXPECT_LE(close, e.cycles) << to_string(asked.problem);
     EXPECT_GE(close, bound) << to_string(asked.problem);
-    closer = std::max(closer, double(close) / double(e.cycles));
+    closer += double(close) / double(e.cycles), ++cuts;
     EXPECT_LE(cycles_of_multiply_add(asked.c) * double(cut.rounds.product() * tile.product()),
               double(e.cycles))
         << to_string(asked.problem);
@@ -179,7 +179,7 @@ TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
     closest = std::max(closest, double(bound) / double(e.cycles));
   }
   EXPECT_GT(closest, 0.8);  // else the bound would be of little use
-  EXPECT_GT(closer, 0.99);
+  EXPECT_GT(closer / cuts, 0.8);
 }
 
 }  // namespace

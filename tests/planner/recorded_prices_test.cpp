@@ -25,6 +25,7 @@
 #include "tessera/planner/sparse_below.hpp"
 #include "tessera/planner/static_explain.hpp"
 #include "tessera/sparse/block_stats.hpp"
+#include "tessera/tests/planner/drawn_stats.hpp"
 #include "tessera/tests/planner/product_plan.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
 #include "tessera/tests/runtime/random_network.hpp"
@@ -97,25 +98,6 @@ Request draw_request(Random& random) {
   request.machine = draw_machine(random, request.problem.size.g);
   request.options = draw_options(random);
   return request;
-}
-
-// Skewed rows: the first eighth has half of the places.
-PatternStats draw_stats(const Problem& p, Random& random) {
-  const Dims padded = p.size_in_blocks();
-  const std::int64_t rows = padded.x / p.block.rows, cols = padded.y / p.block.cols;
-  sparse::Csr<float> m;
-  m.rows = padded.x;
-  m.cols = padded.y;
-  m.block = p.block;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const double density = 8 * r < rows ? std::min(1.0, 4 * p.density) : 0.6 * p.density;
-    for (std::int64_t c = 0; c < cols; ++c)
-      if (random.unit() < density) m.col.push_back(std::int32_t(c));
-    m.row_begin.push_back(m.blocks());
-  }
-  m.values.assign(std::size_t(m.blocks() * p.block.area()), 1.0f);
-  const sparse::CheckedCsr<float> checked = sparse::checked(std::move(m));
-  return sparse::stats_of_groups(std::vector(std::size_t(p.size.g), checked));
 }
 
 TEST(RecordedPrices, OfLayersAreAsRecorded) {

@@ -1,4 +1,4 @@
-"""The same examples in every run, and no files beside the tests or in the user's folder."""
+"""The same examples in every run of the tests of a build, and no files beside them or in the user's folder."""
 
 import os
 from pathlib import Path
