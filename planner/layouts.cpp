@@ -69,6 +69,10 @@ CutSide cols_of(const Plan& plan, std::int64_t size) {
   return {round_up(size, plan.grain.y), plan.block.cols, plan.partition.y};
 }
 
+std::int64_t value_bucket_bytes(const Plan& plan, const Problem& problem) {
+  return plan.nonzeros_per_bucket * bytes_of(problem.data_type);
+}
+
 // The exchange that brings every bucket to all tiles whose cells overlap its own.
 class Gathering {
  public:
@@ -145,7 +149,7 @@ class Gathering {
 // meets.
 Cycles gather_cycles(const Plan& from, const Plan& to, const Problem& problem,
                      const device::Machine& machine) {
-  const std::int64_t bytes = from.nonzeros_per_bucket * bytes_of(problem.data_type);
+  const std::int64_t bytes = value_bucket_bytes(from, problem);
   const std::int64_t width = machine.exchange_bytes_per_cycle;
   std::int64_t most = 0;
   Gathering(from, to, problem, machine).for_each_tile([&](const Gathering::Buckets& got) {
@@ -178,20 +182,39 @@ std::int64_t partial_sums(const Plan& plan, Pass pass) {
   return sums_over_y ? parts.y : parts.x;
 }
 
-RehomeCost rehome_cost(const Plan& from, const Plan& to, const Problem& problem,
-                       const device::Machine& machine) {
-  constexpr std::int64_t kWordBytes = 4, kPassing = 2;  // buckets that pass a tile at a time
-  Cycles waiting;  // the planned pattern spills nothing, so no bucket passes
+namespace {
+
+// The planned pattern spills nothing, so no bucket passes.
+Cycles rehome_waiting(const device::Machine& machine) {
+  Cycles waiting;
   for_each_rehome_step(/*passes=*/false, [&](const PassStep& step) {
     waiting += step.times * (step.kind == StepKind::Exchange ? machine.sync : machine.launch);
   });
-  const std::int64_t senders = rehome_senders(from, to, problem);
-  const std::int64_t bucket = from.nonzeros_per_bucket * bytes_of(problem.data_type);
-  const std::int64_t bytes = senders * bucket;
+  return waiting;
+}
+
+}  // namespace
+
+RehomeCost rehome_cost(const Plan& from, const Plan& to, const Problem& problem,
+                       const device::Machine& machine) {
+  constexpr std::int64_t kWordBytes = 4, kPassing = 2;  // buckets that pass a tile at a time
+  const std::int64_t bucket = value_bucket_bytes(from, problem);
+  const std::int64_t bytes = rehome_senders(from, to, problem) * bucket;
   return {
       gather_cycles(from, to, problem, machine) + unpack_cycles(to.nonzeros_per_bucket, machine),
-      waiting, Bytes(std::max(bytes, kPassing * bucket)),
+      rehome_waiting(machine), Bytes(std::max(bytes, kPassing * bucket)),
       Bytes(to.nonzeros_per_bucket * kWordBytes)};
+}
+
+// The tile with the most senders may have one of their buckets itself, and all tiles of its bus may
+// take the others.
+Cycles least_rehome_cycles(const Plan& from, const Plan& to, const Problem& problem,
+                           const device::Machine& machine) {
+  const std::int64_t others = rehome_senders(from, to, problem) - 1;
+  const std::int64_t width = machine.exchange_bytes_per_cycle * machine.tiles_per_exchange_bus;
+  return Cycles(others * machine.receive_start.value +
+                ceil_div(others * value_bucket_bytes(from, problem), width)) +
+         unpack_cycles(to.nonzeros_per_bucket, machine) + rehome_waiting(machine);
 }
 
 }  // namespace tessera::planner

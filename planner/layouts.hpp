@@ -64,6 +64,11 @@ struct RehomeCost {
 RehomeCost rehome_cost(const Plan& from, const Plan& to, const Problem& problem,
                        const device::Machine& machine);
 
+// Returns cycles that the cycles and the overhead of rehome_cost() do not fall below, in time that
+// grows with the parts of both layouts and not with their tiles.
+Cycles least_rehome_cycles(const Plan& from, const Plan& to, const Problem& problem,
+                           const device::Machine& machine);
+
 // Returns the largest number of tiles whose value buckets one tile of the layout `to`, which is
 // planned for the transpose, receives.
 std::int64_t rehome_senders(const Plan& from, const Plan& to, const Problem& problem);

@@ -3,23 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <queue>
-#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
+#include "tessera/planner/internal/bound_search.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
-#include "tessera/planner/internal/lower_bound.hpp"
-#include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner {
 namespace {
 
-using internal::Bound;
-using internal::Box;
-using internal::Case;
 using internal::kUnbounded;
 
 void refuse_parity(const Options& options) {
@@ -27,52 +21,13 @@ void refuse_parity(const Options& options) {
     throw_invalid("plans below a limit cannot be searched with popLibsParity; leave it out");
 }
 
-// A part of the partitions of one case, with its bound.
-struct OpenBox {
-  const Case* of = nullptr;
-  Box box;
-  std::int64_t cycles = 0;
-
-  // The queue has the least bound on top.
-  bool operator<(const OpenBox& other) const { return cycles > other.cycles; }
-};
-
-// Bounds the cycles of all partitions of some cases, best first.
-class FloorSearch {
- public:
-  explicit FloorSearch(const std::vector<Case>& cases) {
-    for (const Case& c : cases) {
-      temp_ = internal::temp_bounds(c.machine, c.options).front();
-      if (const auto box = internal::whole_box(c)) add(c, *box);
-    }
-  }
-
-  // Divides boxes until as many are open. Returns kUnbounded if no partition is possible.
-  std::int64_t with(std::int64_t boxes) {
-    while (!open_.empty() && std::int64_t(open_.size()) < boxes) {
-      const OpenBox best = open_.top();
-      if (best.box.is_point()) break;  // nothing is left to divide
-      open_.pop();
-      for (Box part : internal::parts_of(best.box))
-        if (internal::narrow(*best.of, part)) add(*best.of, part);
-    }
-    return open_.empty() ? kUnbounded : open_.top().cycles;
-  }
-
- private:
-  void add(const Case& c, const Box& box) {
-    const Bound bound = internal::lower_bound(c, box);
-    if (bound.possible && bound.temp <= temp_) open_.push({&c, box, bound.cycles});
-  }
-
-  std::priority_queue<OpenBox> open_;
-  std::int64_t temp_ = 0;
-};
-
 std::int64_t bucket_floor(const Problem& problem, const device::Machine& machine,
                           const Options& options, std::int64_t boxes) {
-  const internal::CaseSet set = internal::make_cases({problem, machine, options});
-  return FloorSearch(set.cases).with(boxes);
+  internal::CaseSet set = internal::make_cases({problem, machine, options});
+  for (internal::Case& c : set.cases) c.options.search_limit = kUnbounded;  // `boxes` is the limit
+  internal::BoundSearch search(set.cases, internal::temp_bounds(machine, options).front(), {});
+  while (!search.is_settled() && std::int64_t(search.open_boxes()) < boxes) search.advance();
+  return search.least();
 }
 
 // The passes of a plan with two layouts cost no less than those of each layout alone; the move of

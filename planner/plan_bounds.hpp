@@ -29,7 +29,8 @@ struct PlanFloor {
 
 // Returns a bound of the cycles of plan() for a layer without known pattern. It divides the
 // partitions of every kind of plan, best bound first, until `boxes` boxes of them are left that may
-// hold a plan; so more boxes give a better floor for more time, a few microseconds a box.
+// hold a plan, or the cheapest plan is found; so more boxes give a better floor for more time, some
+// microseconds a box.
 //
 // Throws the errors of plan_below(), and Error{InvalidArgument} for less than one box. Any number
 // of threads may call it.

@@ -199,8 +199,7 @@ LayerCandidates layer_candidates(const Problem& problem, const device::Machine& 
   const Options options = in_network(given);
   LayerCandidates candidates{plan_or_throw(problem, machine, options)};
   // Half of the others may have two layouts: they cost about as much and differ in their homes.
-  const auto pairs =
-      internal::cheapest_pairs({problem, machine, options, nullptr}, internal::search_by_bounds);
+  const auto pairs = internal::cheapest_pairs({problem, machine, options, nullptr});
   for (const Plan& pair : pairs)
     if (candidates.size() < (most + 1) / 2) add_candidate(candidates, pair);
   for (Plan& one : with_parts_given(problem, machine, options, candidates.front().grain))

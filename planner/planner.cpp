@@ -54,54 +54,6 @@ Plan make_plan(const Case& c, Dims parts) {
   return plan;
 }
 
-namespace {
-
-// Adds a plan behind those that are as good, and drops plans of the same buckets that cost more.
-void add_plan(std::vector<RankedPlan>& ranked, const RankedPlan& plan) {
-  const auto is_the_same = [&plan](const RankedPlan& other) {
-    return other.at.parts == plan.at.parts &&
-           other.of->candidate.block == plan.of->candidate.block &&
-           other.of->candidate.dense == plan.of->candidate.dense;
-  };
-  const auto is_worse = [&plan](const RankedPlan& other) {
-    return is_better(plan.at, other.at.cycles, other.at.temp);
-  };
-  const auto same = std::ranges::find_if(ranked, is_the_same);
-  if (same != ranked.end()) {
-    if (!is_worse(*same)) return;
-    ranked.erase(same);
-  }
-  ranked.insert(std::ranges::find_if(ranked, is_worse), plan);
-}
-
-// Ranks the plans of all candidates under one bound.
-Ranking rank_under(std::int64_t temp_bound, const std::vector<Case>& cases, Search search,
-                   const Wanted& wanted) {
-  Ranking ranking{{}, false, 0, Bytes(temp_bound)};
-  std::vector<RankedPlan>& plans = ranking.cheapest;
-  SearchBounds bounds{temp_bound,
-                      wanted.fewer_than,
-                      wanted.fewer_than == kUnbounded ? kUnbounded : 0,
-                      cases.front().options.search_limit,
-                      wanted.count,
-                      wanted.any};
-  for (const Case& c : cases) {
-    const SearchOutcome outcome = search(c, bounds);
-    ranking.evaluations += outcome.evaluations;
-    ranking.limit_reached |= outcome.limit_reached;
-    bounds.examined -= outcome.examined;
-    for (const PricedParts& parts : outcome.found) add_plan(plans, {&c, parts});
-    if (wanted.any && !plans.empty()) break;
-    if (std::ssize(plans) < wanted.count) continue;
-    plans.resize(static_cast<std::size_t>(wanted.count));
-    bounds.cycles = plans.back().at.cycles;
-    bounds.best_temp = plans.back().at.temp;
-  }
-  return ranking;
-}
-
-}  // namespace
-
 void check_memory_share(double share) {
   if (!(share > 0 && share <= 1))
     throw_invalid(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
@@ -196,7 +148,7 @@ Ranking rank_plans(const std::vector<Case>& cases, Search search, const Wanted& 
   Ranking ranking;
   std::int64_t evaluations = 0;
   for (const std::int64_t bound : temp_bounds(cases.front().machine, cases.front().options)) {
-    ranking = rank_under(bound, cases, search, wanted);
+    ranking = search(cases, bound, wanted);
     evaluations += ranking.evaluations;
     ranking.evaluations = evaluations;
     if (!ranking.cheapest.empty() || ranking.limit_reached) break;
@@ -248,12 +200,12 @@ PlanResult find_with_buckets(const Asked& asked, std::int64_t fewer_than) {
   if (asked.problem.density == 0 && !pins.x && !pins.y && !pins.z) {
     Options on_one_tile = asked.options;
     on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
-    PlanResult result = find_with(asked.with(on_one_tile), search_by_bounds, fewer_than);
+    PlanResult result = find_with(asked.with(on_one_tile), rank_by_bounds, fewer_than);
     if (result.status == PlanStatus::Found) return result;
   }
-  PlanResult one = find_with(asked, search_by_bounds, fewer_than);
+  PlanResult one = find_with(asked, rank_by_bounds, fewer_than);
   const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : fewer_than;
-  PlanResult two = plan_two_layouts(asked, to_beat, search_by_bounds);
+  PlanResult two = plan_two_layouts(asked, to_beat);
   one.evaluations += two.evaluations;
   const bool cheaper =
       two.has_plan &&

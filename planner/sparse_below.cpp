@@ -23,11 +23,11 @@ std::optional<Plan> plan_below(std::int64_t cycles, const Asked& asked) {
     return std::move(result.plan);
   }
   const CaseSet set = internal::make_cases(asked);
-  const internal::Ranking any = internal::rank_plans(set.cases, internal::search_by_bounds,
+  const internal::Ranking any = internal::rank_plans(set.cases, internal::rank_by_bounds,
                                                      {.fewer_than = cycles, .any = true});
   if (!any.cheapest.empty())
     return internal::make_plan(*any.cheapest.front().of, any.cheapest.front().at.parts);
-  PlanResult two = internal::plan_two_layouts(asked, cycles, internal::search_by_bounds);
+  PlanResult two = internal::plan_two_layouts(asked, cycles);
   if (!two.has_plan) return {};
   return std::move(two.plan);
 }

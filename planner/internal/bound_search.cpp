@@ -1,119 +1,149 @@
+#include "tessera/planner/internal/bound_search.hpp"
+
 #include <algorithm>
-#include <array>
+#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "tessera/planner/internal/lower_bound.hpp"
-#include "tessera/planner/internal/search.hpp"
 
 namespace tessera::planner::internal {
 namespace {
 
-// A best-first branch and bound over boxes of partitions. The open box with the least bound is
-// split on one side, and its parts are bounded and opened, down to single partitions, which are
-// priced. So no box is split whose bound is above the cost of the last partition that is found.
-//
-// The key of a partition is its cycles, its temporary bytes and its counts of x, y and z; of a box,
-// the least of each. The partitions with the least keys are found, so the answer does not depend on
-// the order of the search.
-class BoundSearch {
- public:
-  BoundSearch(const Case& c, const SearchBounds& bounds) : case_(c), bounds_(bounds) {}
-
-  SearchOutcome run() {
-    if (const auto box = whole_box(case_)) open({*box});
-    while (!open_.empty() && !done_ && !outcome_.limit_reached) {
-      std::ranges::pop_heap(open_, comes_later);
-      const PricedBox next = open_.back();
-      open_.pop_back();
-      if (is_still_wanted(next)) search(next.box);
-    }
-    return std::move(outcome_);
-  }
-
- private:
-  struct PricedBox {
-    Box box;
-    std::int64_t cycles = 0, temp = 0;  // bounds
+bool comes_before(const RankedPlan& a, const RankedPlan& b) {
+  if (a.at.cycles != b.at.cycles) return a.at.cycles < b.at.cycles;
+  const auto key = [](const RankedPlan& p) {
+    return std::tuple(p.at.temp, p.of, p.at.parts.x, p.at.parts.y, p.at.parts.z);
   };
-  static bool comes_later(const PricedBox& a, const PricedBox& b) {
-    const auto key = [](const PricedBox& of) {
-      const auto& [lo, hi] = of.box;
-      return std::array{of.cycles, of.temp, lo.x, lo.y, lo.z, hi.x, hi.y, hi.z};
-    };
-    return key(a) > key(b);
-  }
+  return key(a) < key(b);
+}
 
-  // Returns false if the search has come to its limit.
-  bool count_one() {
-    if (outcome_.examined >= bounds_.examined) outcome_.limit_reached = true;
-    if (outcome_.limit_reached || done_) return false;
-    ++outcome_.examined;
-    return true;
+// Adds a plan in its place, and keeps the cheapest of plans of the same buckets.
+void add_plan(std::vector<RankedPlan>& ranked, const RankedPlan& plan) {
+  const auto is_the_same = [&plan](const RankedPlan& other) {
+    return other.at.parts == plan.at.parts &&
+           other.of->candidate.block == plan.of->candidate.block &&
+           other.of->candidate.dense == plan.of->candidate.dense;
+  };
+  const auto same = std::ranges::find_if(ranked, is_the_same);
+  if (same != ranked.end()) {
+    if (comes_before(*same, plan)) return;
+    ranked.erase(same);
   }
-
-  // Returns true if a partition with this key, or above it, may still be wanted.
-  bool is_wanted(const PricedParts& least) const {
-    if (least.temp > bounds_.temp || !is_better(least, bounds_.cycles, bounds_.best_temp))
-      return false;
-    const std::vector<PricedParts>& found = outcome_.found;
-    // The first test is part of the second one, which g++ does not see.
-    return found.empty() || std::ssize(found) < bounds_.count || comes_before(least, found.back());
-  }
-
-  static bool comes_before(const PricedParts& a, const PricedParts& b) {
-    const auto key = [](const PricedParts& p) {
-      return std::array{p.cycles, p.temp, p.parts.x, p.parts.y, p.parts.z};
-    };
-    return key(a) < key(b);
-  }
-
-  void price(const Box& point) {
-    ++outcome_.evaluations;
-    const PartsCost cost = cost_of(case_, point.lo);
-    const PricedParts priced{point.lo, cost.cycles, cost.temp};
-    if (!cost.legal || !is_wanted(priced)) return;
-    std::vector<PricedParts>& found = outcome_.found;
-    if (std::ssize(found) == bounds_.count) found.pop_back();
-    found.insert(std::ranges::upper_bound(found, priced, comes_before), priced);
-    done_ = bounds_.any;
-  }
-
-  bool is_still_wanted(const PricedBox& part) const {
-    return is_wanted({part.box.lo, part.cycles, part.temp});
-  }
-
-  // Bounds a box. Returns false if it need not be searched.
-  bool is_worth(PricedBox& part) const {
-    const Bound bound = lower_bound(case_, part.box);
-    part.cycles = bound.cycles;
-    part.temp = bound.temp;
-    return bound.possible && is_still_wanted(part);
-  }
-
-  // Opens a box if it is worth it.
-  void open(PricedBox part) {
-    if (!count_one() || !narrow(case_, part.box) || !is_worth(part)) return;
-    open_.push_back(part);
-    std::ranges::push_heap(open_, comes_later);
-  }
-
-  void search(const Box& box) {
-    if (box.is_point()) return price(box);
-    for (const Box& part : parts_of(box)) open({part});
-  }
-
-  const Case& case_;
-  const SearchBounds& bounds_;
-  SearchOutcome outcome_;
-  std::vector<PricedBox> open_;  // a heap
-  bool done_ = false;            // the one partition that SearchBounds::any asks for is found
-};
+  ranked.insert(std::ranges::upper_bound(ranked, plan, comes_before), plan);
+}
 
 }  // namespace
 
-SearchOutcome search_by_bounds(const Case& c, const SearchBounds& bounds) {
-  return BoundSearch(c, bounds).run();
+BoundSearch::BoundSearch(const std::vector<Case>& cases, std::int64_t temp_bound,
+                         const Wanted& wanted, std::vector<std::size_t> kinds)
+    : cases_(cases), temp_bound_(temp_bound), wanted_(wanted), kinds_(std::move(kinds)) {
+  kinds_.resize(cases.size());
+  found_.resize(std::ranges::max(kinds_) + 1);
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (const auto box = whole_box(cases[i])) open({.box = *box, .of = i});
+  drop_unwanted();
+}
+
+std::int64_t BoundSearch::least_found() const {
+  std::int64_t least = kUnbounded;
+  for (const std::vector<RankedPlan>& plans : found_)
+    if (!plans.empty()) least = std::min(least, plans.front().at.cycles);
+  return least;
+}
+
+std::int64_t BoundSearch::least() const {
+  return open_.empty() ? least_found() : std::min(least_found(), open_.front().cycles);
+}
+
+bool BoundSearch::is_settled() const {
+  return open_.empty() || least_found() <= open_.front().cycles;
+}
+
+void BoundSearch::advance() {
+  std::ranges::pop_heap(open_, comes_later);
+  const PricedBox next = open_.back();
+  open_.pop_back();
+  if (is_wanted(next.of, {next.box.lo, next.cycles, next.temp})) {
+    if (next.box.is_point())
+      price(next);
+    else
+      for (const Box& part : parts_of(next.box)) open({.box = part, .of = next.of});
+  }
+  drop_unwanted();
+}
+
+void BoundSearch::finish() {
+  while (!open_.empty()) advance();
+}
+
+void BoundSearch::lower_limit(std::int64_t fewer_than) {
+  wanted_.fewer_than = std::min(wanted_.fewer_than, fewer_than);
+  for (std::vector<RankedPlan>& plans : found_)
+    std::erase_if(plans,
+                  [&](const RankedPlan& plan) { return plan.at.cycles >= wanted_.fewer_than; });
+  drop_unwanted();
+}
+
+bool BoundSearch::comes_later(const PricedBox& a, const PricedBox& b) {
+  if (a.cycles != b.cycles) return a.cycles > b.cycles;
+  const auto key = [](const PricedBox& of) {
+    const auto& [lo, hi] = of.box;
+    return std::tuple(of.temp, of.of, lo.x, lo.y, lo.z, hi.x, hi.y, hi.z);
+  };
+  return key(a) > key(b);
+}
+
+// Returns true if a partition of a case with this key, or above it, may still be wanted.
+bool BoundSearch::is_wanted(std::size_t of, const PricedParts& least) const {
+  if (least.temp > temp_bound_ || least.cycles >= wanted_.fewer_than) return false;
+  const std::vector<RankedPlan>& plans = found_[kinds_[of]];
+  return std::ssize(plans) < wanted_.count || comes_before({&cases_[of], least}, plans.back());
+}
+
+// Opens a part of a box if it is worth it.
+void BoundSearch::open(PricedBox part) {
+  const Case& c = cases_[part.of];
+  limit_reached_ = limit_reached_ || examined_ >= c.options.search_limit;
+  if (limit_reached_) return;
+  ++examined_;
+  if (!narrow(c, part.box)) return;
+  const Bound bound = lower_bound(c, part.box);
+  part.cycles = bound.cycles;
+  part.temp = bound.temp;
+  if (!bound.possible || !is_wanted(part.of, {part.box.lo, part.cycles, part.temp})) return;
+  open_.push_back(part);
+  std::ranges::push_heap(open_, comes_later);
+}
+
+void BoundSearch::price(const PricedBox& point) {
+  ++evaluations_;
+  const Case& c = cases_[point.of];
+  const PartsCost cost = cost_of(c, point.box.lo);
+  const RankedPlan plan{&c, {point.box.lo, cost.cycles, cost.temp}};
+  if (!cost.legal || !is_wanted(point.of, plan.at)) return;
+  std::vector<RankedPlan>& plans = found_[kinds_[point.of]];
+  add_plan(plans, plan);
+  if (std::ssize(plans) > wanted_.count) plans.pop_back();
+}
+
+// Drops all open boxes if nothing in them is wanted.
+void BoundSearch::drop_unwanted() {
+  if (open_.empty()) return;
+  const auto is_full = [this](const std::vector<RankedPlan>& plans) {
+    return std::ssize(plans) >= wanted_.count && plans.back().at.cycles < open_.front().cycles;
+  };
+  const bool is_found =
+      wanted_.any && std::ranges::any_of(found_, [](const auto& plans) { return !plans.empty(); });
+  if (limit_reached_ || is_found || open_.front().cycles >= wanted_.fewer_than ||
+      std::ranges::all_of(found_, is_full))
+    open_.clear();
+}
+
+Ranking rank_by_bounds(const std::vector<Case>& cases, std::int64_t temp_bound,
+                       const Wanted& wanted) {
+  BoundSearch search(cases, temp_bound, wanted);
+  search.finish();
+  return {search.found().front(), search.limit_reached(), search.evaluations(), Bytes(temp_bound)};
 }
 
 }  // namespace tessera::planner::internal

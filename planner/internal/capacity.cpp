@@ -55,7 +55,7 @@ Value remembered(const Scatter& s, std::int64_t hands, Compute&& compute) {
     std::int64_t hands = 1;
     Value value{};
   };
-  constexpr std::size_t kEntries = 1024;
+  constexpr std::size_t kEntries = 4096;
   thread_local std::array<Entry, kEntries> entries;
   const auto mixed = static_cast<std::uint64_t>(s.places) * 0x9e3779b97f4a7c15u +
                      static_cast<std::uint64_t>(s.cells) * 0xc2b2ae3d27d4eb4fu +

@@ -240,6 +240,23 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
   return e;
 }
 
+namespace {
+
+// Returns the least cycles of the kernel for a slice of this size and for those whose field is
+// longer, as a worker takes longer for one or two rows than for three.
+std::int64_t least_multiply_cycles(const DenseCase& c, const codelets::DenseWork& work) {
+  codelets::DenseWork longer = work;
+  std::int64_t least = codelets::dense_cycles(c.kernel, work).value;
+  for (const std::int64_t rows : {2, 3}) {
+    longer.field = rows * c.kernel.workers;
+    if (longer.field > work.field)
+      least = std::min(least, codelets::dense_cycles(c.kernel, longer).value);
+  }
+  return least;
+}
+
+}  // namespace
+
 // All tiles of an exchange bus receive together the operand that neighbours share, so the bound has
 // the smaller operand alone. Sums are those of shares that are rounded down.
 std::int64_t dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
@@ -251,13 +268,13 @@ std::int64_t dense_lower_bound(const DenseCase& c, const DenseCut& cut, const Pr
   const std::int64_t others = cut.parts.inner - 1;
   const std::int64_t received =
       fetches * std::min(left, right) + rounds * others * (partials / cut.parts.inner);
-  const bool is_field = cut.weights == Side::Right;
-  const Cycles multiply = codelets::dense_cycles(
-      c.kernel,
-      {is_field ? tile.rows : tile.columns, tile.inner, is_field ? tile.columns : tile.rows});
+  const std::int64_t multiply =
+      cut.weights == Side::Right
+          ? codelets::dense_cycles(c.kernel, {tile.rows, tile.inner, tile.columns}).value
+          : least_multiply_cycles(c, {tile.columns, tile.inner, tile.rows});
   const std::int64_t exchange =
       c.machine.tiles == 1 ? 0 : received / c.machine.exchange_bytes_per_cycle;
-  return exchange + rounds * multiply.value;
+  return exchange + rounds * multiply;
 }
 
 namespace {

@@ -80,7 +80,8 @@ inline std::int64_t dense_homes(const DenseCase& c) {
 // Return lower bounds of the cycles of all cuts with these rounds, parts and weights, whichever
 // operand neighbours share, for the tile with the first share of every dimension, whose sizes are
 // `tile`: by exchange and multiplication alone, and by all terms but the order of operands, the
-// search for blocks and the smallest tile. The second bound takes about as long as a price.
+// search for blocks and the smallest tile. More parts of the columns never raise the first bound.
+// The second takes about as long as a price.
 std::int64_t dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile);
 std::int64_t dense_close_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile);
 

@@ -63,12 +63,14 @@ class PartSearch {
     // A search needs finished sums.
     const auto inner = share_counts(size.inner, grain.inner, case_.selection ? 1 : tiles);
     const auto columns = share_counts(size.columns, grain.columns, tiles);
+    Trial t{{rounds, {}, weights}, {}};
     for (const Count& r : rows) {
+      t.set(&ProductShape::rows, r);
       auto end = columns.end();
       for (const Count& i : inner) {
+        t.set(&ProductShape::inner, i);
         while (end != columns.begin() && r.parts * i.parts * std::prev(end)->parts > tiles) --end;
-        try_columns({{rounds, {r.parts, i.parts, 1}, weights}, {r.first, i.first, 1}},
-                    {columns.begin(), end});
+        try_columns(t, {columns.begin(), end});
       }
     }
   }
@@ -78,55 +80,54 @@ class PartSearch {
     DenseCut cut;
     ProductShape tile;
 
-    Trial with_columns(const Count& c) const {
-      Trial result = *this;
-      result.cut.parts.columns = c.parts, result.tile.columns = c.first;
-      return result;
+    void set(std::int64_t ProductShape::* side, const Count& c) {
+      cut.parts.*side = c.parts;
+      tile.*side = c.first;
     }
   };
 
   // Tries these counts of parts of the columns with the other two dimensions of `t`. More parts are
   // smaller slices and fewer products for a tile, so the hopeless counts come first.
-  void try_columns(const Trial& t, std::span<const Count> columns) {
+  void try_columns(Trial& t, std::span<const Count> columns) {
     const auto hopeless = [&](const Count& c) {
-      return bounded_ && is_hopeless(t.with_columns(c));
+      t.set(&ProductShape::columns, c);
+      return bounded_ && is_hopeless(t);
     };
     if (columns.empty() || hopeless(columns.back())) return;
     for (auto c = std::partition_point(columns.begin(), columns.end(), hopeless);
          c != columns.end(); ++c) {
-      Trial trial = t.with_columns(*c);
-      if (bounded_ && (is_hopeless(trial) || cannot_win(trial))) continue;
+      if (hopeless(*c) || (bounded_ && cannot_win(t))) continue;
       for (const Side neighbours : {Side::Left, Side::Right}) {
-        trial.cut.neighbours = neighbours;
-        consider(trial.cut);
+        t.cut.neighbours = neighbours;
+        consider(t.cut);
       }
     }
   }
 
-  // Rules out most cuts in the time of a few products: those whose slices do not fit a tile, alone
-  // or beside the tile's share of all operands, and, by the kernel at its highest rate, those that
-  // leave many tiles idle.
+  // Rules out most cuts in little time: those whose slices do not fit a tile, alone or beside the
+  // tile's share of all operands, and those that cost too much by the kernel at its highest rate or
+  // by the exchange and the kernel.
   bool is_hopeless(const Trial& t) const {
     const auto& [cut, tile] = t;
+    // The number of rounds depends on the first cut that fits, so a cut that costs too much is
+    // priced until one fits.
+    const std::int64_t most = any_fits_ ? most_cycles() : kUnbounded;
+    const double products = double(cut.rounds.product()) * double(tile.product());
+    if (per_multiply_add_ * products > double(most)) return true;
     const std::int64_t slices = dense_slices(case_, tile);
     if (slices > limits_.temp) return true;
     if (slices + homes_ / cut.parts.product() > limits_.all) return true;
-    if (!any_fits_) return false;
-    const std::int64_t most =
-        std::min(result_.best ? result_.best->estimate.cycles : kUnbounded, limits_.fewer_than);
-    return per_multiply_add_ * double(cut.rounds.product()) * double(tile.product()) > double(most);
+    return any_fits_ && dense_lower_bound(case_, cut, tile) > most;
   }
 
-  // A cut with as many cycles as the best one can still win by less memory. The number of rounds
-  // depends on the first cut that fits, so a cut that costs too much is priced until one fits.
   bool cannot_win(const Trial& t) const {
-    if (!any_fits_) return false;
-    const auto is_too_much = [&](std::int64_t cycles) {
-      return (result_.best && cycles > result_.best->estimate.cycles) ||
-             cycles >= limits_.fewer_than;
-    };
-    return is_too_much(dense_lower_bound(case_, t.cut, t.tile)) ||
-           is_too_much(dense_close_bound(case_, t.cut, t.tile));
+    return any_fits_ && dense_close_bound(case_, t.cut, t.tile) > most_cycles();
+  }
+
+  // A cut with as many cycles as the best one can still win by less memory.
+  std::int64_t most_cycles() const {
+    return std::min(result_.best ? result_.best->estimate.cycles : kUnbounded,
+                    limits_.fewer_than - 1);
   }
 
   void consider(const DenseCut& cut) {

@@ -70,9 +70,11 @@ Nearness nearness(const Case& c, std::int64_t temp_bound) {
   Nearness near;
   visit_partitions(c, [&](Dims parts) {
     const Cut cut = make_cut(c, parts);
+    // Most partitions of a large layer are too far off by their words alone to be worth pricing,
+    // and most of these even without the words of their buckets.
+    if (near.parts && words_excess(c, cut, {}) > std::max(near.excess, 1.0)) return;
     const BucketSize bucket = bucket_size(c, cut);
     const bool fit = words_fit(c, cut, bucket);
-    // Most partitions of a large layer are too far off by their words alone to be worth pricing.
     if (!fit && near.parts && words_excess(c, cut, bucket) > near.excess) return;
     const Estimate e = estimate(c, cut, bucket);
     const Sight s{c, parts, cut, e, fit};

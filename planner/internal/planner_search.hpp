@@ -9,7 +9,36 @@
 
 namespace tessera::planner::internal {
 
-using Search = SearchOutcome (*)(const Case&, const SearchBounds&);
+// A partition of one combination of methods, with its cost.
+struct RankedPlan {
+  const Case* of = nullptr;
+  PricedParts at;
+};
+
+// The cheapest partitions of all combinations of methods.
+struct Ranking {
+  std::vector<RankedPlan> cheapest;  // of equal ones, those of earlier cases come first
+  bool limit_reached = false;
+  std::int64_t evaluations = 0;  // partitions whose cost was computed
+  Bytes memory_bound;
+};
+
+// The plans that a search is for.
+struct Wanted {
+  std::int64_t fewer_than = kUnbounded;  // cycles
+  std::int64_t count = 1;                // of the cheapest plans, at least 1
+  bool any = false;                      // any plan will do, the first one that is found
+};
+
+// Finds the cheapest plans of all cases with so many bytes of temporary memory. Of plans that cut
+// the same blocks of R in the same way, only the cheapest one counts; of equal ones, the first in
+// ascending order of x, y, z.
+using Search = Ranking (*)(const std::vector<Case>& cases, std::int64_t temp_bound,
+                           const Wanted& wanted);
+
+// The search of the planner. Tests compare it with a search of every partition.
+Ranking rank_by_bounds(const std::vector<Case>& cases, std::int64_t temp_bound,
+                       const Wanted& wanted);
 
 // A request to the planner.
 struct Asked {
@@ -47,29 +76,7 @@ CaseSet make_cases(const Asked& asked);
 PlanResult find_plan(const std::vector<Case>& cases, Search search,
                      std::int64_t fewer_than = kUnbounded);
 
-// A partition of one of the cases, with its cost.
-struct RankedPlan {
-  const Case* of = nullptr;
-  PricedParts at;
-};
-
-// The cheapest partitions of all cases.
-struct Ranking {
-  std::vector<RankedPlan> cheapest;  // of equal ones, those of earlier cases come first
-  bool limit_reached = false;
-  std::int64_t evaluations = 0;
-  Bytes memory_bound;
-};
-
-// The plans that a search is for.
-struct Wanted {
-  std::int64_t fewer_than = kUnbounded;  // cycles
-  std::int64_t count = 1;                // of the cheapest plans, at least 1
-  bool any = false;                      // any plan will do, the first one that is found
-};
-
-// Returns the cheapest plans. Of plans that cut the same blocks of R in the same way, only the
-// cheapest one counts.
+// Returns the cheapest plans under the first bound of temporary memory that has any.
 Ranking rank_plans(const std::vector<Case>& cases, Search search, const Wanted& wanted);
 
 // Returns the plan of a case at one partition, even if it breaks limits.

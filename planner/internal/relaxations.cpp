@@ -28,7 +28,8 @@ bool Relaxer::fits(const Asked& asked) {
   try {
     // If useDense is open, a change is looked for that lets R have its buckets.
     if (wants_no_buckets(limited.options) && plan_without_buckets(limited).has_plan) return true;
-    return find_plan(make_cases(limited).cases, search_by_bounds).has_plan;
+    const CaseSet set = make_cases(limited);
+    return !rank_plans(set.cases, rank_by_bounds, {.any = true}).cheapest.empty();
   } catch (const Error& error) {
     // A pinned count may not suit another batch or block, which then does not help.
     if (error.code() != ErrorCode::InvalidArgument) throw;

@@ -30,10 +30,6 @@ PartsCost cost_of(const Case& c, Dims parts) {
   return {true, e.cycles, e.temp};
 }
 
-bool is_better(const PricedParts& a, std::int64_t cycles, std::int64_t temp) {
-  return a.cycles < cycles || (a.cycles == cycles && a.temp < temp);
-}
-
 void visit_partitions(const Case& c, const std::function<void(Dims)>& visit) {
   const std::int64_t g = c.grains.g, tiles = c.machine.tiles;
   for (std::int64_t x = 1; g * x <= tiles && x <= c.grains.x; ++x) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/base/pass.hpp"
+#include "tessera/planner/internal/bound_search.hpp"
 #include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner::internal {
@@ -66,84 +67,108 @@ Kind kind_of(const Case& c) {
   return {methods.dense, methods.exchange_buckets, methods.grad_w == Method::BlockGradWAmp};
 }
 
-// Divides the cases by their kinds. The cheapest plans of each kind are those that a search for
-// this kind alone finds, so a request with fewer constraints tries all pairs of one with more, and
-// its plan never costs more.
-std::vector<std::vector<Case>> by_kind(std::vector<Case> cases) {
-  std::vector<std::vector<Case>> kinds;
-  for (Case& c : cases) {
-    const auto same = std::ranges::find_if(kinds, [&c](const std::vector<Case>& others) {
-      return kind_of(others.front()) == kind_of(c);
-    });
-    (same == kinds.end() ? kinds.emplace_back() : *same).push_back(std::move(c));
+// Returns the kind of every case, counted from 0.
+std::vector<std::size_t> kinds_of(const std::vector<Case>& cases) {
+  std::vector<Kind> known;
+  std::vector<std::size_t> kinds;
+  for (const Case& c : cases) {
+    const auto same = std::ranges::find(known, kind_of(c));
+    kinds.push_back(std::size_t(same - known.begin()));
+    if (same == known.end()) known.push_back(kind_of(c));
   }
   return kinds;
 }
 
-// Searches both layouts and keeps the cheapest pair, and in `all`, if it is given, every pair of
-// the cheapest plans of any kind.
-class LayoutPairs {
+// The search for the cheapest plans of one layout.
+class LayoutSearch {
  public:
-  LayoutPairs(const Asked& asked, std::int64_t fewer_than, Search search,
-              std::vector<Plan>* all = nullptr)
-      : asked_(asked), fewer_than_(fewer_than), search_(search), all_(all) {
-    if (asked.stats != nullptr) turned_ = transposed(*asked.stats);
-  }
+  // With `by_kind`, it finds the cheapest plans of each kind, which are those that a search for
+  // this kind alone finds. So a request with fewer constraints tries all pairs of one with more,
+  // and its plan never costs more.
+  LayoutSearch(const Asked& asked, std::int64_t fewer_than, bool by_kind)
+      : set_(make_cases(asked)),
+        search_(set_.cases, temp_bounds(asked.machine, asked.options).front(),
+                {.fewer_than = fewer_than, .count = kPlansOfALayout},
+                by_kind ? kinds_of(set_.cases) : std::vector<std::size_t>{}) {}
 
-  void try_pairs(bool grad_w_transposed) {
-    const auto [forward, backward] = two_problems(asked_.problem, grad_w_transposed);
-    const PatternStats* const turned = turned_ ? &*turned_ : nullptr;
-    // Each layout is searched only for plans with fewer cycles than are left for it.
-    std::int64_t left = fewer_than_;
-    if (fewer_than_ != kUnbounded && !asked_.options.constraints.use_dense) {
-      const std::vector<Plan> least = cheapest(backward, turned, fewer_than_, 1);
-      if (least.empty()) return;
-      left = without(least.front());
-    }
-    const std::vector<Plan> forwards = cheapest(forward, asked_.stats, left, kPlansOfALayout);
-    if (forwards.empty()) return;
-    const std::vector<Plan> backwards =
-        cheapest(backward, turned, without(forwards.front()), kPlansOfALayout);
-    for (const Plan& plan : forwards)
-      for (const Plan& other : backwards) try_pair(plan, other);
-  }
+  BoundSearch& search() { return search_; }
 
-  PlanResult take() { return std::move(best_); }
-
- private:
-  // Returns the cycles that are left for the other layout.
-  std::int64_t without(const Plan& plan) const {
-    return fewer_than_ == kUnbounded ? kUnbounded : fewer_than_ - plan.cost.cycles.value;
-  }
-
-  // Returns the cheapest plans, the cheapest first: `count` of each kind if that is more than one
-  // and only the cheapest pair is asked for.
-  std::vector<Plan> cheapest(const Problem& problem, const PatternStats* stats,
-                             std::int64_t fewer_than, std::int64_t count) {
-    CaseSet set = make_cases({problem, asked_.machine, asked_.options, stats});
-    std::vector<std::vector<Case>> kinds;
-    if (count > 1 && all_ == nullptr)
-      kinds = by_kind(std::move(set.cases));
-    else
-      kinds.push_back(std::move(set.cases));
+  // Finishes the search for plans below a limit and returns them, the cheapest first.
+  std::vector<Plan> below(std::int64_t limit) {
+    search_.lower_limit(limit);
+    search_.finish();
     std::vector<Plan> plans;
-    for (const std::vector<Case>& cases : kinds) {
-      const Ranking ranking =
-          rank_plans(cases, search_, {.fewer_than = fewer_than, .count = count});
-      best_.evaluations += ranking.evaluations;
-      best_.memory_bound = ranking.memory_bound;
-      if (ranking.limit_reached) return {};
-      for (const RankedPlan& plan : ranking.cheapest)
-        plans.push_back(make_plan(*plan.of, plan.at.parts));
-    }
+    if (search_.limit_reached()) return plans;
+    for (const std::vector<RankedPlan>& of_kind : search_.found())
+      for (const RankedPlan& plan : of_kind) plans.push_back(make_plan(*plan.of, plan.at.parts));
     const auto rank = [](const Plan& plan) { return std::pair(plan.cost.cycles, plan.cost.temp); };
     std::ranges::stable_sort(plans, {}, rank);
     return plans;
   }
 
+ private:
+  CaseSet set_;
+  BoundSearch search_;  // in the cases of the set
+};
+
+// Searches both layouts and keeps the cheapest pair, and in `all`, if it is given, every pair of
+// the cheapest plans of any kind.
+class LayoutPairs {
+ public:
+  LayoutPairs(const Asked& asked, std::int64_t fewer_than, std::vector<Plan>* all = nullptr)
+      : asked_(asked), fewer_than_(fewer_than), all_(all) {
+    if (asked.stats != nullptr) turned_ = transposed(*asked.stats);
+    best_.memory_bound = Bytes(temp_bounds(asked.machine, asked.options).front());
+  }
+
+  void try_pairs(bool grad_w_transposed) {
+    const auto [forward, backward] = two_problems(asked_.problem, grad_w_transposed);
+    LayoutSearch here = search_of(forward, asked_.stats),
+                 there = search_of(backward, turned_ ? &*turned_ : nullptr);
+    if (may_pair(here.search(), there.search())) try_pairs(here, there);
+    best_.evaluations += here.search().evaluations() + there.search().evaluations();
+  }
+
+  PlanResult take() { return std::move(best_); }
+
+ private:
+  LayoutSearch search_of(const Problem& problem, const PatternStats* stats) const {
+    return {{problem, asked_.machine, asked_.options, stats}, fewer_than_, all_ == nullptr};
+  }
+
+  // Searches both layouts in turns until the cheapest plan of each is known, or until it is certain
+  // that no pair costs few enough cycles, for which it then returns false.
+  bool may_pair(BoundSearch& here, BoundSearch& there) const {
+    if (fewer_than_ == kUnbounded) return true;
+    while (here.least() < without(there.least())) {
+      if (here.is_settled() && there.is_settled()) return true;
+      for (BoundSearch* search : {&here, &there})
+        if (!search->is_settled()) search->advance();
+    }
+    return false;
+  }
+
+  // Returns the cycles that are left for the other layout.
+  std::int64_t without(std::int64_t cycles) const {
+    return fewer_than_ == kUnbounded ? kUnbounded : fewer_than_ - cycles;
+  }
+
+  void try_pairs(LayoutSearch& here, LayoutSearch& there) {
+    const std::vector<Plan> forwards = here.below(without(there.search().least()));
+    if (forwards.empty()) return;
+    const std::vector<Plan> backwards = there.below(without(forwards.front().cost.cycles.value));
+    for (const Plan& plan : forwards)
+      for (const Plan& other : backwards) try_pair(plan, other);
+  }
+
   void try_pair(const Plan& forward, const Plan& backward) {
-    if (all_ == nullptr && (forward.cost.cycles + backward.cost.cycles).value >= fewer_than_)
-      return;
+    const auto costs_too_much = [&] {
+      Cycles least = forward.cost.cycles + backward.cost.cycles;
+      if (least.value >= fewer_than_) return true;
+      least += least_rehome_cycles(forward, backward, asked_.problem, asked_.machine);
+      return least.value >= fewer_than_;
+    };
+    if (all_ == nullptr && costs_too_much()) return;
     auto plan = joined(forward, backward, asked_.problem, asked_.machine, best_.memory_bound);
     if (plan && all_ != nullptr) all_->push_back(*plan);
     if (!plan || plan->cost.cycles.value >= fewer_than_) return;
@@ -155,7 +180,6 @@ class LayoutPairs {
 
   const Asked& asked_;
   std::int64_t fewer_than_;
-  Search search_;
   std::vector<Plan>* all_;
   std::optional<PatternStats> turned_;
   PlanResult best_;
@@ -163,20 +187,20 @@ class LayoutPairs {
 
 }  // namespace
 
-PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search search) {
+PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than) {
   if (!may_split(asked.problem, asked.options)) return {};
-  LayoutPairs pairs(asked, fewer_than, search);
+  LayoutPairs pairs(asked, fewer_than);
   pairs.try_pairs(/*grad_w_transposed=*/false);
   if (asked.problem.grad_w) pairs.try_pairs(/*grad_w_transposed=*/true);
   return pairs.take();
 }
 
-std::vector<Plan> cheapest_pairs(const Asked& asked, Search search) {
+std::vector<Plan> cheapest_pairs(const Asked& asked) {
   std::vector<Plan> all;
   if (!may_split(asked.problem, asked.options)) return all;
   for (const bool grad_w_transposed : {false, true}) {
     if (grad_w_transposed && !asked.problem.grad_w) break;
-    LayoutPairs(asked, kUnbounded, search, &all).try_pairs(grad_w_transposed);
+    LayoutPairs(asked, kUnbounded, &all).try_pairs(grad_w_transposed);
   }
   std::ranges::stable_sort(all, {}, [](const Plan& plan) { return plan.cost.cycles; });
   return all;

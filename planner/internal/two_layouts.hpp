@@ -27,10 +27,10 @@ inline constexpr std::int64_t kPlansOfALayout = 4;
 // operands or not), it is the one with the fewest cycles, the move included. The status is NoPlan
 // if no such plan costs fewer than `fewer_than` cycles, if a tile cannot hold both layouts, or if
 // the request allows only one layout.
-PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search search);
+PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than);
 
 // Returns all pairs of the kPlansOfALayout cheapest plans of each layout, for GradW on either, the
 // cheapest first.
-std::vector<Plan> cheapest_pairs(const Asked& asked, Search search);
+std::vector<Plan> cheapest_pairs(const Asked& asked);
 
 }  // namespace tessera::planner::internal

@@ -71,7 +71,7 @@ std::vector<Plan> cheapest_plans(const Problem& problem, const device::Machine& 
 PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& machine,
                                const Options& options, const PatternStats* stats) {
   PlanResult best =
-      internal::plan_with({problem, machine, options, stats}, internal::search_exhaustively);
+      internal::plan_with({problem, machine, options, stats}, internal::rank_exhaustively);
   if (options.constraints.use_dense || !internal::may_have_no_buckets(options)) return best;
   PlanResult dense = internal::plan_without_buckets({problem, machine, options, stats});
   const bool is_cheaper =

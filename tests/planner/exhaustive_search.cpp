@@ -2,29 +2,35 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/int_math.hpp"
 
 namespace tessera::planner::internal {
 
-SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds) {
-  SearchOutcome best;
-  std::vector<PricedParts>& found = best.found;
-  visit_partitions(c, [&](Dims parts) {
-    ++best.evaluations;
-    ++best.examined;
-    const PartsCost cost = cost_of(c, parts);
-    const PricedParts priced{parts, cost.cycles, cost.temp};
-    if (!cost.legal || cost.temp > bounds.temp) return;
-    if (!is_better(priced, bounds.cycles, bounds.best_temp)) return;
-    const auto worse = std::ranges::find_if(found, [&](const PricedParts& other) {
-      return is_better(priced, other.cycles, other.temp);
+Ranking rank_exhaustively(const std::vector<Case>& cases, std::int64_t temp_bound,
+                          const Wanted& wanted) {
+  Ranking ranking{.memory_bound = Bytes(temp_bound)};
+  std::vector<RankedPlan> all;
+  for (const Case& c : cases)
+    visit_partitions(c, [&](Dims parts) {
+      ++ranking.evaluations;
+      const PartsCost cost = cost_of(c, parts);
+      if (cost.legal && cost.temp <= temp_bound && cost.cycles < wanted.fewer_than)
+        all.push_back({&c, {parts, cost.cycles, cost.temp}});
     });
-    found.insert(worse, priced);
-    if (std::ssize(found) > bounds.count) found.pop_back();
-  });
-  return best;
+  std::ranges::stable_sort(
+      all, {}, [](const RankedPlan& plan) { return std::pair(plan.at.cycles, plan.at.temp); });
+  for (const RankedPlan& plan : all) {
+    if (std::ssize(ranking.cheapest) == wanted.count) break;
+    const bool is_known = std::ranges::any_of(ranking.cheapest, [&plan](const RankedPlan& other) {
+      const Candidate &a = plan.of->candidate, &b = other.of->candidate;
+      return plan.at.parts == other.at.parts && a.block == b.block && a.dense == b.dense;
+    });
+    if (!is_known) ranking.cheapest.push_back(plan);
+  }
+  return ranking;
 }
 
 namespace {

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "tessera/base/random.hpp"
+#include "tessera/planner/internal/bound_search.hpp"
 #include "tessera/planner/internal/lower_bound.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/tests/planner/drawn_stats.hpp"
@@ -77,8 +79,8 @@ TEST(BoundSearch, FindsThePlanThatEnumerationFindsOnRandomLayers) {
     const Request r = random_request(random);
     SCOPED_TRACE(testing::Message() << "seed " << kSeed << " case " << i << ": "
                                     << to_string(r.problem) << " on " << r.machine.tiles);
-    const auto truth = plan_with({r.problem, r.machine, r.options, nullptr}, search_exhaustively);
-    expect_same(truth, plan_with({r.problem, r.machine, r.options, nullptr}, search_by_bounds));
+    const auto truth = plan_with({r.problem, r.machine, r.options, nullptr}, rank_exhaustively);
+    expect_same(truth, plan_with({r.problem, r.machine, r.options, nullptr}, rank_by_bounds));
     ++(truth.has_plan ? plans : failures);
   }
   EXPECT_GT(plans, 50);
@@ -93,8 +95,8 @@ TEST(BoundSearch, RanksPlansAsEnumerationDoes) {
     SCOPED_TRACE(testing::Message()
                  << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
     const std::vector<Case> cases = cases_of(r);
-    const Ranking truth = rank_plans(cases, search_exhaustively, {.count = 4}),
-                  found = rank_plans(cases, search_by_bounds, {.count = 4});
+    const Ranking truth = rank_plans(cases, rank_exhaustively, {.count = 4}),
+                  found = rank_plans(cases, rank_by_bounds, {.count = 4});
     ASSERT_EQ(found.cheapest.size(), truth.cheapest.size());
     for (std::size_t k = 0; k < truth.cheapest.size(); ++k) {
       EXPECT_EQ(found.cheapest[k].of, truth.cheapest[k].of);
@@ -103,6 +105,72 @@ TEST(BoundSearch, RanksPlansAsEnumerationDoes) {
     full += truth.cheapest.size() == 4;
   }
   EXPECT_GT(full, 50);
+}
+
+// A search of two layouts stops both again and again, and lowers their limits.
+TEST(BoundSearch, FindsTheSameWhenItIsStoppedAndItsLimitIsLowered) {
+  Random random(kSeed + 5);
+  int settled = 0, lowered = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Request r = random_request(random);
+    SCOPED_TRACE(testing::Message()
+                 << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
+    const std::vector<Case> cases = cases_of(r);
+    const std::int64_t bound = temp_bounds(r.machine, r.options).front();
+    const auto truth = rank_exhaustively(cases, bound, {.count = 4}).cheapest;
+    const std::int64_t cheapest = truth.empty() ? kUnbounded : truth.front().at.cycles;
+    BoundSearch search(cases, bound, {.count = 4});
+    std::int64_t least = search.least();
+    for (; !search.is_settled(); search.advance()) {
+      EXPECT_LE(search.least(), cheapest);
+      EXPECT_GE(search.least(), least) << "a bound falls";
+      least = search.least();
+    }
+    EXPECT_EQ(search.least(), cheapest);
+    ++settled;
+    if (truth.size() < 2) continue;
+    search.lower_limit(truth.back().at.cycles);
+    search.finish();
+    const auto& found = search.found().front();
+    const auto below = std::ranges::count_if(
+        truth, [&](const RankedPlan& plan) { return plan.at.cycles < truth.back().at.cycles; });
+    ASSERT_EQ(std::ssize(found), below);
+    for (std::size_t k = 0; k < found.size(); ++k) EXPECT_EQ(found[k].at.parts, truth[k].at.parts);
+    ++lowered;
+  }
+  EXPECT_EQ(settled, 200);
+  EXPECT_GT(lowered, 50);
+}
+
+TEST(BoundSearch, FindsOfEveryKindWhatASearchOfThatKindFinds) {
+  Random random(kSeed + 6);
+  int both = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Request r = random_request(random);
+    SCOPED_TRACE(testing::Message()
+                 << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
+    const std::vector<Case> cases = cases_of(r);
+    const std::int64_t bound = temp_bounds(r.machine, r.options).front();
+    std::vector<std::size_t> kinds;
+    std::vector<std::vector<Case>> apart(2);
+    for (const Case& c : cases) {
+      kinds.push_back(c.candidate.dense ? 1 : 0);
+      apart[kinds.back()].push_back(c);
+    }
+    BoundSearch search(cases, bound, {.count = 3}, kinds);
+    search.finish();
+    for (std::size_t kind = 0; kind < search.found().size(); ++kind) {
+      const auto& found = search.found()[kind];
+      const auto truth = rank_exhaustively(apart[kind], bound, {.count = 3}).cheapest;
+      ASSERT_EQ(found.size(), truth.size());
+      for (std::size_t k = 0; k < truth.size(); ++k) {
+        EXPECT_EQ(found[k].at.parts, truth[k].at.parts);
+        EXPECT_EQ(found[k].at.cycles, truth[k].at.cycles);
+      }
+      both += kind == 1 && !truth.empty();
+    }
+  }
+  EXPECT_GT(both, 20);
 }
 
 // The limits are prices of partitions, so the search meets partitions that cost just as much.
@@ -114,10 +182,10 @@ TEST(BoundSearch, FindsAPlanBelowALimitWhereverThereIsOne) {
     SCOPED_TRACE(testing::Message()
                  << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
     const std::vector<Case> cases = cases_of(r);
-    for (const RankedPlan& limit : rank_plans(cases, search_exhaustively, {.count = 9}).cheapest) {
+    for (const RankedPlan& limit : rank_plans(cases, rank_exhaustively, {.count = 9}).cheapest) {
       const std::int64_t cycles = limit.at.cycles;
-      const Ranking truth = rank_plans(cases, search_exhaustively, {.fewer_than = cycles}),
-                    any = rank_plans(cases, search_by_bounds, {.fewer_than = cycles, .any = true});
+      const Ranking truth = rank_plans(cases, rank_exhaustively, {.fewer_than = cycles}),
+                    any = rank_plans(cases, rank_by_bounds, {.fewer_than = cycles, .any = true});
       ASSERT_EQ(any.cheapest.empty(), truth.cheapest.empty()) << "below " << cycles;
       if (any.cheapest.empty()) {
         ++none;
@@ -201,8 +269,8 @@ TEST(BoundSearch, ExaminesOnlyAFewOfThePartitionsOfTheWholeChip) {
   p.block = {16, 16};
   p.density = 1.0 / 16;
   const auto machine = device::machine_preset("gc200");
-  const auto all = plan_with({p, machine, {}, nullptr}, search_exhaustively);
-  const auto few = plan_with({p, machine, {}, nullptr}, search_by_bounds);
+  const auto all = plan_with({p, machine, {}, nullptr}, rank_exhaustively);
+  const auto few = plan_with({p, machine, {}, nullptr}, rank_by_bounds);
   expect_same(all, few);
   EXPECT_LT(few.evaluations * 10, all.evaluations);
 }

@@ -1,7 +1,7 @@
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tessera/base/random.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/planner/enumeration.hpp"
@@ -90,6 +90,32 @@ TEST(TwoLayouts, AreTheCheapestPairOfTheCheapestPlansOfEach) {
         plan_or_throw(bwd, gc200(), sparse_options()).partition != best.backward[0].partition;
   }
   EXPECT_GT(pairs_of_others, 0);
+}
+
+// Pairs are left out by this bound, so a bound above the cost would lose the cheapest one.
+TEST(TwoLayouts, HaveABoundOfTheMoveThatIsNeverAboveItsCost) {
+  Random random(1);
+  int close = 0, pairs = 0;
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t block = random.below(2) == 0 ? 1 : 8;
+    const Problem p = training(
+        {1, block * (8 + random.below(60)), block * (8 + random.below(60)), 1 + random.below(64)},
+        {block, block}, 0.02 + 0.3 * random.unit());
+    device::Machine machine = gc200();
+    machine.tiles = 8 << random.below(6);
+    machine.tiles_per_exchange_bus = 1 + random.below(4);
+    for (const Plan& pair :
+         cheapest_two_layouts(p, machine, sparse_options(), 3, nullptr, LayoutPairs::All)) {
+      const Plan& to = pair.backward.front();
+      const RehomeCost cost = rehome_cost(pair, to, p, machine);
+      const Cycles least = least_rehome_cycles(pair, to, p, machine);
+      EXPECT_LE(least, cost.cycles + cost.overhead) << to_string(p) << " on " << machine.tiles;
+      close += 2 * least.value > (cost.cycles + cost.overhead).value;
+      ++pairs;
+    }
+  }
+  EXPECT_GT(pairs, 200);
+  EXPECT_GT(2 * close, pairs) << "the bound is of little use";
 }
 
 TEST(TwoLayouts, AreNotTriedWhereTheRequestSpeaksOfOne) {
