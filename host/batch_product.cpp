@@ -52,46 +52,37 @@ void BatchProduct::add_cells(std::int64_t x, MatrixView<const float> in, float* 
 
 // Computes one unit of work. Results that have the batch first and need no more work are added up
 // where they belong; others are transposed first.
-void BatchProduct::run_unit(std::int64_t x, MatrixView<const float> in, MatrixView<float> out,
-                            const Epilogue<float>& after, const PassClock& clock,
-                            ProductScratch<float>::Thread& own_scratch) const {
+void BatchProduct::run_unit(std::int64_t x, const ProductCall<float>& call,
+                            std::int64_t thread) const {
+  ProductScratch<float>::Thread& own_scratch = call.scratch.threads[std::size_t(thread)];
   const Range rows = matrix.x_range(x);
-  const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
-  const Range cols{0, in.cols};
-  const MatrixView<float> part = out.sub(own, cols);
-  const bool in_place = after.empty() && part.row_stride == 1 && own == rows;
+  const Range own{std::min(rows.begin, call.out.rows), std::min(rows.end, call.out.rows)};
+  const Range cols{0, call.in.cols};
+  const MatrixView<float> part = call.out.sub(own, cols);
+  const bool in_place = call.after.empty() && part.row_stride == 1 && own == rows;
   float* sums = in_place ? part.data : own_scratch.sums.data();
   const std::int64_t stride = in_place ? part.col_stride : rows.size();
   {
-    const PassClock::Part kernels(clock, own_scratch.kernel_seconds);
-    add_cells(x, in, sums, stride);
+    const PassClock::Part kernels(call.scratch.clock, own_scratch.kernel_seconds);
+    add_cells(x, call.in, sums, stride);
   }
   if (in_place) return;
-  float* by_rows = sums + rows.size() * in.cols;
-  codelets::transpose(sums, stride, in.cols, rows.size(), by_rows, in.cols);
-  if (!after.empty()) after.apply(by_rows, in.cols, own, cols);
-  copy_from_rows<float>(by_rows, in.cols, part);
+  float* by_rows = sums + rows.size() * cols.size();
+  codelets::transpose(sums, stride, cols.size(), rows.size(), by_rows, cols.size());
+  if (!call.after.empty()) call.after.apply(by_rows, cols.size(), own, cols);
+  copy_from_rows<float>(by_rows, cols.size(), part);
 }
 
-bool BatchProduct::product(MatrixView<const float> in, MatrixView<float> out,
-                           const Epilogue<float>& after, PassControl& control, HostTimes& times,
-                           ProductScratch<float>& scratch, Executor& executor) const {
-  if (!control.begin("panel of columns")) return false;
-  const std::int64_t sums = problem.blocks * problem.block.area() * in.cols;
-  scratch.clock = PassClock(sums);
-  scratch.threads.resize(std::size_t(executor.threads()));
-  for (ProductScratch<float>::Thread& thread : scratch.threads) {
-    thread.kernel_seconds = 0;
-    grow(thread.sums, std::size_t(2 * matrix.x_range(0).size() * in.cols));
-  }
+bool BatchProduct::product(const ProductCall<float>& call) const {
+  if (!call.control.begin("panel of columns")) return false;
+  const std::int64_t sums = problem.blocks * problem.block.area() * call.in.cols;
+  call.scratch.begin(sums, call.executor.threads(), 2 * matrix.x_range(0).size() * call.in.cols);
   const auto& order = matrix.heaviest_first();
   SharedParts units(std::ssize(order));
-  share_units(executor, sums, [&](std::int64_t thread) {
-    while (const auto unit = units.next())
-      run_unit(order[std::size_t(unit->begin)], in, out, after, scratch.clock,
-               scratch.threads[std::size_t(thread)]);
+  share_units(call.executor, sums, [&](std::int64_t thread) {
+    while (const auto unit = units.next()) run_unit(order[std::size_t(unit->begin)], call, thread);
   });
-  scratch.clock.add_to(times, scratch.threads);
+  call.scratch.clock.add_to(call.times, call.scratch.threads);
   return true;
 }
 

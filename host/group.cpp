@@ -190,18 +190,17 @@ bool HostGroup<T>::takes_rows(const sparse::Csr<float>& weights, MatrixView<cons
 }
 
 template <class T>
-bool HostGroup<T>::product(Pass pass, const sparse::Csr<float>& weights, MatrixView<const T> in,
-                           MatrixView<T> out, const Epilogue<T>& after, PassControl& control,
-                           HostTimes& times, ProductScratch<T>& scratch, Executor& executor) const {
+bool HostGroup<T>::product(Pass pass, const sparse::Csr<float>& weights,
+                           const ProductCall<T>& call) const {
   if constexpr (std::variant_size_v < Forward >> 2)
     if (const auto* packed = std::get_if<HostPacked<T>>(&fwd_); packed && pass == Pass::Fwd)
-      return packed->product(in, out, after, control, times, scratch, executor);
+      return packed->product(call);
   if constexpr (std::is_same_v<T, float>)
-    if (pass == Pass::Fwd && takes_rows(weights, in, out))
-      return RowProduct(weights).product(in, out, after, control, times, scratch, executor);
+    if (pass == Pass::Fwd && takes_rows(weights, call.in, call.out))
+      return RowProduct(weights).product(call);
   const HostProduct<T>& cells =
       pass == Pass::Fwd ? std::get<HostProduct<T>>(fwd_) : std::get<HostProduct<T>>(grad_a_);
-  return cells.product(in, out, after, control, times, scratch, executor);
+  return cells.product(call);
 }
 
 template <class T>
@@ -209,7 +208,7 @@ bool HostGroup<T>::forward(const sparse::Csr<float>& weights, MatrixView<const T
                            MatrixView<T> q, const Epilogue<T>& after, PassControl& control,
                            HostTimes& times) {
   if (takes_rows(weights, s, q))
-    return product(Pass::Fwd, weights, s, q, after, control, times, scratch_, *setting_.executor);
+    return product(Pass::Fwd, weights, {s, q, after, control, times, scratch_, *setting_.executor});
   return std::visit([&](auto& form) { return form.product(s, q, after, control, times); }, fwd_);
 }
 

@@ -141,12 +141,12 @@ void HostPacked<T>::run_unit(Range rows, bool is_finite, Scratch& scratch, std::
 }
 
 template <class T>
-void HostPacked<T>::run_panel(MatrixView<T> out, Range cols, const Epilogue<T>& after,
-                              Scratch& scratch, Executor& executor) const {
+void HostPacked<T>::run_panel(Range cols, const ProductCall<T>& call) const {
+  Scratch& scratch = call.scratch;
   const bool finite = is_finite<T>({scratch.transposed.data(), std::size_t(cols.size() * stride_)});
   SharedParts parts(rows_, kUnitRows);
   const std::int64_t sums = row_begin_.back() * cols.size();
-  share_units(executor, sums, [&](std::int64_t thread) {
+  share_units(call.executor, sums, [&](std::int64_t thread) {
     typename Scratch::Thread& own = scratch.threads[std::size_t(thread)];
     while (const auto part = parts.next()) {
       const Range rows = *part;
@@ -154,34 +154,29 @@ void HostPacked<T>::run_panel(MatrixView<T> out, Range cols, const Epilogue<T>& 
         const PassClock::Part kernels(scratch.clock, own.kernel_seconds);
         run_unit(rows, finite, scratch, cols.size(), own.sums.data());
       }
-      if (!after.empty()) after.apply(own.sums.data(), kPanelColumns, rows, cols);
-      copy_from_rows<T>(own.sums.data(), kPanelColumns, out.sub(rows, cols));
+      if (!call.after.empty()) call.after.apply(own.sums.data(), kPanelColumns, rows, cols);
+      copy_from_rows<T>(own.sums.data(), kPanelColumns, call.out.sub(rows, cols));
     }
   });
 }
 
 template <class T>
-bool HostPacked<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
-                            PassControl& control, HostTimes& times, Scratch& scratch,
-                            Executor& executor) const {
-  scratch.clock = PassClock(row_begin_.back() * in.cols);
-  scratch.threads.resize(std::size_t(executor.threads()));
-  for (typename Scratch::Thread& thread : scratch.threads) {
-    thread.kernel_seconds = 0;
-    grow(thread.sums, std::size_t(kUnitRows * kPanelColumns));
-  }
+bool HostPacked<T>::product(const ProductCall<T>& call) const {
+  const MatrixView<const T>& in = call.in;
+  Scratch& scratch = call.scratch;
+  scratch.begin(row_begin_.back() * in.cols, call.executor.threads(), kUnitRows * kPanelColumns);
   bool runs = true;
   for (std::int64_t first = 0; first < in.cols; first += kPanelColumns) {
-    runs = control.begin("panel of columns");
+    runs = call.control.begin("panel of columns");
     if (!runs) break;
     const Range cols{first, std::min(first + kPanelColumns, in.cols)};
     {
-      const PassClock::Part copies(scratch.clock, times.copy_seconds);
+      const PassClock::Part copies(scratch.clock, call.times.copy_seconds);
       read_panel(in.sub({0, in.rows}, cols), scratch);
     }
-    run_panel(out, cols, after, scratch, executor);
+    run_panel(cols, call);
   }
-  scratch.clock.add_to(times, scratch.threads);
+  scratch.clock.add_to(call.times, scratch.threads);
   return runs;
 }
 

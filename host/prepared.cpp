@@ -96,9 +96,9 @@ void Prepared<T>::product(Pass pass, MatrixView<const T> in, MatrixView<T> out, 
   const PassOptions cannot_stop;
   internal::PassControl control(cannot_stop);
   HostTimes times;
-  static_cast<void>(group.product(pass, layer_.state().weights.given(0), in, out,
-                                  internal::epilogue_of<T>(options, out), control, times, *scratch,
-                                  executor));
+  const internal::Epilogue<T> after = internal::epilogue_of<T>(options, out);
+  static_cast<void>(group.product(pass, layer_.state().weights.given(0),
+                                  {in, out, after, control, times, *scratch, executor}));
   pool.give_back(std::move(scratch));
 }
 

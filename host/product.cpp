@@ -174,13 +174,14 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const Panels&
 template <class T>
 template <class Panels>
 void HostProduct<T>::run_unit(const Panels& panels, std::int64_t x, std::int64_t panel,
-                              MatrixView<T> out, const Epilogue<T>& after, Scratch& scratch,
-                              std::int64_t thread) const {
-  typename Scratch::Thread& own_scratch = scratch.threads[std::size_t(thread)];
+                              const ProductCall<T>& call, std::int64_t thread) const {
+  const Epilogue<T>& after = call.after;
+  ProductScratch<T>& scratch = call.scratch;
+  typename ProductScratch<T>::Thread& own_scratch = scratch.threads[std::size_t(thread)];
   const Range rows = matrix_.x_range(x), cols = panels.columns(panel);
   const std::int64_t computed = panels.computed(panel), stride = scratch.sums_stride();
-  const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
-  const MatrixView<T> part = out.sub(own, cols);
+  const Range own{std::min(rows.begin, call.out.rows), std::min(rows.end, call.out.rows)};
+  const MatrixView<T> part = call.out.sub(own, cols);
   codelets::Result result{own_scratch.sums.data(), rows.size(), computed, stride};
   bool in_place = false;
   if constexpr (std::is_same_v<T, float>) {
@@ -199,33 +200,30 @@ void HostProduct<T>::run_unit(const Panels& panels, std::int64_t x, std::int64_t
 
 template <class T>
 template <class Panels>
-void HostProduct<T>::run_units(const Panels& panels, std::int64_t panel, MatrixView<T> out,
-                               const Epilogue<T>& after, Scratch& scratch,
-                               Executor& executor) const {
+void HostProduct<T>::run_units(const Panels& panels, std::int64_t panel,
+                               const ProductCall<T>& call) const {
   const auto& order = matrix_.heaviest_first();
   SharedParts units(std::ssize(order));
   const std::int64_t values = problem_.blocks * problem_.block.area();
   const std::int64_t sums = values * panels.columns(panel).size();
-  share_units(executor, sums, [&](std::int64_t thread) {
+  share_units(call.executor, sums, [&](std::int64_t thread) {
     while (const auto unit = units.next())
-      run_unit(panels, order[std::size_t(unit->begin)], panel, out, after, scratch, thread);
+      run_unit(panels, order[std::size_t(unit->begin)], panel, call, thread);
   });
 }
 
 template <class T>
 template <class Panels>
-bool HostProduct<T>::run_panels(Panels& panels, MatrixView<const T> in, MatrixView<T> out,
-                                const Epilogue<T>& after, PassControl& control, HostTimes& times,
-                                Scratch& scratch, Executor& executor) const {
+bool HostProduct<T>::run_panels(Panels& panels, const ProductCall<T>& call) const {
   panels.set_rows(problem_.size.y);
-  panels.begin(in, scratch.columns);
+  panels.begin(call.in, call.scratch.columns);
   for (std::int64_t panel = 0; panel < panels.count(); ++panel) {
-    if (!control.begin("panel of columns")) return false;
+    if (!call.control.begin("panel of columns")) return false;
     {
-      const PassClock::Part copies(scratch.clock, times.copy_seconds);
-      panels.read({panel, panel + 1}, executor);
+      const PassClock::Part copies(call.scratch.clock, call.times.copy_seconds);
+      panels.read({panel, panel + 1}, call.executor);
     }
-    run_units(panels, panel, out, after, scratch, executor);
+    run_units(panels, panel, call);
   }
   return true;
 }
@@ -243,25 +241,18 @@ bool HostProduct<T>::streams_results(MatrixView<const T> in, MatrixView<T> out) 
 }
 
 template <class T>
-bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
-                             PassControl& control, HostTimes& times, Scratch& scratch,
-                             Executor& executor) const {
+bool HostProduct<T>::product(const ProductCall<T>& call) const {
   if constexpr (std::is_same_v<T, float>) {
     const BatchProduct batch{matrix_, values_, problem_, cpu_};
-    if (batch.takes(in)) return batch.product(in, out, after, control, times, scratch, executor);
+    if (batch.takes(call.in)) return batch.product(call);
   }
-  scratch.clock = PassClock(problem_.blocks * problem_.block.area() * in.cols);
-  scratch.columns = operand_columns(cells_, problem_, in, cpu_);
-  scratch.streams = streams_results(in, out);
-  scratch.threads.resize(std::size_t(executor.threads()));
-  for (typename Scratch::Thread& thread : scratch.threads) {
-    thread.kernel_seconds = 0;
-    grow(thread.sums, std::size_t(matrix_.x_range(0).size() * scratch.sums_stride()));
-  }
-  const bool runs =
-      is_wide() ? run_panels(scratch.wide_in, in, out, after, control, times, scratch, executor)
-                : run_panels(scratch.in, in, out, after, control, times, scratch, executor);
-  scratch.clock.add_to(times, scratch.threads);
+  ProductScratch<T>& scratch = call.scratch;
+  scratch.columns = operand_columns(cells_, problem_, call.in, cpu_);
+  scratch.streams = streams_results(call.in, call.out);
+  scratch.begin(problem_.blocks * problem_.block.area() * call.in.cols, call.executor.threads(),
+                matrix_.x_range(0).size() * scratch.sums_stride());
+  const bool runs = is_wide() ? run_panels(scratch.wide_in, call) : run_panels(scratch.in, call);
+  scratch.clock.add_to(call.times, scratch.threads);
   return runs;
 }
 

@@ -21,8 +21,10 @@ bool RowProduct::takes_samples(const sparse::Csr<float>& matrix, MatrixView<cons
          kInputsOfValue * matrix.blocks() + kInputsOfRow * matrix.rows <= matrix.cols;
 }
 
-void RowProduct::add_rows(Range block_rows, const float* in, MatrixView<float> out,
-                          std::int64_t column, const Epilogue<float>& after) const {
+void RowProduct::add_rows(Range block_rows, const float* in, std::int64_t column,
+                          const ProductCall<float>& call) const {
+  const MatrixView<float>& out = call.out;
+  const Epilogue<float>& after = call.after;
   std::array<float, kProductRows> own_sums;
   const std::int64_t height = matrix_.block.rows;
   const Range rows{block_rows.begin * height, std::min(block_rows.end * height, out.rows)};
@@ -37,49 +39,44 @@ void RowProduct::add_rows(Range block_rows, const float* in, MatrixView<float> o
   if (!in_place) copy_from_rows<float>(sums, 1, out.sub(rows, columns));
 }
 
-const float* RowProduct::first_column(MatrixView<const float> in, HostTimes& times,
-                                      ProductScratch<float>& scratch, Executor& executor) const {
-  if (in.cols > 1) return in.data;
-  const std::int64_t inputs = round_up(in.rows, matrix_.block.cols);
-  scratch.in.set_rows(inputs);
-  scratch.in.begin(in, {1, 1, in.row_stride != 1});
-  const PassClock::Part copies(scratch.clock, times.copy_seconds);
-  scratch.in.read({0, 1}, executor);
-  return static_cast<const float*>(scratch.in.panel(0, {0, inputs}).data);
+const float* RowProduct::first_column(const ProductCall<float>& call) const {
+  if (call.in.cols > 1) return call.in.data;
+  HostPanels<float>& panels = call.scratch.in;
+  const std::int64_t inputs = round_up(call.in.rows, matrix_.block.cols);
+  panels.set_rows(inputs);
+  panels.begin(call.in, {1, 1, call.in.row_stride != 1});
+  const PassClock::Part copies(call.scratch.clock, call.times.copy_seconds);
+  panels.read({0, 1}, call.executor);
+  return static_cast<const float*>(panels.panel(0, {0, inputs}).data);
 }
 
-bool RowProduct::product(MatrixView<const float> in, MatrixView<float> out,
-                         const Epilogue<float>& after, PassControl& control, HostTimes& times,
-                         ProductScratch<float>& scratch, Executor& executor) const {
-  constexpr std::int64_t kSamplesOfStep = 64;
-  scratch.clock = PassClock(std::ssize(matrix_.values) * in.cols);
-  scratch.threads.resize(std::size_t(executor.threads()));
-  for (auto& thread : scratch.threads) thread.kernel_seconds = 0;
-  const float* const operand = first_column(in, times, scratch, executor);
-  for (std::int64_t first = 0; first < in.cols; first += kSamplesOfStep) {
-    if (!control.begin("panel of columns")) return false;
-    const Range columns{first, std::min(first + kSamplesOfStep, in.cols)};
-    run_columns(columns, {operand, in.rows, in.cols, 1, in.col_stride}, out, after, scratch,
-                executor);
+bool RowProduct::product(const ProductCall<float>& call) const {
+  constexpr std::int64_t kSamplesOfStep = 64, kNoRoom = 0;
+  const std::int64_t samples = call.in.cols;
+  call.scratch.begin(std::ssize(matrix_.values) * samples, call.executor.threads(), kNoRoom);
+  const float* const operand = first_column(call);
+  for (std::int64_t first = 0; first < samples; first += kSamplesOfStep) {
+    if (!call.control.begin("panel of columns")) return false;
+    run_columns({first, std::min(first + kSamplesOfStep, samples)}, operand, call);
   }
-  scratch.clock.add_to(times, scratch.threads);
+  call.scratch.clock.add_to(call.times, call.scratch.threads);
   return true;
 }
 
-void RowProduct::run_columns(Range columns, MatrixView<const float> in, MatrixView<float> out,
-                             const Epilogue<float>& after, ProductScratch<float>& scratch,
-                             Executor& executor) const {
+void RowProduct::run_columns(Range columns, const float* first_column,
+                             const ProductCall<float>& call) const {
   const std::int64_t height = kProductRows / matrix_.block.rows;
   const std::int64_t parts_of_column = ceil_div(matrix_.block_rows(), height);
   SharedParts parts(parts_of_column * columns.size());
-  share_units(executor, std::ssize(matrix_.values) * columns.size(), [&](std::int64_t thread) {
-    const PassClock::Part kernels(scratch.clock,
-                                  scratch.threads[std::size_t(thread)].kernel_seconds);
+  const std::int64_t sums = std::ssize(matrix_.values) * columns.size();
+  share_units(call.executor, sums, [&](std::int64_t thread) {
+    const PassClock::Part kernels(call.scratch.clock,
+                                  call.scratch.threads[std::size_t(thread)].kernel_seconds);
     while (const auto part = parts.next()) {
       const std::int64_t column = columns.begin + part->begin / parts_of_column;
       const std::int64_t first = part->begin % parts_of_column * height;
       const Range rows{first, std::min(first + height, matrix_.block_rows())};
-      add_rows(rows, in.data + column * in.col_stride, out, column, after);
+      add_rows(rows, first_column + column * call.in.col_stride, column, call);
     }
   });
 }

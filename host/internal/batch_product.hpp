@@ -3,14 +3,10 @@
 #include <cstdint>
 #include <span>
 
-#include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/host/cells.hpp"
-#include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/matrix.hpp"
-#include "tessera/host/internal/pass_control.hpp"
-#include "tessera/host/internal/product.hpp"
-#include "tessera/host/times.hpp"
+#include "tessera/host/internal/product_call.hpp"
 
 namespace tessera::host::internal {
 
@@ -27,14 +23,10 @@ struct BatchProduct {
   bool takes(MatrixView<const float> in) const;
 
   // Does what HostProduct::product does. Thread-safe if scratch memory and executor differ.
-  [[nodiscard]] bool product(MatrixView<const float> in, MatrixView<float> out,
-                             const Epilogue<float>& after, PassControl& control, HostTimes& times,
-                             ProductScratch<float>& scratch, Executor& executor) const;
+  [[nodiscard]] bool product(const ProductCall<float>& call) const;
 
  private:
-  void run_unit(std::int64_t x, MatrixView<const float> in, MatrixView<float> out,
-                const Epilogue<float>& after, const PassClock& clock,
-                ProductScratch<float>::Thread& own_scratch) const;
+  void run_unit(std::int64_t x, const ProductCall<float>& call, std::int64_t thread) const;
   void add_cells(std::int64_t x, MatrixView<const float> in, float* out, std::int64_t stride) const;
 };
 

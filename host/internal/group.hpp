@@ -94,13 +94,11 @@ class HostGroup {
   // Returns the cells and values that Fwd reads, or null if the pass has another form.
   const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }
 
-  // Computes Fwd or GradA as product() of the form that the pass has, with other scratch memory and
-  // another executor. Thread-safe if both differ. The pass must not be dense. `weights` are the
-  // group's matrix.
-  [[nodiscard]] bool product(Pass pass, const sparse::Csr<float>& weights, MatrixView<const T> in,
-                             MatrixView<T> out, const Epilogue<T>& after, PassControl& control,
-                             HostTimes& times, ProductScratch<T>& scratch,
-                             Executor& executor) const;
+  // Computes Fwd or GradA as product() of the form that the pass has, which must not be dense.
+  // `weights` are the group's matrix. Calls that run at the same time differ in their scratch
+  // memory and executor.
+  [[nodiscard]] bool product(Pass pass, const sparse::Csr<float>& weights,
+                             const ProductCall<T>& call) const;
 
   // Returns the bytes of all forms, without scratch.
   std::int64_t bytes() const {

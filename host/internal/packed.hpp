@@ -37,13 +37,11 @@ class HostPacked {
   // Returns false if the caller stopped the pass. Allocates if no call had as many columns.
   [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
                              PassControl& control, HostTimes& times) {
-    return product(in, out, after, control, times, scratch_, *executor_);
+    return product({in, out, after, control, times, scratch_, *executor_});
   }
 
   // Does the same with other scratch memory and another executor. Thread-safe if both differ.
-  [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
-                             PassControl& control, HostTimes& times, ProductScratch<T>& scratch,
-                             Executor& executor) const;
+  [[nodiscard]] bool product(const ProductCall<T>& call) const;
 
   std::int64_t bytes() const;  // no scratch
 
@@ -52,8 +50,7 @@ class HostPacked {
   void set_masks(const sparse::Csr<float>& matrix);
   void set_offsets(const sparse::Csr<float>& matrix);
   void read_panel(MatrixView<const T> in, Scratch& scratch) const;
-  void run_panel(MatrixView<T> out, Range cols, const Epilogue<T>& after, Scratch& scratch,
-                 Executor& executor) const;
+  void run_panel(Range cols, const ProductCall<T>& call) const;
   void run_unit(Range rows, bool is_finite, Scratch& scratch, std::int64_t width,
                 float* sums) const;
 

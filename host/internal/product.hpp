@@ -6,39 +6,13 @@
 #include <vector>
 
 #include "tessera/base/aligned_vector.hpp"
-#include "tessera/base/executor.hpp"
-#include "tessera/base/matrix.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/host/cpu.hpp"
-#include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/matrix.hpp"
-#include "tessera/host/internal/panels.hpp"
-#include "tessera/host/internal/pass_clock.hpp"
-#include "tessera/host/internal/pass_control.hpp"
+#include "tessera/host/internal/product_call.hpp"
 #include "tessera/host/internal/transpose.hpp"
-#include "tessera/host/times.hpp"
 
 namespace tessera::host::internal {
-
-// The memory that one product at a time writes beside its result. Calls that run at the same time
-// need one each; it grows with the calls and may serve any product of a group.
-template <class T>
-struct ProductScratch {
-  struct Thread {
-    AlignedVector<float> sums;
-    double kernel_seconds = 0;
-  };
-  HostColumns columns;   // of this call
-  bool streams = false;  // of this call: KernelArgs::streams
-  HostPanels<T> in{HostPanels<T>::Kept::One};
-  HostPanels<float, T> wide_in{HostPanels<float, T>::Kept::One};
-  AlignedVector<T> transposed;  // columns of the operand, for packed rows
-  std::vector<Thread> threads;
-  PassClock clock{0};  // of this call
-
-  // Returns the elements from row to row in the sums of a thread.
-  std::int64_t sums_stride() const { return columns.computed(columns.width); }
-};
 
 // Computes out = R * in on this computer. A unit of work is a block row of cells and a panel of
 // columns. One thread adds up a unit's part of the output, cell after cell, so the bits do not
@@ -96,13 +70,11 @@ class HostProduct {
   // pattern had as many columns, the same strides and alignment.
   [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
                              PassControl& control, HostTimes& times) {
-    return product(in, out, after, control, times, scratch_, *executor_);
+    return product({in, out, after, control, times, scratch_, *executor_});
   }
 
   // Does the same with other scratch memory and another executor. Thread-safe if both differ.
-  [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
-                             PassControl& control, HostTimes& times, ProductScratch<T>& scratch,
-                             Executor& executor) const;
+  [[nodiscard]] bool product(const ProductCall<T>& call) const;
 
   const partitioner::Buckets& buckets() const { return matrix_.buckets(); }
   std::int64_t bytes() const {  // no scratch
@@ -110,22 +82,18 @@ class HostProduct {
   }
 
  private:
-  using Scratch = ProductScratch<T>;
   void fill_bucket(std::int64_t bucket, std::span<const float> values);
   void widen_bucket(std::int64_t bucket) noexcept;
   bool is_wide() const { return !wide_values_.empty(); }
   const void* values_of(std::int64_t bucket) const;
   // Panels is HostPanels<T> or HostPanels<float, T>.
   template <class Panels>
-  bool run_panels(Panels& panels, MatrixView<const T> in, MatrixView<T> out,
-                  const Epilogue<T>& after, PassControl& control, HostTimes& times,
-                  Scratch& scratch, Executor& executor) const;
+  bool run_panels(Panels& panels, const ProductCall<T>& call) const;
   template <class Panels>
-  void run_units(const Panels& panels, std::int64_t panel, MatrixView<T> out,
-                 const Epilogue<T>& after, Scratch& scratch, Executor& executor) const;
+  void run_units(const Panels& panels, std::int64_t panel, const ProductCall<T>& call) const;
   template <class Panels>
-  void run_unit(const Panels& panels, std::int64_t x, std::int64_t panel, MatrixView<T> out,
-                const Epilogue<T>& after, Scratch& scratch, std::int64_t thread) const;
+  void run_unit(const Panels& panels, std::int64_t x, std::int64_t panel,
+                const ProductCall<T>& call, std::int64_t thread) const;
   template <class Panels>
   void add_cells(std::int64_t x, std::int64_t panel, const Panels& in, codelets::Result result,
                  bool streams) const;
@@ -144,7 +112,7 @@ class HostProduct {
   AlignedVector<T> values_;           // [buckets][values_per_bucket]
   AlignedVector<float> wide_values_;  // the same, or empty
   bool is_transposed_ = false;  // true: blocks of `values` are those of the transpose's transpose
-  Scratch scratch_;
+  ProductScratch<T> scratch_;
 };
 
 }  // namespace tessera::host::internal

@@ -3,14 +3,10 @@
 #include <cstdint>
 
 #include "tessera/base/dims.hpp"
-#include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/codelets/place_sums.hpp"
-#include "tessera/host/internal/epilogue.hpp"
-#include "tessera/host/internal/pass_control.hpp"
-#include "tessera/host/internal/product.hpp"
+#include "tessera/host/internal/product_call.hpp"
 #include "tessera/host/sparse_views.hpp"
-#include "tessera/host/times.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::host::internal {
@@ -53,23 +49,19 @@ class RowProduct {
   explicit RowProduct(const sparse::Csr<float>& matrix) : matrix_(matrix) {}
 
   // As HostProduct::product(), for operands of one column or with the batch first.
-  [[nodiscard]] bool product(MatrixView<const float> in, MatrixView<float> out,
-                             const Epilogue<float>& after, PassControl& control, HostTimes& times,
-                             ProductScratch<float>& scratch, Executor& executor) const;
+  [[nodiscard]] bool product(const ProductCall<float>& call) const;
 
  private:
-  // Computes some block rows of a column of `out` from one of the operand, which has no gaps.
-  void add_rows(Range block_rows, const float* in, MatrixView<float> out, std::int64_t column,
-                const Epilogue<float>& after) const;
+  // Computes some block rows of a column of the result from one of the operand, which has no gaps.
+  void add_rows(Range block_rows, const float* in, std::int64_t column,
+                const ProductCall<float>& call) const;
 
-  // Computes some columns, each of which begins at in.data + its number * in.col_stride.
-  void run_columns(Range columns, MatrixView<const float> in, MatrixView<float> out,
-                   const Epilogue<float>& after, ProductScratch<float>& scratch,
-                   Executor& executor) const;
+  // Computes some columns. Each column of the operand begins at `first_column` + its
+  // number * in.col_stride.
+  void run_columns(Range columns, const float* first_column, const ProductCall<float>& call) const;
 
   // Returns the operand's first column without gaps; samples have none.
-  const float* first_column(MatrixView<const float> in, HostTimes& times,
-                            ProductScratch<float>& scratch, Executor& executor) const;
+  const float* first_column(const ProductCall<float>& call) const;
 
   const sparse::Csr<float>& matrix_;
 };
