@@ -26,13 +26,13 @@ struct Case {
   Executor& executor;
 
   std::vector<sparse::BlockAt> exact() const {
-    return train::largest_gradients(taken, {&batch, 1}, taken.blocks(), train::BlockScore::Sum,
-                                    executor);
+    return train::exact_gradients({taken, {&batch, 1}, taken.blocks(), train::BlockScore::Sum},
+                                  executor);
   }
   std::vector<sparse::BlockAt> shortlist() const {
     const std::int64_t k = taken.blocks();
-    return train::shortlisted_gradients(taken, {&batch, 1}, k, kFactor * k, train::BlockScore::Sum,
-                                        5, executor);
+    return train::shortlisted_gradients({taken, {&batch, 1}, k, train::BlockScore::Sum},
+                                        {kFactor * k, 5}, executor);
   }
   // Returns the share of the exact places that the shortlist finds.
   double recall() const {

@@ -141,7 +141,7 @@ void growth_bars(Report& report) {
     const std::int64_t k = pattern.blocks() * 3 / 10;
     const auto times = medians(
         {[&] {
-           train::largest_gradients(pattern, {&batch, 1}, k, train::BlockScore::Sum, *executor);
+           train::exact_gradients({pattern, {&batch, 1}, k, train::BlockScore::Sum}, *executor);
          },
          [&] {
            host::for_each_gradient_panel(host::gradient_panel_size(), {&batch, 1}, *executor,
@@ -161,8 +161,8 @@ void growth_bars(Report& report) {
     std::vector<float> gradients(pattern.values.size());
     const auto sampled =
         medians({[&] {
-                   train::sampled_gradients(pattern, {&batch, 1}, k, 2 * pattern.blocks(),
-                                            train::BlockScore::Sum, 5, *executor);
+                   train::sampled_gradients({pattern, {&batch, 1}, k, train::BlockScore::Sum},
+                                            {2 * pattern.blocks(), 5}, *executor);
                  },
                  [&] { layer.grad_w<float>(q.view(), s.view(), gradients); }});
     report.at_most("growth by samples, factor 2, by a GradW pass, 4096 x 4096, 0.02",

@@ -145,7 +145,7 @@ TEST(MachineLayer, SearchesTheLargestGradientsThatThisComputerFinds) {
   for (const BlockScore pool : {BlockScore::Sum, BlockScore::Max, BlockScore::Mean})
     for (const std::int64_t k : {0, 1, 50, 300})
       EXPECT_EQ(layer.largest_gradients(one.weights[0], k, pool, batch),
-                largest_gradients(one.weights[0], {&batch, 1}, k, pool, *one.executor));
+                exact_gradients({one.weights[0], {&batch, 1}, k, pool}, *one.executor));
   const SearchFigures& figures = layer.search_figures();
   EXPECT_EQ(figures.searches, 9);
   EXPECT_GE(figures.runs, 9);

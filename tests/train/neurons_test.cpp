@@ -292,7 +292,7 @@ TEST(ConstantFanIn, GrowsTheLowestPlacesOfEachRowWithoutBatches) {
   const std::vector<std::int64_t> counts = {0, 1, 2, 3, 4, 14};
   const auto executor = make_executor(2);
   const auto found = largest_of_rows(taken, {}, counts, BlockScore::Sum, *executor);
-  const auto all = largest_gradients(taken, {}, free_places(taken), BlockScore::Sum, *executor);
+  const auto all = exact_gradients({taken, {}, free_places(taken), BlockScore::Sum}, *executor);
   std::vector<sparse::BlockAt> wanted;
   for (std::int32_t row = 0; row < 6; ++row) {
     std::vector<sparse::BlockAt> free;
@@ -326,7 +326,7 @@ TEST(ConstantFanIn, GrowsTheLargestGradientsOfEachRow) {
           2, 40, {2, 2}, {0, 6}, {taken.col.begin() + first, taken.col.begin() + first + 6}, {}};
       const GradientBatch part{own.view(), s.view()};
       for (const auto at :
-           largest_gradients(one, {&part, 1}, counts[std::size_t(row)], BlockScore::Sum, *executor))
+           exact_gradients({one, {&part, 1}, counts[std::size_t(row)], BlockScore::Sum}, *executor))
         wanted.push_back({row, at.col});
     }
     EXPECT_EQ(found, wanted);

@@ -96,15 +96,15 @@ TEST(LargestGradients, AreThoseOfASortedDenseGradient) {
           const auto wanted = by_sorting(taken, batches, k, pool);
           for (const int threads : {1, 2, 3, 7}) {
             const auto executor = make_executor(ExecutorKind::Threads, threads);
-            EXPECT_EQ(largest_gradients(taken, batches, k, pool, *executor), wanted);
+            EXPECT_EQ(exact_gradients({taken, batches, k, pool}, *executor), wanted);
           }
           if (has_executor(ExecutorKind::Tbb)) {
             const auto executor = make_executor(ExecutorKind::Tbb, 2);
-            EXPECT_EQ(largest_gradients(taken, batches, k, pool, *executor), wanted);
+            EXPECT_EQ(exact_gradients({taken, batches, k, pool}, *executor), wanted);
           }
           // A sample of all free places is no sample.
           const auto one = make_executor(1);
-          EXPECT_EQ(sampled_gradients(taken, batches, k, free_places(taken), pool, 9, *one),
+          EXPECT_EQ(sampled_gradients({taken, batches, k, pool}, {free_places(taken), 9}, *one),
                     wanted);
         }
     }
@@ -140,7 +140,7 @@ TEST(LargestGradients, AreRightWhateverASampleOfThemPromises) {
   for (const Matrix<float>& s : {plain, misleading}) {
     const std::vector<GradientBatch> batches = {{q.view(), s.view()}};
     for (const std::int64_t k : {std::int64_t{1}, kBest, free_places(taken)})
-      EXPECT_EQ(largest_gradients(taken, batches, k, BlockScore::Sum, *executor),
+      EXPECT_EQ(exact_gradients({taken, batches, k, BlockScore::Sum}, *executor),
                 by_sorting(taken, batches, k, BlockScore::Sum));
   }
 }
@@ -157,10 +157,10 @@ TEST(Growth, CountsOperandsThatEndInsideABlockAsZero) {
   const GradientBatch cut{q.view().sub({0, 14}, {0, 4}), s.view().sub({0, 30}, {0, 4})},
       whole{whole_q.view(), whole_s.view()};
   const auto executor = make_executor(1);
-  EXPECT_EQ(largest_gradients(taken, {&cut, 1}, 9, BlockScore::Sum, *executor),
-            largest_gradients(taken, {&whole, 1}, 9, BlockScore::Sum, *executor));
-  EXPECT_EQ(sampled_gradients(taken, {&cut, 1}, 9, 20, BlockScore::Sum, 1, *executor),
-            sampled_gradients(taken, {&whole, 1}, 9, 20, BlockScore::Sum, 1, *executor));
+  EXPECT_EQ(exact_gradients({taken, {&cut, 1}, 9, BlockScore::Sum}, *executor),
+            exact_gradients({taken, {&whole, 1}, 9, BlockScore::Sum}, *executor));
+  EXPECT_EQ(sampled_gradients({taken, {&cut, 1}, 9, BlockScore::Sum}, {20, 1}, *executor),
+            sampled_gradients({taken, {&whole, 1}, 9, BlockScore::Sum}, {20, 1}, *executor));
 }
 
 TEST(Smallest, AreThoseOfAStableSort) {
@@ -218,8 +218,9 @@ TEST(SampledGradients, AreTheLargestOfTheirSample) {
     const Csr<float> rest = sparse::with_change(all, {sample, {}});  // all but the sample
     for (const int threads : {1, 3}) {
       const auto executor = make_executor(ExecutorKind::Threads, threads);
-      EXPECT_EQ(sampled_gradients(taken, batches, kBest, kSample, BlockScore::Sum, 5, *executor),
-                by_sorting(rest, batches, kBest, BlockScore::Sum));
+      EXPECT_EQ(
+          sampled_gradients({taken, batches, kBest, BlockScore::Sum}, {kSample, 5}, *executor),
+          by_sorting(rest, batches, kBest, BlockScore::Sum));
     }
   }
 }
@@ -232,7 +233,8 @@ TEST(SampledGradients, ComeFromALargerSampleIfTheirNumberNeedsOne) {
   for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{900},
                                free_places(taken) - 1, free_places(taken)})
     EXPECT_EQ(
-        std::ssize(sampled_gradients(taken, {&batch, 1}, k, 1, BlockScore::Sum, 9, *executor)), k);
+        std::ssize(sampled_gradients({taken, {&batch, 1}, k, BlockScore::Sum}, {1, 9}, *executor)),
+        k);
 }
 
 TEST(SampleRows, TakeEachFreePlaceWithTheProbabilityAndNoOther) {
@@ -343,12 +345,12 @@ TEST(Growth, RefusesMoreBlocksThanAreFreeAndOperandsOfOtherShapes) {
   const GradientBatch batch{q.view(), s.view()}, wrong{q.view(), short_s.view()};
   const auto executor = make_executor(1);
   EXPECT_THAT(refusal([&] {
-                largest_gradients(m, {&batch, 1}, 13, BlockScore::Sum, *executor, "layer 1");
+                exact_gradients({m, {&batch, 1}, 13, BlockScore::Sum, "layer 1"}, *executor);
               }),
               AllOf(HasSubstr("layer 1"), HasSubstr("13 of 12 free places")));
   EXPECT_THAT(refusal([&] { random_places(m, 13, 1); }), HasSubstr("0..12"));
   for (const std::int64_t k : {0, 1})
-    EXPECT_THAT(refusal([&] { largest_gradients(m, {&wrong, 1}, k, BlockScore::Sum, *executor); }),
+    EXPECT_THAT(refusal([&] { exact_gradients({m, {&wrong, 1}, k, BlockScore::Sum}, *executor); }),
                 HasSubstr("the input 5 x 2"));
 }
 
@@ -365,10 +367,10 @@ TEST(Growth, NamesTheFirstFreePlaceWhoseGradientIsNotFinite) {
   for (const int threads : {1, 2}) {
     const auto executor = make_executor(ExecutorKind::Threads, threads);
     EXPECT_THAT(
-        test::message_of([&] { largest_gradients(m, {&batch, 1}, 2, BlockScore::Sum, *executor); }),
+        test::message_of([&] { exact_gradients({m, {&batch, 1}, 2, BlockScore::Sum}, *executor); }),
         HasSubstr(wanted));
     EXPECT_THAT(test::message_of([&] {
-                  sampled_gradients(m, {&batch, 1}, 2, 100000, BlockScore::Sum, 1, *executor);
+                  sampled_gradients({m, {&batch, 1}, 2, BlockScore::Sum}, {100000, 1}, *executor);
                 }),
                 HasSubstr(wanted));
   }
@@ -425,7 +427,7 @@ TEST(LargestGradients, TakeAPanelForEachThreadAndThreeTimesTheirNumberOfCandidat
   for (const long threads : {1, 2}) {
     const auto executor = make_executor(ExecutorKind::Threads, int(threads));
     const long before = test::allocated_bytes();
-    largest_gradients(taken, {&batch, 1}, kBest, BlockScore::Sum, *executor);
+    exact_gradients({taken, {&batch, 1}, kBest, BlockScore::Sum}, *executor);
     const host::PanelSize size = host::gradient_panel_size();
     // With a row of scores and its candidates; and the sample that the search begins with.
     const long panel = 4 * size.cols * (size.rows + 1 + 3), sample = 1 << 20;

@@ -45,8 +45,9 @@ Matrix<float> of_rank(std::int64_t rank, std::int64_t rows, std::int64_t cols, R
 // Returns the share of the exact places that a shortlist of one place more finds.
 double found_by_one_more(const Csr<float>& taken, std::span<const GradientBatch> batches,
                          std::int64_t k, Executor& executor) {
-  const auto exact = largest_gradients(taken, batches, k, BlockScore::Sum, executor);
-  const auto found = shortlisted_gradients(taken, batches, k, k + 1, BlockScore::Sum, 9, executor);
+  const auto exact = exact_gradients({taken, batches, k, BlockScore::Sum}, executor);
+  const auto found =
+      shortlisted_gradients({taken, batches, k, BlockScore::Sum}, {k + 1, 9}, executor);
   EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
   EXPECT_EQ(std::ssize(found), k);
   std::vector<BlockAt> both;
@@ -72,11 +73,11 @@ TEST(Shortlist, FindsTheSameWhereFewCausesMakeTheGradient) {
     const Csr<float> taken = sparse::random_pattern(rows, cols, {}, 1.0 / 64, 3);
     EXPECT_GT(found_by_one_more(taken, batches, kWanted, *one), 0.995);
     const auto find = [&](std::int64_t candidates, Executor& executor) {
-      return shortlisted_gradients(taken, batches, kWanted, candidates, BlockScore::Sum, 9,
+      return shortlisted_gradients({taken, batches, kWanted, BlockScore::Sum}, {candidates, 9},
                                    executor);
     };
     EXPECT_EQ(find(4 * kWanted, *one), find(4 * kWanted, *two));
-    EXPECT_EQ(find(0, *one), largest_gradients(taken, batches, kWanted, BlockScore::Sum, *one));
+    EXPECT_EQ(find(0, *one), exact_gradients({taken, batches, kWanted, BlockScore::Sum}, *one));
   }
 }
 
@@ -117,9 +118,9 @@ TEST(Shortlist, ListsPlacesOfNoGradientAndNamesThoseThatAreNotFinite) {
   const GradientBatch batch{q.view(), s.view()};
   const Csr<float> taken = sparse::random_pattern(256, 256, {}, 1.0 / 64, 3);
   const auto find = [&] {
-    return shortlisted_gradients(taken, {&batch, 1}, 10, 40, BlockScore::Sum, 9, *executor);
+    return shortlisted_gradients({taken, {&batch, 1}, 10, BlockScore::Sum}, {40, 9}, *executor);
   };
-  EXPECT_EQ(find(), largest_gradients(taken, {&batch, 1}, 10, BlockScore::Sum, *executor));
+  EXPECT_EQ(find(), exact_gradients({taken, {&batch, 1}, 10, BlockScore::Sum}, *executor));
   q(200, 7) = std::numeric_limits<float>::infinity();
   EXPECT_THAT(message_of(find), HasSubstr("block row 200"));
 }

@@ -47,18 +47,18 @@ PlaceList sample_places(const Csr<float>& taken, std::int64_t count) {
 // Returns a score that a few more than k of `among` random free places reach, by those of a random
 // sample of about `elements`, so that few candidates have to be held; 0 if the sample says too
 // little.
-float likely_threshold(const Csr<float>& taken, std::span<const GradientBatch> batches,
-                       std::int64_t k, std::int64_t among, std::int64_t elements, BlockScore pool,
+float likely_threshold(const GradientSearch& search, std::int64_t among, std::int64_t elements,
                        Executor& executor) {
   constexpr std::int64_t kFewestPlaces = 256, kFewestShare = 8;
-  const std::int64_t count = std::max(kFewestPlaces, elements / taken.block.area());
+  const std::int64_t count = std::max(kFewestPlaces, elements / search.taken.block.area());
   if (among < kFewestShare * count) return 0;
-  const PlaceList places = sample_places(taken, count);
-  std::vector<float> scores = scores_at(taken, batches, places, pool, executor);
+  const PlaceList places = sample_places(search.taken, count);
+  std::vector<float> scores =
+      scores_at(search.taken, search.batches, places, search.score, executor);
   for (const float score : scores)
     if (!(score <= kLargestScore)) return 0;
   // Four deviations of the number of places in the sample that are among the best.
-  const double expected = double(scores.size()) * double(k) / double(among);
+  const double expected = double(scores.size()) * double(search.k) / double(among);
   const auto above = static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 3);
   if (above >= scores.size()) return 0;
   std::nth_element(scores.begin(), scores.begin() + std::ptrdiff_t(above), scores.end(),
@@ -80,39 +80,36 @@ const char* to_string(Search search) {
   return "";
 }
 
-std::vector<BlockAt> largest_gradients(const Csr<float>& taken,
-                                       std::span<const GradientBatch> batches, std::int64_t k,
-                                       BlockScore pool, Executor& executor, std::string_view name) {
-  check_growth(taken, k, name);
-  check_batches(taken, batches, name);
-  if (k == 0) return {};
+std::vector<BlockAt> exact_gradients(const GradientSearch& search, Executor& executor) {
+  check_growth(search.taken, search.k, search.name);
+  check_batches(search.taken, search.batches, search.name);
+  if (search.k == 0) return {};
   // The sample reads all of S. A threshold saves less than that where there are more columns
   // (1024 x 1024, 4,096 columns: the search takes 1.02 instead of 1.17 dense products).
   constexpr std::int64_t kTried = 4096, kMostColumns = 1024;
-  const float likely =
-      internal::columns_of(batches) > kMostColumns
-          ? 0
-          : likely_threshold(taken, batches, k, free_places(taken), kTried, pool, executor);
-  return host::largest_gradients({taken, batches, k, pool, name, likely}, executor);
+  GradientSearch with_guess = search;
+  with_guess.likely = internal::columns_of(search.batches) > kMostColumns
+                          ? 0
+                          : likely_threshold(search, free_places(search.taken), kTried, executor);
+  return host::largest_gradients(with_guess, executor);
 }
 
-std::vector<BlockAt> sampled_gradients(const Csr<float>& taken,
-                                       std::span<const GradientBatch> batches, std::int64_t k,
-                                       std::int64_t candidates, BlockScore pool, std::uint64_t seed,
-                                       Executor& executor, std::string_view name) {
+std::vector<BlockAt> sampled_gradients(const GradientSearch& wanted, const Candidates& candidates,
+                                       Executor& executor) {
+  const auto& [taken, batches, k, pool, name, likely] = wanted;
   check_growth(taken, k, name);
   check_batches(taken, batches, name);
   if (k == 0) return {};
   // Four deviations more than k places, so that a sample rarely has fewer.
-  const double wanted = std::max(double(candidates), double(k) + 4 * std::sqrt(double(k)));
+  const double most = std::max(double(candidates.count), double(k) + 4 * std::sqrt(double(k)));
   const double free = double(free_places(taken));
-  const host::PlacesGradient gradient(taken.block, std::max(candidates, k), batches, executor);
+  const host::PlacesGradient gradient(taken.block, std::max(candidates.count, k), batches,
+                                      executor);
   constexpr std::int64_t kTried = 2048;
-  for (double share = std::min(1.0, wanted / free);; share = std::min(1.0, 2 * share)) {
-    const internal::SampleRows sample(taken, share, seed);
+  for (double share = std::min(1.0, most / free);; share = std::min(1.0, 2 * share)) {
+    const internal::SampleRows sample(taken, share, candidates.seed);
     const auto among = static_cast<std::int64_t>(share * free);
-    for (float threshold = likely_threshold(taken, batches, k, among, kTried, pool, executor);;
-         threshold = 0) {
+    for (float threshold = likely_threshold(wanted, among, kTried, executor);; threshold = 0) {
       internal::SampleSearch search({taken, sample, gradient, pool}, k, executor.threads(),
                                     threshold);
       executor.for_each(executor.threads(), [&](std::int64_t thread) { search.run(thread); });

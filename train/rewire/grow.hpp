@@ -16,10 +16,11 @@ namespace tessera::train {
 
 using codelets::BlockScore;
 using host::free_places;
+using host::GradientSearch;
 
 // The functions below that find the places of largest gradient.
 enum class Search {
-  Exact,      // largest_gradients
+  Exact,      // exact_gradients
   Shortlist,  // shortlisted_gradients
   Sampled     // sampled_gradients
 };
@@ -35,43 +36,39 @@ using GradientBatch = host::GradientOperands;
 // `taken` (its values are not read). With the pattern that stays after a drop as `taken`, dropped
 // places may come back; with the pattern before the drop they may not. They throw
 // Error{InvalidArgument} for k outside [0, free places]. The same arguments give the same places
-// for any number of threads. `name` names the weights in messages.
+// for any number of threads. The guess GradientSearch::likely is made anew.
+
+// Some of the free places, among which a search that is not exact looks.
+struct Candidates {
+  std::int64_t count = 0;
+  std::uint64_t seed = 1;  // of the random numbers that choose them
+};
 
 // Returns the places of largest gradient, summed over the batches. Of equal scores the lower place
 // is taken first. The dense gradient is computed in panels and never kept: memory is, for each
 // thread, one panel with its rows of S (1 MiB for a batch of 128), and 3 * k candidates. Throws
 // Error{InvalidArgument} for operands of another shape than the weights, and Error{BadInput}, which
 // names the place, if the score of a free place is NaN or infinite. O(rows * cols * z).
-std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken,
-                                               std::span<const GradientBatch> batches,
-                                               std::int64_t k, BlockScore pool, Executor& executor,
-                                               std::string_view name = "weights");
+std::vector<sparse::BlockAt> exact_gradients(const GradientSearch& search, Executor& executor);
 
 // Returns the places of largest gradient among a random sample of the free places, so no dense
 // gradient is computed. Each free place is in the sample with the same probability, so that it has
-// `candidates` places on average, or a few more than k if that is more; all free places are the
+// as many candidates on average, or a few more than k if that is more; all free places are the
 // sample if there are fewer. Neither the sample nor its gradients are kept: memory is a part of
-// them for each thread and 2 * k candidates. Errors are those of largest_gradients. O(candidates *
+// them for each thread and 2 * k candidates. Errors are those of exact_gradients. O(candidates *
 // z * block area + stored).
-std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
-                                               std::span<const GradientBatch> batches,
-                                               std::int64_t k, std::int64_t candidates,
-                                               BlockScore pool, std::uint64_t seed,
-                                               Executor& executor,
-                                               std::string_view name = "weights");
+std::vector<sparse::BlockAt> sampled_gradients(const GradientSearch& search,
+                                               const Candidates& candidates, Executor& executor);
 
 // Returns the places of largest gradient of a shortlist: a search in a matrix of rank 32 that is
-// nearly the gradient finds `candidates` places, or k if that is more, and their gradients are then
-// computed. The matrix is that of Halko, Martinsson and Tropp, "Finding structure with randomness",
-// 2011. The search is exact where the matrix would cost more than half of it: for sides up to 192,
-// and for batches of up to 64 columns. Errors are those of largest_gradients.
+// nearly the gradient finds the candidates, or k places if that is more, and their gradients are
+// then computed. The matrix is that of Halko, Martinsson and Tropp, "Finding structure with
+// randomness", 2011. The search is exact where the matrix would cost more than half of it: for
+// sides up to 192, and for batches of up to 64 columns. Errors are those of exact_gradients.
 // O((rows + cols) * z * 32 + rows * cols * 32 + candidates * z * block area).
-std::vector<sparse::BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
-                                                   std::span<const GradientBatch> batches,
-                                                   std::int64_t k, std::int64_t candidates,
-                                                   BlockScore pool, std::uint64_t seed,
-                                                   Executor& executor,
-                                                   std::string_view name = "weights");
+std::vector<sparse::BlockAt> shortlisted_gradients(const GradientSearch& search,
+                                                   const Candidates& candidates,
+                                                   Executor& executor);
 
 // Returns k random places. Every choice of that many free places is equally likely. Throws
 // Error{LimitExceeded} if more than 2^31 - 1 places are free.

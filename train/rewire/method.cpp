@@ -148,8 +148,8 @@ PatternChange change_of(const RigL& method, const RewireRequest& request) {
                            });
   return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
     if (request.largest_on_machine) return request.largest_on_machine(taken, k, method.pool);
-    return largest_gradients(taken, request.batches, k, method.pool, request.executor,
-                             request.name);
+    return exact_gradients({taken, request.batches, k, method.pool, request.name},
+                           request.executor);
   });
 }
 
@@ -157,8 +157,8 @@ PatternChange change_of(const Sampled& method, const RewireRequest& request) {
   const auto candidates =
       std::int64_t(std::min(method.factor * double(request.weights.blocks()), double(INT32_MAX)));
   return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
-    return sampled_gradients(taken, request.batches, k, candidates, method.pool, request.seed,
-                             request.executor, request.name);
+    return sampled_gradients({taken, request.batches, k, method.pool, request.name},
+                             {candidates, request.seed}, request.executor);
   });
 }
 

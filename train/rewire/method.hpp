@@ -48,7 +48,7 @@ struct RewireRequest {
   const Optimiser* optimiser = nullptr;
   std::int64_t optimiser_steps = 0;
 
-  // Returns what largest_gradients(taken, batches, k, pool, ...) does, from a machine that has the
+  // Returns what exact_gradients({taken, batches, k, pool}, ...) does, from a machine that has the
   // operands; empty: this computer finds the places.
   LargestOnMachine largest_on_machine = {};
 };

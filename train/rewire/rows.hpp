@@ -31,7 +31,7 @@ std::vector<sparse::BlockAt> smallest_of_rows(const sparse::Csr<float>& weights,
                                               std::span<const std::int64_t> per_row,
                                               std::string_view name = "weights");
 
-// Returns the free places of largest gradient of each row, as largest_gradients does for all of
+// Returns the free places of largest gradient of each row, as exact_gradients does for all of
 // them (grow.hpp). Memory is, for each thread, a panel with all columns, 1 MiB or a row of blocks.
 std::vector<sparse::BlockAt> largest_of_rows(const sparse::Csr<float>& taken,
                                              std::span<const GradientBatch> batches,

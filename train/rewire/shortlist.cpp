@@ -40,20 +40,18 @@ std::vector<GradientBatch> parts_of(std::span<const GradientBatch> batches) {
 
 }  // namespace
 
-std::vector<BlockAt> shortlisted_gradients(const sparse::Csr<float>& taken,
-                                           std::span<const GradientBatch> batches, std::int64_t k,
-                                           std::int64_t candidates, BlockScore pool,
-                                           std::uint64_t seed, Executor& executor,
-                                           std::string_view name) {
-  const std::int64_t listed = std::min(free_places(taken), candidates);
+std::vector<BlockAt> shortlisted_gradients(const GradientSearch& search,
+                                           const Candidates& candidates, Executor& executor) {
+  const auto& [taken, batches, k, pool, name, likely] = search;
+  const std::int64_t listed = std::min(free_places(taken), candidates.count);
   if (k <= 0 || listed <= k)  // which also refuses a number that is not legal
-    return largest_gradients(taken, batches, k, pool, executor, name);
+    return exact_gradients(search, executor);
   host::check_batches(taken, batches, name);
-  const auto factors = internal::gradient_factors(batches, seed, executor);
-  if (!factors) return largest_gradients(taken, batches, k, pool, executor, name);
+  const auto factors = internal::gradient_factors(batches, candidates.seed, executor);
+  if (!factors) return exact_gradients(search, executor);
   const GradientBatch nearly = factors->operands();
   const std::vector<BlockAt> places =
-      largest_gradients(taken, {&nearly, 1}, listed, pool, executor, name);
+      exact_gradients({taken, {&nearly, 1}, listed, pool, name}, executor);
   const std::vector<float> scores = internal::scores_at(
       taken, parts_of(batches), internal::list_of(taken.block_rows(), places), pool, executor);
   return best_of(places, scores, k, name);

@@ -72,13 +72,13 @@ std::vector<BlockAt> places_of_largest(const TopK& method, const RewireRequest& 
   switch (method.search) {
     case Search::Exact:
       if (r.largest_on_machine) return r.largest_on_machine(r.weights, count, BlockScore::Sum);
-      return largest_gradients(r.weights, r.batches, count, BlockScore::Sum, r.executor, r.name);
+      return exact_gradients({r.weights, r.batches, count, BlockScore::Sum, r.name}, r.executor);
     case Search::Shortlist:
-      return shortlisted_gradients(r.weights, r.batches, count, candidates, BlockScore::Sum, r.seed,
-                                   r.executor, r.name);
+      return shortlisted_gradients({r.weights, r.batches, count, BlockScore::Sum, r.name},
+                                   {candidates, r.seed}, r.executor);
     case Search::Sampled:
-      return sampled_gradients(r.weights, r.batches, count, candidates, BlockScore::Sum, r.seed,
-                               r.executor, r.name);
+      return sampled_gradients({r.weights, r.batches, count, BlockScore::Sum, r.name},
+                               {candidates, r.seed}, r.executor);
   }
   return {};
 }
