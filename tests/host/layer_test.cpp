@@ -203,6 +203,20 @@ TEST(HostLayer, WritesAllOfItsResults) {
     }
 }
 
+// Rows of the results are pages apart and whole cache lines, and no cache holds them, so they are
+// written past the caches. Rows without non-zeros must not keep what they held.
+TEST(HostLayer, WritesLargeResultsPastTheCaches) {
+  for (const double density : {0.02, 0.2, 0.7})
+    for (const std::int64_t z : {1024, 1040, 2032}) {
+      const HostCase c{.size = {1, 90, 24, z}, .density = density};
+      expect_right<float>(c);
+      HostRun<float> run(c);
+      const Results<float> expected = run.run();
+      std::fill(run.results.q.elements().begin(), run.results.q.elements().end(), 7.0f);
+      EXPECT_EQ(run.run(), expected) << c.name();
+    }
+}
+
 TEST(HostLayer, KeepsGroupsApart) {
   expect_right<float>({.size = {3, 20, 30, 70}});
   expect_right<Half>({.size = {2, 20, 31, 5}, .block = {4, 4}});
