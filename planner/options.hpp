@@ -70,8 +70,8 @@ struct Options {
   // For tests of the partitioner: every block is placed in another bucket than its home.
   bool partitioner_force_bucket_spills = false;
 
-  // The number of partitions and boxes of partitions after which the search stops with a status
-  // that says so, 1 .. 2^62.
+  // The number of partitions and boxes of partitions after which the search of a layout, of all
+  // methods together, stops with a status that says so, 1 .. 2^62.
   std::int64_t search_limit = 20'000'000;
 
   PlanConstraints constraints;

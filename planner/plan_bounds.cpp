@@ -61,7 +61,8 @@ std::int64_t dense_floor(const Problem& problem, const device::Machine& machine,
 PlanResult plan_below(const Problem& problem, const device::Machine& machine, Cycles limit,
                       const Options& options) {
   refuse_parity(options);
-  return internal::plan_fewer({problem, machine, options, nullptr}, limit.value);
+  return internal::plan_fewer({problem, machine, options, nullptr},
+                              std::max(limit.value, std::int64_t{0}));
 }
 
 PlanFloor plan_floor(const Problem& problem, const device::Machine& machine, const Options& options,

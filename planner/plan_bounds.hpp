@@ -28,9 +28,9 @@ struct PlanFloor {
 };
 
 // Returns a bound of the cycles of plan() for a layer without known pattern. It divides the
-// partitions of every kind of plan, best bound first, until `boxes` boxes of them are left that may
+// partitions of every kind of plan, best bound first, until `boxes` boxes of them are open that may
 // hold a plan, or the cheapest plan is found; so more boxes give a better floor for more time, some
-// microseconds a box.
+// microseconds for each box that is divided. Options::search_limit does not end it.
 //
 // Throws the errors of plan_below(), and Error{InvalidArgument} for less than one box. Any number
 // of threads may call it.

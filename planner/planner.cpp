@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/float_mode.hpp"
+#include "tessera/planner/internal/bound_search.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
@@ -181,7 +182,11 @@ PlanResult find_with(const Asked& asked, Search search, std::int64_t fewer_than)
 
 // With a limit of cycles, a plan that is not found has no reason.
 void explain(const Asked& asked, std::int64_t fewer_than, PlanResult& result) {
-  if (result.status != PlanStatus::NoPlan || fewer_than != kUnbounded) return;
+  if (fewer_than != kUnbounded || result.has_plan) return;
+  if (result.status == PlanStatus::LimitReached)
+    result.reason = fmt::format("no plan for {} was found within searchLimit {}; raise it",
+                                to_string(asked.problem), asked.options.search_limit);
+  if (result.status != PlanStatus::NoPlan) return;
   explain_failure(make_cases(asked).cases, result);
 }
 
@@ -204,16 +209,13 @@ PlanResult find_with_buckets(const Asked& asked, std::int64_t fewer_than) {
     if (result.status == PlanStatus::Found) return result;
   }
   PlanResult one = find_with(asked, rank_by_bounds, fewer_than);
+  if (one.status == PlanStatus::LimitReached) return one;
   const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : fewer_than;
   PlanResult two = plan_two_layouts(asked, to_beat);
-  one.evaluations += two.evaluations;
-  const bool cheaper =
-      two.has_plan &&
-      (one.status == PlanStatus::NoPlan ||
-       (one.status == PlanStatus::Found && two.plan.cost.cycles < one.plan.cost.cycles));
-  if (!cheaper) return one;
-  two.evaluations = one.evaluations;
-  return two;
+  PlanResult& best = two.has_plan ? two : one;  // a pair that is found costs less
+  best.evaluations = one.evaluations + two.evaluations;
+  if (two.status == PlanStatus::LimitReached) best.status = two.status;
+  return std::move(best);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct PlanResult {
   Bytes memory_bound;     // upper bound on a tile's temporary memory in this search
   Bytes least_temp;  // NoPlan: least temporary memory of any sparse partition; 0 if none is legal
   std::int64_t evaluations = 0;  // partitions whose cost was computed
-  std::string reason;            // NoPlan: the limit that is broken and what would help
+  std::string reason;            // without a plan: the limit that is broken and what would help
 };
 
 // Plans a layer for a machine. Returns the plan with the fewest cycles, which is a dense one where

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "tessera/base/float_mode.hpp"
-#include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/bound_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/layouts.hpp"
 
@@ -76,7 +76,7 @@ std::optional<Plan> sparse_plan_below(Cycles cycles, const Problem& problem,
                                       const device::Machine& machine, const Options& options,
                                       const PatternStats* stats) {
   const DefaultFloatMode mode;
-  return plan_below(cycles.value, {problem, machine, options, stats});
+  return plan_below(std::max(cycles.value, std::int64_t{0}), {problem, machine, options, stats});
 }
 
 std::int64_t highest_step_like(const Plan& like, Cycles cycles, const Problem& problem,

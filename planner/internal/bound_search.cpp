@@ -32,6 +32,13 @@ void add_plan(std::vector<RankedPlan>& ranked, const RankedPlan& plan) {
   ranked.insert(std::ranges::upper_bound(ranked, plan, comes_before), plan);
 }
 
+std::int64_t least_cycles(const std::vector<std::vector<RankedPlan>>& found) {
+  std::int64_t least = kUnbounded;
+  for (const std::vector<RankedPlan>& plans : found)
+    if (!plans.empty()) least = std::min(least, plans.front().at.cycles);
+  return least;
+}
+
 }  // namespace
 
 BoundSearch::BoundSearch(const std::vector<Case>& cases, std::int64_t temp_bound,
@@ -44,19 +51,13 @@ BoundSearch::BoundSearch(const std::vector<Case>& cases, std::int64_t temp_bound
   drop_unwanted();
 }
 
-std::int64_t BoundSearch::least_found() const {
-  std::int64_t least = kUnbounded;
-  for (const std::vector<RankedPlan>& plans : found_)
-    if (!plans.empty()) least = std::min(least, plans.front().at.cycles);
-  return least;
-}
-
 std::int64_t BoundSearch::least() const {
-  return open_.empty() ? least_found() : std::min(least_found(), open_.front().cycles);
+  const std::int64_t least = least_cycles(found_);
+  return open_.empty() ? least : std::min(least, open_.front().cycles);
 }
 
 bool BoundSearch::is_settled() const {
-  return open_.empty() || least_found() <= open_.front().cycles;
+  return open_.empty() || least_cycles(found_) <= open_.front().cycles;
 }
 
 void BoundSearch::advance() {

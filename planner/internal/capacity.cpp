@@ -1,8 +1,8 @@
 #include "tessera/planner/internal/capacity.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <vector>
 
 namespace tessera::planner::internal {
 namespace {
@@ -56,7 +56,7 @@ Value remembered(const Scatter& s, std::int64_t hands, Compute&& compute) {
     Value value{};
   };
   constexpr std::size_t kEntries = 4096;
-  thread_local std::array<Entry, kEntries> entries;
+  thread_local std::vector<Entry> entries(kEntries);  // made where a thread plans
   const auto mixed = static_cast<std::uint64_t>(s.places) * 0x9e3779b97f4a7c15u +
                      static_cast<std::uint64_t>(s.cells) * 0xc2b2ae3d27d4eb4fu +
                      static_cast<std::uint64_t>(hands - 1) * 0x165667b19e3779f9u;

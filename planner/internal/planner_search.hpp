@@ -31,14 +31,11 @@ struct Wanted {
 };
 
 // Finds the cheapest plans of all cases with so many bytes of temporary memory. Of plans that cut
-// the same blocks of R in the same way, only the cheapest one counts; of equal ones, the first in
-// ascending order of x, y, z.
+// the same blocks of R in the same way, only the cheapest one counts; of equal ones, those of the
+// first case come first, in ascending order of x, y, z. The planner's is rank_by_bounds(); tests
+// compare it with a search of every partition.
 using Search = Ranking (*)(const std::vector<Case>& cases, std::int64_t temp_bound,
                            const Wanted& wanted);
-
-// The search of the planner. Tests compare it with a search of every partition.
-Ranking rank_by_bounds(const std::vector<Case>& cases, std::int64_t temp_bound,
-                       const Wanted& wanted);
 
 // A request to the planner.
 struct Asked {

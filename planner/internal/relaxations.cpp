@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/bound_search.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 

@@ -125,11 +125,17 @@ class LayoutPairs {
     const auto [forward, backward] = two_problems(asked_.problem, grad_w_transposed);
     LayoutSearch here = search_of(forward, asked_.stats),
                  there = search_of(backward, turned_ ? &*turned_ : nullptr);
-    if (may_pair(here.search(), there.search())) try_pairs(here, there);
-    best_.evaluations += here.search().evaluations() + there.search().evaluations();
+    if (may_pair(here.search(), there.search())) join_all(here, there);
+    for (const BoundSearch* search : {&here.search(), &there.search()}) {
+      best_.evaluations += search->evaluations();
+      limit_reached_ |= search->limit_reached();
+    }
   }
 
-  PlanResult take() { return std::move(best_); }
+  PlanResult take() {
+    if (limit_reached_) best_.status = PlanStatus::LimitReached;
+    return std::move(best_);
+  }
 
  private:
   LayoutSearch search_of(const Problem& problem, const PatternStats* stats) const {
@@ -137,13 +143,16 @@ class LayoutPairs {
   }
 
   // Searches both layouts in turns until the cheapest plan of each is known, or until it is certain
-  // that no pair costs few enough cycles, for which it then returns false.
+  // that no pair costs few enough cycles or a limit of a search is reached, for which it returns
+  // false.
   bool may_pair(BoundSearch& here, BoundSearch& there) const {
     if (fewer_than_ == kUnbounded) return true;
     while (here.least() < without(there.least())) {
       if (here.is_settled() && there.is_settled()) return true;
-      for (BoundSearch* search : {&here, &there})
+      for (BoundSearch* search : {&here, &there}) {
         if (!search->is_settled()) search->advance();
+        if (search->limit_reached()) return false;
+      }
     }
     return false;
   }
@@ -153,7 +162,8 @@ class LayoutPairs {
     return fewer_than_ == kUnbounded ? kUnbounded : fewer_than_ - cycles;
   }
 
-  void try_pairs(LayoutSearch& here, LayoutSearch& there) {
+  // Tries all pairs of the cheapest plans of both layouts.
+  void join_all(LayoutSearch& here, LayoutSearch& there) {
     const std::vector<Plan> forwards = here.below(without(there.search().least()));
     if (forwards.empty()) return;
     const std::vector<Plan> backwards = there.below(without(forwards.front().cost.cycles.value));
@@ -183,6 +193,7 @@ class LayoutPairs {
   std::vector<Plan>* all_;
   std::optional<PatternStats> turned_;
   PlanResult best_;
+  bool limit_reached_ = false;
 };
 
 }  // namespace

@@ -24,9 +24,10 @@ inline constexpr std::int64_t kPlansOfALayout = 4;
 // of GradA, and a move of the values from one to the other once per training step. GradW runs on
 // either layout. Of all pairs of the kPlansOfALayout cheapest plans of each layout with the methods
 // that an option can ask for (in large blocks or not, travelling buckets or not, rearranged
-// operands or not), it is the one with the fewest cycles, the move included. The status is NoPlan
-// if no such plan costs fewer than `fewer_than` cycles, if a tile cannot hold both layouts, or if
-// the request allows only one layout.
+// operands or not), it is the one with the fewest cycles, the move included. The status is
+// LimitReached if a search of a layout has ended at Options::search_limit, and NoPlan if no such
+// plan costs fewer than `fewer_than` cycles, if a tile cannot hold both layouts, or if the request
+// allows only one layout.
 PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than);
 
 // Returns all pairs of the kPlansOfALayout cheapest plans of each layout, for GradW on either, the

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
 #include <string>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/plan_bounds.hpp"
 
 // The default mode: everything priced, nothing as PopLibs does it.
 namespace tessera::planner {
@@ -278,7 +281,60 @@ TEST(Plan, TakesHalfSumsOfElementsForLessThanFloatSums) {
 TEST(Plan, StopsAtTheSearchLimitAndSaysSo) {
   Options o;
   o.search_limit = 1;
-  EXPECT_EQ(plan(layer({1, 512, 512, 64}), gc200(), o).status, PlanStatus::LimitReached);
+  const PlanResult result = plan(layer({1, 512, 512, 64}), gc200(), o);
+  EXPECT_EQ(result.status, PlanStatus::LimitReached);
+  EXPECT_FALSE(result.has_plan);
+  EXPECT_THAT(result.reason, testing::HasSubstr("within searchLimit 1; raise it"));
+}
+
+// The searches of one layout, of two and of dense plans all know the limit.
+TEST(Plan, IsFoundWithinASmallSearchLimitOnlyIfItIsTheCheapest) {
+  Random random(3);
+  int limited = 0, found = 0;
+  for (int i = 0; i < 40; ++i) {
+    Problem p = layer(
+        {1, 16 * (4 + random.below(60)), 16 * (4 + random.below(60)), 8 << random.below(6)},
+        random.below(2) == 0 ? BlockShape{1, 1} : BlockShape{8, 8}, 0.01 + 0.2 * random.unit());
+    p.grad_a = p.grad_w = true;
+    const PlanResult whole = plan(p, gc200());
+    for (Options o; const std::int64_t limit : {10, 100, 300, 1000, 3000}) {
+      o.search_limit = limit;
+      const PlanResult result = plan(p, gc200(), o);
+      SCOPED_TRACE(testing::Message() << to_string(p) << " within " << limit);
+      if (result.status == PlanStatus::Found) {
+        EXPECT_EQ(result.plan, whole.plan);
+        ++found;
+        continue;
+      }
+      EXPECT_EQ(result.status, PlanStatus::LimitReached);
+      EXPECT_NE(result.has_plan, !result.reason.empty());
+      ++limited;
+    }
+  }
+  EXPECT_GT(limited, 20);
+  EXPECT_GT(found, 20);
+}
+
+TEST(PlanFloor, IsNotCutShortByTheSearchLimit) {
+  const Problem p = all_passes(layer({1, 512, 768, 64}));
+  Options o;
+  o.search_limit = 1;
+  for (const std::int64_t boxes : {1, 100, 100'000}) {
+    const PlanFloor floor = plan_floor(p, gc200(), o, boxes);
+    EXPECT_EQ(floor, plan_floor(p, gc200(), {}, boxes));
+    EXPECT_TRUE(floor.possible && floor.with_buckets);
+    EXPECT_LE(floor.cycles, plan(p, gc200()).plan.cost.cycles);
+  }
+}
+
+// Nothing costs fewer than no cycles.
+TEST(PlanBelow, FindsNothingBelowALimitOfNoneOrLess) {
+  const Problem p = all_passes(layer({1, 512, 768, 64}));
+  for (const std::int64_t limit : {std::int64_t{0}, std::int64_t{-2}, INT64_MIN}) {
+    const PlanResult result = plan_below(p, gc200(), Cycles(limit));
+    EXPECT_EQ(result.status, PlanStatus::NoPlan);
+    EXPECT_FALSE(result.has_plan);
+  }
 }
 
 TEST(Plan, PricesBarriersAndLaunches) {

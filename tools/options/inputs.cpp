@@ -45,9 +45,7 @@ planner::BestEffort PlanSource::plan_or(OnNoFit on_no_fit, const Problem& proble
   if (result.has_plan) return {std::move(result), {}, problem, options};
   // A search that reached its limit does not know whether a plan exists.
   if (result.status == planner::PlanStatus::LimitReached)
-    throw Error(ErrorCode::NoSolution,
-                fmt::format("no plan for {} was found within searchLimit {}; raise it",
-                            to_string(problem), options.search_limit));
+    throw Error(ErrorCode::NoSolution, result.reason);
   if (on_no_fit == OnNoFit::BestEffort) {
     planner::BestEffort effort = planner::plan_best_effort(problem, machine, options, stats);
     if (effort.result.has_plan) return effort;
