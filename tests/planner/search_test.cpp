@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -56,6 +57,17 @@ Request random_request(Random& random) {
   return r;
 }
 
+// Calls check(request) for random requests.
+void for_requests(std::uint64_t seed, int count, const std::function<void(const Request&)>& check) {
+  Random random(seed);
+  for (int i = 0; i < count; ++i) {
+    const Request r = random_request(random);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " case " << i << ": "
+                                    << to_string(r.problem) << " on " << r.machine.tiles);
+    check(r);
+  }
+}
+
 std::vector<Case> cases_of(const Request& r) {
   std::vector<Case> cases;
   for (const Candidate& candidate : candidates(r.problem, r.machine, r.options))
@@ -73,27 +85,19 @@ void expect_same(const PlanResult& truth, const PlanResult& found) {
 }
 
 TEST(BoundSearch, FindsThePlanThatEnumerationFindsOnRandomLayers) {
-  Random random(kSeed);
   int plans = 0, failures = 0;
-  for (int i = 0; i < 400; ++i) {
-    const Request r = random_request(random);
-    SCOPED_TRACE(testing::Message() << "seed " << kSeed << " case " << i << ": "
-                                    << to_string(r.problem) << " on " << r.machine.tiles);
+  for_requests(kSeed, 400, [&](const Request& r) {
     const auto truth = plan_with({r.problem, r.machine, r.options, nullptr}, rank_exhaustively);
     expect_same(truth, plan_with({r.problem, r.machine, r.options, nullptr}, rank_by_bounds));
     ++(truth.has_plan ? plans : failures);
-  }
+  });
   EXPECT_GT(plans, 50);
   EXPECT_GT(failures, 10);
 }
 
 TEST(BoundSearch, RanksPlansAsEnumerationDoes) {
-  Random random(kSeed + 2);
   int full = 0;
-  for (int i = 0; i < 200; ++i) {
-    const Request r = random_request(random);
-    SCOPED_TRACE(testing::Message()
-                 << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
+  for_requests(kSeed + 2, 200, [&](const Request& r) {
     const std::vector<Case> cases = cases_of(r);
     const Ranking truth = rank_plans(cases, rank_exhaustively, {.count = 4}),
                   found = rank_plans(cases, rank_by_bounds, {.count = 4});
@@ -103,18 +107,14 @@ TEST(BoundSearch, RanksPlansAsEnumerationDoes) {
       EXPECT_EQ(found.cheapest[k].at.parts, truth.cheapest[k].at.parts);
     }
     full += truth.cheapest.size() == 4;
-  }
+  });
   EXPECT_GT(full, 50);
 }
 
 // A search of two layouts stops both again and again, and lowers their limits.
 TEST(BoundSearch, FindsTheSameWhenItIsStoppedAndItsLimitIsLowered) {
-  Random random(kSeed + 5);
   int settled = 0, lowered = 0;
-  for (int i = 0; i < 200; ++i) {
-    const Request r = random_request(random);
-    SCOPED_TRACE(testing::Message()
-                 << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
+  for_requests(kSeed + 5, 200, [&](const Request& r) {
     const std::vector<Case> cases = cases_of(r);
     const std::int64_t bound = temp_bounds(r.machine, r.options).front();
     const auto truth = rank_exhaustively(cases, bound, {.count = 4}).cheapest;
@@ -128,7 +128,7 @@ TEST(BoundSearch, FindsTheSameWhenItIsStoppedAndItsLimitIsLowered) {
     }
     EXPECT_EQ(search.least(), cheapest);
     ++settled;
-    if (truth.size() < 2) continue;
+    if (truth.size() < 2) return;
     search.lower_limit(truth.back().at.cycles);
     search.finish();
     const auto& found = search.found().front();
@@ -137,18 +137,14 @@ TEST(BoundSearch, FindsTheSameWhenItIsStoppedAndItsLimitIsLowered) {
     ASSERT_EQ(std::ssize(found), below);
     for (std::size_t k = 0; k < found.size(); ++k) EXPECT_EQ(found[k].at.parts, truth[k].at.parts);
     ++lowered;
-  }
+  });
   EXPECT_EQ(settled, 200);
   EXPECT_GT(lowered, 50);
 }
 
 TEST(BoundSearch, FindsOfEveryKindWhatASearchOfThatKindFinds) {
-  Random random(kSeed + 6);
   int both = 0;
-  for (int i = 0; i < 200; ++i) {
-    const Request r = random_request(random);
-    SCOPED_TRACE(testing::Message()
-                 << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
+  for_requests(kSeed + 6, 200, [&](const Request& r) {
     const std::vector<Case> cases = cases_of(r);
     const std::int64_t bound = temp_bounds(r.machine, r.options).front();
     std::vector<std::size_t> kinds;
@@ -169,18 +165,14 @@ TEST(BoundSearch, FindsOfEveryKindWhatASearchOfThatKindFinds) {
       }
       both += kind == 1 && !truth.empty();
     }
-  }
+  });
   EXPECT_GT(both, 20);
 }
 
 // The limits are prices of partitions, so the search meets partitions that cost just as much.
 TEST(BoundSearch, FindsAPlanBelowALimitWhereverThereIsOne) {
-  Random random(kSeed + 3);
   int found = 0, none = 0;
-  for (int i = 0; i < 100; ++i) {
-    const Request r = random_request(random);
-    SCOPED_TRACE(testing::Message()
-                 << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
+  for_requests(kSeed + 3, 100, [&](const Request& r) {
     const std::vector<Case> cases = cases_of(r);
     for (const RankedPlan& limit : rank_plans(cases, rank_exhaustively, {.count = 9}).cheapest) {
       const std::int64_t cycles = limit.at.cycles;
@@ -194,7 +186,7 @@ TEST(BoundSearch, FindsAPlanBelowALimitWhereverThereIsOne) {
       EXPECT_LT(any.cheapest.front().at.cycles, cycles);
       ++found;
     }
-  }
+  });
   EXPECT_GT(found, 100);
   EXPECT_GT(none, 50);
 }
