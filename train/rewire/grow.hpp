@@ -36,7 +36,7 @@ using GradientBatch = host::GradientOperands;
 // `taken` (its values are not read). With the pattern that stays after a drop as `taken`, dropped
 // places may come back; with the pattern before the drop they may not. They throw
 // Error{InvalidArgument} for k outside [0, free places]. The same arguments give the same places
-// for any number of threads. The guess GradientSearch::likely is made anew.
+// for any number of threads. GradientSearch::likely is not read, as each search guesses itself.
 
 // Some of the free places, among which a search that is not exact looks.
 struct Candidates {
