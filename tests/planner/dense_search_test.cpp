@@ -182,5 +182,29 @@ TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
   EXPECT_GT(closer / cuts, 0.8);
 }
 
+// The search rules out the fewest parts of the columns by the bound of more.
+TEST(DenseSearch, LowerBoundDoesNotRiseWithThePartsOfTheColumns) {
+  Random random(kSeed + 1);
+  int fell = 0;
+  for (int i = 0; i < 600; ++i) {
+    const DenseCase c = draw(random, i).c;
+    const Side weights = random.below(2) == 0 ? Side::Left : Side::Right;
+    const std::int64_t grain = dense_grain(c.kernel, weights).columns;
+    const auto up_to = [&](std::int64_t most) { return 1 + random.below(most); };
+    ProductShape tile{up_to(c.product.size.rows), up_to(c.product.size.inner), 0};
+    DenseCut cut{.parts = {1, up_to(4), 0}, .weights = weights};
+    std::int64_t least = kUnbounded;
+    for (std::int64_t& parts = ++cut.parts.columns;
+         parts <= ceil_div(c.product.size.columns, grain); ++parts) {
+      tile.columns = share_of(c.product.size.columns, grain, parts, 0).size();
+      const std::int64_t bound = dense_lower_bound(c, cut, tile);
+      EXPECT_LE(bound, least) << to_string(c.product.size) << " in " << parts << " parts";
+      fell += bound < least;
+      least = bound;
+    }
+  }
+  EXPECT_GT(fell, 3000);
+}
+
 }  // namespace
 }  // namespace tessera::planner::internal
