@@ -6,6 +6,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/stopwatch.hpp"
+#include "tessera/codelets/transpose.hpp"
 #include "tessera/host/internal/dense_library.hpp"
 #include "tessera/host/internal/strided.hpp"
 
@@ -35,6 +36,11 @@ bool is_plain(MatrixView<T> view) {
   return view.rows_are_contiguous() && view.row_stride >= std::max<std::int64_t>(view.cols, 1);
 }
 
+// True: the values are those of the dense matrix, row by row.
+bool has_all_elements(const sparse::Csr<float>& weights) {
+  return weights.block.is_element() && weights.blocks() == weights.rows * weights.cols;
+}
+
 }  // namespace
 
 template <class T>
@@ -47,21 +53,39 @@ HostDense<T>::HostDense(Use use, std::int64_t z, const host::HostCpu& cpu, Execu
       own_gradient_(z, cpu, executor) {}
 
 template <class T>
-std::int64_t HostDense<T>::place(std::int64_t row, std::int64_t col) const {
-  if (!own_kernel_) return row * cols_ + col;
-  const std::int64_t block = row / kSide * (cols_ / kSide) + col / kSide;
-  return block * kSide * kSide + row % kSide * kSide + col % kSide;
-}
-
-template <class T>
-void HostDense<T>::find_places(const sparse::Csr<float>& m) {
-  at_.clear();
-  at_.reserve(m.values.size());
-  for (std::int64_t r = 0; r < m.block_rows(); ++r)
-    for (auto i = m.row_begin[std::size_t(r)]; i < m.row_begin[std::size_t(r) + 1]; ++i)
-      for (std::int64_t a = 0; a < m.block.rows; ++a)
-        for (std::int64_t b = 0; b < m.block.cols; ++b)
-          at_.push_back(place(r * m.block.rows + a, m.col[std::size_t(i)] * m.block.cols + b));
+template <class Body>
+void HostDense<T>::for_each_value(const sparse::Csr<float>& m, Body&& body) const {
+  constexpr std::int64_t kRows = 64;  // block rows of a piece of work
+  const BlockShape block = m.block;
+  const std::int32_t* const cols = m.col.data();
+  const auto run = [&](auto&& place) {
+    executor_->for_each(ceil_div(m.block_rows(), kRows), [&](std::int64_t piece) {
+      const std::int64_t end = std::min((piece + 1) * kRows, m.block_rows());
+      for (std::int64_t r = piece * kRows; r < end; ++r) {
+        const std::int64_t first = m.row_begin[std::size_t(r)];
+        const std::int64_t last = m.row_begin[std::size_t(r) + 1];
+        if (block.is_element()) {
+          for (std::int64_t i = first; i < last; ++i) body(i, place(r, cols[i]));
+          continue;
+        }
+        std::int64_t value = first * block.area();
+        for (std::int64_t i = first; i < last; ++i)
+          for (std::int64_t a = 0; a < block.rows; ++a)
+            for (std::int64_t b = 0; b < block.cols; ++b)
+              body(value++, place(r * block.rows + a, cols[i] * block.cols + b));
+      }
+    });
+  };
+  const bool is_transposed = use_ == Use::TransposedProduct;
+  if (!own_kernel_ && is_transposed)
+    return run([&](std::int64_t row, std::int64_t col) { return col * cols_ + row; });
+  if (!own_kernel_)
+    return run([&](std::int64_t row, std::int64_t col) { return row * cols_ + col; });
+  run([&](std::int64_t row, std::int64_t col) {
+    if (is_transposed) std::swap(row, col);
+    const std::int64_t square = row / kSide * (cols_ / kSide) + col / kSide;
+    return square * kSide * kSide + row % kSide * kSide + col % kSide;
+  });
 }
 
 template <class T>
@@ -76,33 +100,30 @@ sparse::Csr<float> HostDense<T>::all_blocks() const {
 }
 
 template <class T>
-void HostDense<T>::set_pattern(const sparse::Csr<float>& matrix) {
-  rows_ = round_up(matrix.rows, kSide);
-  cols_ = round_up(matrix.cols, kSide);
-  find_places(matrix);
+void HostDense<T>::set_pattern(const sparse::Csr<float>& weights) {
+  const std::int64_t side = own_kernel_ ? kSide : 1;
+  rows_ = round_up(weights.rows, side);
+  cols_ = round_up(weights.cols, side);
+  if (use_ == Use::TransposedProduct) std::swap(rows_, cols_);
   dense_.assign(std::size_t(checked_mul(rows_, cols_, "elements of a dense layer")), 0.0f);
   if (!own_kernel_) return;
-  if (use_ == Use::Product) return own_product_.set_pattern(all_blocks());
+  if (use_ != Use::Gradient) return own_product_.set_pattern(all_blocks());
   all_blocks_ = all_blocks();
   all_blocks_.values = {};
 }
 
 template <class T>
-void HostDense<T>::set_pattern(const TransposedPattern& transpose) {
-  set_pattern(transpose.matrix);
-  const BlockShape block = transpose.matrix.block;
-  std::vector<std::int64_t> at(at_.size());
-  std::size_t next = 0;
-  for (const std::int32_t given : transpose.block_of)
-    for (std::int64_t r = 0; r < block.rows; ++r)
-      for (std::int64_t c = 0; c < block.cols; ++c)
-        at[std::size_t(given * block.area() + c * block.rows + r)] = at_[next++];
-  at_ = std::move(at);
-}
-
-template <class T>
-void HostDense<T>::set_values(std::span<const float> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) dense_[std::size_t(at_[i])] = float(T(values[i]));
+void HostDense<T>::set_values(const sparse::Csr<float>& weights) {
+  const float* const values = weights.values.data();
+  float* const dense = dense_.data();
+  if (own_kernel_ || !has_all_elements(weights))
+    for_each_value(weights, [&](std::int64_t i, std::int64_t at) { dense[at] = values[i]; });
+  else if (use_ == Use::Product)
+    std::copy_n(values, weights.values.size(), dense);
+  else
+    codelets::transpose(values, weights.cols, weights.rows, weights.cols, dense, cols_);
+  if constexpr (!std::is_same_v<T, float>)
+    for (float& value : dense_) value = float(T(value));
   if (own_kernel_) own_product_.set_values(dense_);
 }
 
@@ -174,7 +195,8 @@ bool HostDense<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epil
 }
 
 template <class T>
-void HostDense<T>::multiply_gradient(MatrixView<const float> q_grad, MatrixView<const float> s) {
+void HostDense<T>::multiply_gradient(const DotOperands<float>& batch, float* to) {
+  const auto& [q_grad, s] = batch;
   executor_->for_each(ceil_div(q_grad.rows, kSlice), [&](std::int64_t slice) {
     const std::int64_t first = slice * kSlice;
     multiply({.m = std::min(kSlice, q_grad.rows - first),
@@ -185,38 +207,43 @@ void HostDense<T>::multiply_gradient(MatrixView<const float> q_grad, MatrixView<
               .b = s.data,
               .ldb = s.row_stride,
               .b_is_transposed = true,
-              .c = dense_.data() + first * cols_,
+              .c = to + first * cols_,
               .ldc = cols_});
   });
 }
 
 template <class T>
-bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+bool HostDense<T>::gradient(const sparse::Csr<float>& weights, const DotOperands<T>& batch,
                             std::span<float> gradients, Accumulate accumulate, PassControl& control,
                             HostTimes& times) {
   const Stopwatch all;
+  const bool adds = accumulate == Accumulate::Yes;
+  // Rows and columns beyond the operands have no gradients of the product, but zeros.
+  const bool in_place = !own_kernel_ && !adds && has_all_elements(weights) &&
+                        batch.q_grad.rows == weights.rows && batch.s.rows == weights.cols;
   if (own_kernel_) {
     HostTimes inside;  // its `seconds` are part of those that this function measures
-    if (!own_gradient_.gradient(all_blocks_, {q_grad, s}, dense_, Accumulate::No, control, inside))
+    if (!own_gradient_.gradient(all_blocks_, batch, dense_, Accumulate::No, control, inside))
       return false;
     times.copy_seconds += inside.copy_seconds;
     times.kernel_seconds += inside.kernel_seconds;
   } else {
     if (!control.begin("dense product")) return false;
-    if (s.cols > 0) {
-      const MatrixView<const float> q = as_float(q_grad, in_), in_s = as_float(s, in_s_);
+    if (batch.s.cols > 0) {
+      const DotOperands<float> floats{as_float(batch.q_grad, in_), as_float(batch.s, in_s_)};
       times.copy_seconds += all.seconds();
       const Stopwatch kernels;
-      multiply_gradient(q, in_s);
+      multiply_gradient(floats, in_place ? gradients.data() : dense_.data());
       times.kernel_seconds += kernels.seconds() * executor_->threads();
     } else {  // the operands may have no memory
       std::fill(dense_.begin(), dense_.end(), 0.0f);
+      if (in_place) std::ranges::fill(gradients, 0.0f);
     }
   }
-  // Rows and columns beyond the operands keep their initial zeros.
-  const bool adds = accumulate == Accumulate::Yes;
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    gradients[i] = (adds ? gradients[i] : 0.0f) + dense_[std::size_t(at_[i])];
+  if (!in_place)
+    for_each_value(weights, [&, dense = dense_.data(), to = gradients.data()](auto i, auto at) {
+      to[i] = (adds ? to[i] : 0.0f) + dense[at];
+    });
   times.seconds += all.seconds();
   return true;
 }

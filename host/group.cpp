@@ -48,9 +48,9 @@ HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& w
            setting.blocks_in_row),
       grad_a_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
       grad_w_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor) {
-  set_product(fwd_, weights, forms[Pass::Fwd], weights.values);
+  set_product(fwd_, weights, forms[Pass::Fwd], HostDense<T>::Use::Product);
   if (setting_.problem.grad_a)
-    set_product(grad_a_, transposed_pattern(weights), forms[Pass::GradA], weights.values);
+    set_product(grad_a_, weights, forms[Pass::GradA], HostDense<T>::Use::TransposedProduct);
   if (setting_.problem.grad_w && forms[Pass::GradW] == PassForm::Dense) {
     const auto& [problem, cpu, executor, own_kernel, in_row, rows] = setting_;
     grad_w_
@@ -61,19 +61,30 @@ HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& w
 }
 
 template <class T>
-template <class Form, class Pattern>
-void HostGroup<T>::set_product(Form& product, const Pattern& pattern, PassForm chosen,
-                               std::span<const float> values) {
+template <class Form>
+void HostGroup<T>::set_product(Form& product, const sparse::Csr<float>& weights, PassForm chosen,
+                               typename HostDense<T>::Use use) {
   const auto& [problem, cpu, executor, own_kernel, in_row, rows] = setting_;
   if (chosen == PassForm::Dense)
-    product.template emplace<1>(HostDense<T>::Use::Product, problem.size.z, cpu, *executor,
-                                own_kernel);
+    product.template emplace<1>(use, problem.size.z, cpu, *executor, own_kernel);
   if constexpr (std::variant_size_v < Form >> 2)
     if (chosen == PassForm::Packed) product.template emplace<2>(*executor);
+  if (use == HostDense<T>::Use::TransposedProduct && chosen == PassForm::Cells)
+    std::get<0>(product).set_pattern(transposed_pattern(weights));
+  else
+    std::visit([&](auto& form) { form.set_pattern(weights); }, product);
+  set_values_of(product, weights);
+}
+
+template <class T>
+template <class Form>
+void HostGroup<T>::set_values_of(Form& product, const sparse::Csr<float>& weights) {
   std::visit(
       [&](auto& form) {
-        form.set_pattern(pattern);
-        form.set_values(values);
+        if constexpr (std::is_same_v<std::decay_t<decltype(form)>, HostDense<T>>)
+          form.set_values(weights);
+        else
+          form.set_values(weights.values);
       },
       product);
 }
@@ -137,8 +148,8 @@ void HostGroup<T>::change_values(sparse::Csr<float>& weights, const layer::Chang
       if (thread_rows(thread).begin <= rows.begin && rows.end <= thread_rows(thread).end) return;
     grad_a->set_values_of_column(column, weights.values);
   });
-  if (fwd == nullptr) std::visit([&](auto& form) { form.set_values(weights.values); }, fwd_);
-  if (setting_.problem.grad_a && grad_a == nullptr) std::get<1>(grad_a_).set_values(weights.values);
+  if (fwd == nullptr) set_values_of(fwd_, weights);
+  if (setting_.problem.grad_a && grad_a == nullptr) set_values_of(grad_a_, weights);
 }
 
 template <class T>
@@ -169,9 +180,9 @@ void HostGroup<T>::apply(GroupEdits& edits) noexcept {
 }
 
 template <class T>
-void HostGroup<T>::set_values(std::span<const float> values) {
-  std::visit([&](auto& form) { form.set_values(values); }, fwd_);
-  if (setting_.problem.grad_a) std::visit([&](auto& form) { form.set_values(values); }, grad_a_);
+void HostGroup<T>::set_values(const sparse::Csr<float>& weights) {
+  set_values_of(fwd_, weights);
+  if (setting_.problem.grad_a) set_values_of(grad_a_, weights);
 }
 
 // Cells that are cut for several columns have short pieces of rows, with which one column takes up
@@ -224,7 +235,7 @@ bool HostGroup<T>::grad_w(const sparse::Csr<float>& weights, const DotOperands<T
                           std::span<float> gradients, Accumulate accumulate, PassControl& control,
                           HostTimes& times) {
   if (auto* const dense = std::get_if<HostDense<T>>(&grad_w_))
-    return dense->gradient(batch.q_grad, batch.s, gradients, accumulate, control, times);
+    return dense->gradient(weights, batch, gradients, accumulate, control, times);
   return std::get<0>(grad_w_).gradient(weights, batch, gradients, accumulate, control, times);
 }
 

@@ -161,7 +161,7 @@ void HostWeights::change_values(const layer::ChangePart& change, std::int64_t gr
     try {
       one.change_values(weights, change);
     } catch (...) {
-      one.set_values(weights.values);
+      one.set_values(weights);
       throw;
     }
   });

@@ -72,8 +72,9 @@ class HostGroup {
   // Makes that change. Allocates nothing.
   void apply(GroupEdits& edits) noexcept;
 
-  // Sets new values for the pattern. O(values) on all threads; neither allocates nor throws.
-  void set_values(std::span<const float> values);
+  // Sets the values of `weights`, whose pattern is the group's. O(values) on all threads; neither
+  // allocates nor throws.
+  void set_values(const sparse::Csr<float>& weights);
 
   // Changes the values of `weights`, whose pattern is the group's, part by part, and fills the
   // cells from each part (HostLayer::change_values). O(values) on all threads; allocates nothing.
@@ -117,10 +118,12 @@ class HostGroup {
                                      std::variant<HostProduct<T>, HostDense<T>, HostPacked<T>>>;
   using Gradient = std::variant<HostGradient<T>, HostDense<T>>;
 
-  // Form is Product or Forward, Pattern is a sparse::Csr<float> or a TransposedPattern.
-  template <class Form, class Pattern>
-  void set_product(Form& product, const Pattern& pattern, PassForm chosen,
-                   std::span<const float> values);
+  // Form is Product or Forward; `use` is a product's.
+  template <class Form>
+  void set_product(Form& product, const sparse::Csr<float>& weights, PassForm chosen,
+                   typename HostDense<T>::Use use);
+  template <class Form>
+  static void set_values_of(Form& product, const sparse::Csr<float>& weights);
 
   // The parts in which values change: those of the cell rows of Fwd, or, where it has no cells, so
   // many of about the same number of rows. Rows are elements.

@@ -23,6 +23,7 @@ struct DenseCase {
   BlockShape block;
   HostOptions options{.dense = DenseChoice::Always};
   int threads = 2;
+  double density = 0.3;
 };
 
 // All three passes of a layer whose sides are whole blocks; weights from seed 3, operands from 5
@@ -34,7 +35,7 @@ struct DenseRun {
   std::unique_ptr<Executor> executor = make_executor(dense.threads);
   HostLayer layer{{.size = dense.size,
                    .block = dense.block,
-                   .density = 0.3,
+                   .density = dense.density,
                    .data_type = data_type_of<T>(),
                    .grad_a = true,
                    .grad_w = true},
@@ -49,7 +50,7 @@ struct DenseRun {
   explicit DenseRun(const DenseCase& c) : dense(c) {
     for (std::int64_t g = 0; g < c.size.g; ++g)
       weights.push_back(
-          sparse::random_pattern(c.size.x, c.size.y, c.block, 0.3, std::uint64_t(3 + g)));
+          sparse::random_pattern(c.size.x, c.size.y, c.block, c.density, std::uint64_t(3 + g)));
     layer.set_weights(sparse::checked(weights));
     gradients.resize(std::size_t(layer.values()));
     run();
@@ -98,6 +99,32 @@ TEST(HostDense, IsRightWithEitherKernelInEveryBlockTypeAndGroup) {
       }
     expect_right<float>({.size = {1, 1, 1, 1}, .options = options});
     expect_right<float>({.size = {1, 600, 40, 9}, .options = options});
+  }
+}
+
+TEST(HostDense, IsRightWhereAllWeightsAreStored) {
+  for (const bool own : {true, false})
+    for (const Dims size :
+         {Dims{1, 70, 90, 7}, {1, 10, 64, 100}, {1, 300, 1, 20}, {2, 16, 33, 1}}) {
+      const DenseCase c{.size = size,
+                        .options = {.dense = DenseChoice::Always, .own_dense_kernel = own},
+                        .density = 1};
+      expect_right<float>(c);
+      expect_right<Half>(c);
+      expect_right<BFloat16>(c);
+    }
+}
+
+TEST(HostDense, AddsGradientsToThoseGiven) {
+  for (const double density : {0.3, 1.0}) {
+    DenseRun<float> run({.size = {1, 20, 30, 17}, .density = density});
+    std::vector<float> sums = run.gradients;
+    run.layer.run(Pass::GradW,
+                  {.in = std::as_const(run.q_grad).view(),
+                   .in_s = std::as_const(run.s).view(),
+                   .gradients = sums},
+                  {.accumulate = Accumulate::Yes});
+    for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(sums[i], 2 * run.gradients[i]);
   }
 }
 
