@@ -34,16 +34,18 @@ Network<T>::Network(const NetworkOptions& options, std::span<const sparse::Csr<f
       executor_(&executor),
       share_(share) {
   internal::check_network(spec_, weights);
-  const std::int64_t columns = share == nullptr ? spec_.batch : share->columns().size();
-  inputs_.emplace_back(spec_.layers.front().inputs, columns);
+  columns_ = share == nullptr ? spec_.batch : share->columns().size();
+  const std::int64_t stride = internal::stride_of_rows<T>(columns_);
+  inputs_.emplace_back(spec_.layers.front().inputs, stride);
   for (MadeLayer& made : layers_with(weights)) {
     const std::int64_t outputs = spec_.layers[states_.size()].outputs;
     const std::vector<float> bias(static_cast<std::size_t>(outputs));
     const std::int64_t rows_of_sums = keeps_sums(layers()) ? outputs : 0;
-    states_.push_back({std::move(made), {}, bias, bias, Matrix<T>(rows_of_sums, columns)});
+    states_.push_back({std::move(made), {}, bias, bias, Matrix<T>(rows_of_sums, stride)});
     states_.back().gradients.resize(states_.back().layer().weights().values.size());
-    inputs_.emplace_back(outputs, columns);
-    gradients_.emplace_back(outputs, columns);
+    const bool is_last = states_.size() == spec_.layers.size();  // the loss reads it without gaps
+    inputs_.emplace_back(outputs, is_last ? columns_ : stride);
+    gradients_.emplace_back(outputs, is_last ? columns_ : stride);
   }
 }
 
@@ -82,7 +84,7 @@ void Network<T>::forward(const WorkTimer& timer) {
     LayerState& now = state(i);
     const codelets::ActivationRule& rule = activation(i);
     const bool is_fused = internal::is_in_pass<T>(rule, now.layer()) && !keeps_sums(i);
-    const MatrixView<T> sums = keeps_sums(i) ? now.sums.view() : input(i + 1);
+    const MatrixView<T> sums = keeps_sums(i) ? columns_of(now.sums) : input(i + 1);
     const std::span<const float> bias = has_bias(i) ? now.bias : std::span<const float>();
     timed(timer, NetworkWork::Fwd, i, [&] {
       layer::PassOptions after;
@@ -105,7 +107,7 @@ void Network<T>::forward(const WorkTimer& timer) {
 
 template <class T>
 void Network<T>::differentiate(std::int64_t i, const WorkTimer& timer) {
-  const MatrixView<const T> kept = keeps_sums(i) ? state(i).sums.view() : input(i + 1);
+  const MatrixView<const T> kept = keeps_sums(i) ? columns_of(state(i).sums) : input(i + 1);
   const MatrixView<T> gradient = output_gradient(i);
   timed(timer, NetworkWork::Derivative, i, [&] {
     for_each_row(gradient.rows, gradient.cols, *executor_, [&](std::int64_t row) {
@@ -241,8 +243,8 @@ template <class T>
 void Network<T>::check_loss(std::string_view what, std::int64_t step, double loss) const {
   if (std::isfinite(loss)) return;
   std::vector<double> largest;
-  for (std::size_t i = 1; i < inputs_.size(); ++i)
-    largest.push_back(runtime::largest_magnitude<T>(inputs_[i].view()));
+  for (const Matrix<T>& of_layer : std::span(inputs_).subspan(1))
+    largest.push_back(runtime::largest_magnitude<T>(of_layer.view()));  // zeros fill up its rows
   runtime::refuse_loss(fmt::format("{} of step {}", what, step), loss, largest);
 }
 

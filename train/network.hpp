@@ -57,7 +57,7 @@ class Network {
     MadeLayer made;
     std::vector<float> gradients;             // in the order of the layer's weights
     std::vector<float> bias, bias_gradients;  // [outputs], 0 without a bias
-    Matrix<T> sums;                           // [outputs][batch], if the derivative needs them
+    Matrix<T> sums;                           // as inputs, if the derivative needs them
     std::array<double, 3> seconds = {};       // of the last run of a pass (layer::Outcome), by Pass
 
     layer::Layer& layer() { return *made.layer; }
@@ -99,10 +99,10 @@ class Network {
 
   // The input of layer i, [inputs][batch], or a share's columns of the batch; that of layer 0 is
   // the caller's to fill, and that of layer layers() are the scores.
-  MatrixView<T> input(std::int64_t i) { return inputs_[std::size_t(i)].view(); }
+  MatrixView<T> input(std::int64_t i) { return columns_of(inputs_[std::size_t(i)]); }
   // The gradient of the output of layer i, [outputs][batch]; that of the last is the caller's to
   // fill.
-  MatrixView<T> output_gradient(std::int64_t i) { return gradients_[std::size_t(i)].view(); }
+  MatrixView<T> output_gradient(std::int64_t i) { return columns_of(gradients_[std::size_t(i)]); }
 
   // Computes the scores from input(0).
   void forward(const WorkTimer& timer = {});
@@ -158,6 +158,9 @@ class Network {
   const codelets::ActivationRule& activation(std::int64_t i) const {
     return spec_.layers[std::size_t(i)].activation;
   }
+  MatrixView<T> columns_of(Matrix<T>& operand) const {
+    return operand.view().sub({0, operand.rows()}, {0, columns_});
+  }
   bool has_bias(std::int64_t i) const { return spec_.layers[std::size_t(i)].bias; }
   bool keeps_sums(std::int64_t i) const { return spec_.loss && activation(i).keeps_sums(); }
 
@@ -168,7 +171,8 @@ class Network {
   Executor* executor_;
   BatchShare* share_ = nullptr;
   std::vector<LayerState> states_;
-  std::vector<Matrix<T>> inputs_;     // [layers + 1]
+  std::int64_t columns_ = 0;          // of the batch that this process has
+  std::vector<Matrix<T>> inputs_;     // [layers + 1], rows filled up with zeros
   std::vector<Matrix<T>> gradients_;  // [layers]
 };
 

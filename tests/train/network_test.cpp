@@ -156,6 +156,19 @@ TEST(OnLayersOfThisComputer, ComputesOutputsWithoutALossAndTimesItsWork) {
                   twin.results.back()[std::size_t(r)][std::size_t(c)], 0.02);
 }
 
+TEST(OnLayersOfThisComputer, BeginsRowsOfOperandsOnCacheLines) {
+  const auto executor = make_executor(1);
+  const auto stride = [&](auto value, std::int64_t batch) {
+    Network<decltype(value)> network({.sizes = {20, 30, 10}, .batch = batch},
+                                     host_layers(*executor), *executor);
+    EXPECT_EQ(network.input(1).cols, batch);
+    EXPECT_EQ(network.output_gradient(0).row_stride, network.input(0).row_stride);
+    return network.input(0).row_stride;
+  };
+  EXPECT_EQ(stride(1.0f, 100), 112);
+  EXPECT_EQ(stride(1.0f, 8), 8);  // one column in 16 would be read in vain
+}
+
 // ReLU with a cap, GELU and no bias take loops of their own.
 TEST(OnLayersOfThisComputer, TrainsInHalfAsTheTilesDo) {
   const auto executor = make_executor(2);

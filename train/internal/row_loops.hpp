@@ -25,6 +25,14 @@ bool is_in_pass(const codelets::ActivationRule& rule, const layer::Layer& layer)
   return std::is_same_v<T, float> && !has_cap && layer.facts().works_on_results;
 }
 
+// Returns the distance of the rows of operands in elements of T: whole cache lines, so that layers
+// read rows where they are; rows of less than a line have no gaps.
+template <class T>
+std::int64_t stride_of_rows(std::int64_t columns) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
+  return columns < kLine ? columns : round_up(columns, kLine);
+}
+
 // Calls body(), and timer(work, layer, seconds) with the seconds that it took, if there is a timer.
 template <class Timer, class Body>
 void timed(const Timer& timer, planner::NetworkWork work, std::int64_t layer, Body&& body) {
