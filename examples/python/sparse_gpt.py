@@ -119,7 +119,7 @@ def train(net: nn.Module, is_masked: bool, args: argparse.Namespace) -> list[flo
     """Trains a network, prints its figures and returns the loss of each step."""
     text, generator = read_text(), torch.Generator().manual_seed(args.seed)
     optimiser = torch.optim.Adam(parameter_groups(net, weight_decay=0.0), lr=RATE)
-    end = args.steps * 3 // 4
+    end = max(args.steps * 3 // 4, 1)
     masked = MaskedTopK(net, optimiser, args.every, end) if is_masked else None
     due = None if is_masked else TopK(net, optimiser, every=args.every, end=end, search=args.search, min_per_neuron=1)
     losses: list[float] = []
@@ -157,6 +157,8 @@ def main(arguments: list[str] | None = None) -> dict[str, list[float]]:
     parser.add_argument("--only", choices=("sparse", "masked"))
     parser.add_argument("--plot", type=pathlib.Path)
     args = parser.parse_args(arguments)
+    if min(args.steps, args.width, args.layers, args.every, args.batch, args.context) < 1 or args.width % HEADS:
+        parser.error(f"sizes and steps begin at 1, and the width is a multiple of {HEADS}, the number of heads")
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
     net = SparseGpt(args.width, args.layers, args.context, args.density)

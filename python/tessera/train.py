@@ -33,7 +33,7 @@ class Trainer:
     """Trains a network with ReLU between its layers on pictures of 8 bits, with cross-entropy.
 
     sizes         "784-1024-10", or a list
-    method        "static", "set", "rigl" or "sampled": how the patterns change
+    method        "static", "set", "rigl", "sampled" or "top-k": how the patterns change
     density       of the weights; distribution "uniform" keeps the last layer dense, "erk" gives
                   narrow layers more
     rate, fraction, every    first learning rate, first share that a rewire moves, steps between two
@@ -58,6 +58,8 @@ class Trainer:
         threads: int = 1,
     ) -> None:
         require_one_of("distribution", distribution, ("uniform", "erk"))
+        if method == "prune":
+            raise InvalidArgument('"prune" needs a density that falls: tessera.torch.Prune, or `tessera train --method prune`')
         self.sizes = _layer_sizes(sizes)
         self._options: dict[str, Any] = {
             "method": text("method", method), "density": number("density", density), "distribution": distribution,

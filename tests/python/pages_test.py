@@ -76,6 +76,8 @@ def test_a_sparse_gpt_learns_as_a_masked_one(tmp_path):
     assert len(losses) == 2 and losses[0] == pytest.approx(losses[1], rel=0.01) and losses[0] < 5.2
     assert not chart or (tmp_path / "c.png").stat().st_size > 1000
     assert len((ROOT / "examples/python/sparse_gpt.py").read_text().splitlines()) < 200
+    wrong = subprocess.run([sys.executable, "-B", "examples/python/sparse_gpt.py", "--width=30"], cwd=ROOT, capture_output=True, text=True)
+    assert wrong.returncode == 2 and "the width is a multiple of 4" in wrong.stderr
 
 
 @pytest.mark.skipif(not (has("torch") and FASHION.is_dir()), reason="no torch or no dataset-fashion-mnist")

@@ -134,6 +134,8 @@ BAD = {
     "top-k with a constant fan-in": (lambda: TopK(net(), None, end=300, constant_fan_in=True), ts.InvalidArgument, "RigL, SET and Prune"),
     "two rules of rows": (lambda: SparseLinear(8, 8, min_per_neuron=1, constant_fan_in=True), ts.InvalidArgument, "not both"),
     "Static with a density": (lambda: Static(net(), None, end=3, density=Density(0.1, 2)), ts.InvalidArgument, "changes no density"),
+    "a density that is a number": (lambda: RigL(net(), None, end=300, density=0.1), ts.InvalidArgument, r"it is Density\(last, end\)"),
+    "a density that is a pair": (lambda: Prune(net(), None, end=300, density=(0.1, 200)), ts.InvalidArgument, r"it is Density\(last, end\)"),
     "Prune without a density": (lambda: Prune(net(), None, end=3), ts.InvalidArgument, "needs a density that falls"),
     "Prune that grows": (lambda: Prune(net(), None, every=1, end=3, density=Density(0.9, 2, first=0.1)), ts.InvalidArgument, "that falls"),
     "a density that is not reached": (lambda: RigL(net(), None, end=300, density=Density(0.1, 301)), ts.InvalidArgument, "last rewire is at step 300"),

@@ -57,6 +57,7 @@ def test_ctrl_c_ends_fit():
         ({"sizes": [30, 8.5, 3]}, "8.5"),
         ({"sizes": 30}, "784-1024-10"),
         ({"method": "magic"}, "rigl"),
+        ({"method": "prune"}, "tessera.torch.Prune"),
         ({"distribution": "even"}, "erk"),
         ({"density": 2.0}, "density"),
         ({"batch": 1000}, "batch"),

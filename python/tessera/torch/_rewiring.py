@@ -160,6 +160,8 @@ class Rewiring:
         )
 
     def _check_density(self) -> None:
+        if not isinstance(self.density, Density | None):
+            raise InvalidArgument(f"density is {self.density!r}; it is Density(last, end), or None for layers that keep theirs")
         if self.density is not None and self._method == "static":
             raise InvalidArgument("Static changes no density; use Prune, RigL, SET, Sampled or TopK")
         if self._method == "prune" and (self.density is None or self.density.last > self.density.first):
