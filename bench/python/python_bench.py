@@ -217,15 +217,15 @@ class TorchSparse(nn.Module):
         return torch.sparse.mm(self.weight, x.t()).t() + self.bias
 
 
-def step_of(sizes, make):
+def step_of(sizes, make, batch=128, momentum=0):
     """Returns a function that runs one step of training of a network, with ReLU between its layers."""
     layers = []
     for inputs, outputs in zip(sizes, sizes[1:-1]):
         layer = make(inputs, outputs)
         layers += [layer] if getattr(layer, "activation", "none") == "relu" else [layer, nn.ReLU()]
     net = nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
-    opt = torch.optim.SGD(net.parameters(), lr=0.01)
-    x, y = torch.randn(128, sizes[0]), torch.randint(sizes[-1], (128,))
+    opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=momentum)
+    x, y = torch.randn(batch, sizes[0]), torch.randint(sizes[-1], (batch,))
 
     def step():
         opt.zero_grad()
@@ -249,10 +249,10 @@ def idle_layers():
             setattr(ts.Layer, name, call)
 
 
-def bench_floor(bars, repeats, sizes, density):
+def bench_floor(bars, repeats, sizes, density, batch=128, most=None):
     """States the parts of a step, each in turns with the masked step, which leaves the caches as it does in training."""
-    ours = step_of(sizes, lambda i, o: SparseLinear(i, o, density=density, activation="relu"))
-    masked = step_of(sizes, lambda i, o: Masked(i, o, density))
+    ours = step_of(sizes, lambda i, o: SparseLinear(i, o, density=density, activation="relu"), batch)
+    masked = step_of(sizes, lambda i, o: Masked(i, o, density), batch)
     ours()  # makes the layer
 
     def idle():
@@ -262,7 +262,7 @@ def bench_floor(bars, repeats, sizes, density):
     floor, first = medians((idle, masked), repeats)
     whole, second = medians((ours, masked), repeats)
     name = f"torch step, {'-'.join(map(str, sizes))}, {density}"
-    bars.add(f"{name}: floor, of torch and Python", 1e6 * floor, None, unit="us")
+    bars.add(f"{name}: floor, of torch and Python", 1e6 * floor, most, False, unit="us")
     bars.add(f"{name}: our passes", 1e6 * (whole - floor), None, unit="us")
     bars.add(f"{name}: masked `nn.Linear` by the floor", (first + second) / 2 / floor, None)
 
@@ -285,6 +285,27 @@ def bench_torch(bars, repeats):
             bars.add(f"torch step, {name}, {density}: `torch.sparse` by ours", sparse / first, 9 if density == 0.1 else None)
 
 
+def bench_trainer(bars, repeats):
+    """Steps of the trainer of `tessera train` with RigL, its rewires included, beside dense steps of torch."""
+    sizes, batch, epochs = (784, 1024, 1024, 10), 100, 3
+    example, folder = fashion_mnist_example()
+    x, y = (example.read_idx(folder / f"train-{kind}-ubyte.gz") for kind in ("images-idx3", "labels-idx1"))
+    dense = step_of(sizes, nn.Linear, batch, momentum=0.9)
+    for density, bar in ((0.1, 0.22), (0.01, 0.045), (0.001, 0.015)):
+        ratios, steps = [], []
+        for _ in range(max(3, repeats // 2)):  # in turns; the least epoch beside the median of as many dense steps
+            (theirs,) = medians((dense,), 5 * repeats)
+            trainer = ts.train.Trainer("-".join(map(str, sizes)), method="rigl", density=density, batch=batch)
+            trainer.fit(x, y, epochs=epochs, test=(x[:batch], y[:batch]))  # hardly an evaluation
+            seconds = np.diff([0, *(epoch.seconds for epoch in trainer.history)])  # by the clock
+            steps.append(min(seconds) / (len(x) // batch))
+            ratios.append(steps[-1] / theirs)
+        name = f"`tessera train`, 784-1024-1024-10, {density}, batch {batch}"
+        bars.add(f"{name}: a step", 1e6 * statistics.median(steps), None, unit="us")
+        bars.add(f"{name}: step by `nn.Linear`'s", statistics.median(ratios), bar, False)
+    bench_floor(bars, 3 * repeats, sizes, 0.1, batch, most=2000)
+
+
 def bench_block(bars, repeats):
     """All passes of the six matrices of a transformer's block, one weight in 64 stored, for 4,096 tokens."""
     sizes = [(1024, 1024)] * 4 + [(1024, 4096), (4096, 1024)]  # inputs, outputs
@@ -301,10 +322,28 @@ def bench_block(bars, repeats):
 
         return run
 
-    calls = (passes(lambda i, o: SparseLinear(i, o, density=1 / 64)), passes(lambda i, o: Masked(i, o, 1 / 64)))
-    ours, masked = medians(calls, repeats)
+    def plain_passes():
+        cases = []
+        for (inputs, outputs), (x, dq) in zip(sizes, tokens):
+            layer = ts.Layer(make_weights(outputs, inputs, 1 / 64, 1), batch=len(x))
+            s, dq = (np.ascontiguousarray(a.detach().numpy().T) for a in (x, dq))
+            cases.append((layer, s, dq, np.empty_like(dq), np.empty_like(s), layer.values))
+
+        def run():
+            for layer, s, dq, q, ds, dw in cases:
+                layer.forward(s, out=q)
+                layer.grad_input(dq, out=ds)
+                layer.grad_weights(dq, s, out=dw)
+
+        return run
+
+    calls = (
+        passes(lambda i, o: SparseLinear(i, o, density=1 / 64)), passes(lambda i, o: Masked(i, o, 1 / 64)), plain_passes(),
+    )
+    ours, masked, plain = medians(calls, repeats)
     bars.add("six matrices of a block, 1/64, 4,096 tokens: ours", 1e3 * ours, None, unit="ms")
     bars.add("six matrices of a block, 1/64, 4,096 tokens: masked `nn.Linear` by ours", masked / ours, 16)
+    bars.add("six matrices of a block, 1/64, 4,096 tokens: masked `nn.Linear` by the layer's passes", masked / plain, 22)
 
 
 def bench_sparsify(bars, repeats):
@@ -384,6 +423,7 @@ BENCHES = {
     "construction": bench_construction,
     "torch": bench_torch,
     "block": bench_block,
+    "trainer": bench_trainer,
     "sparsify": bench_sparsify,
     "rewire": bench_rewire,
     "fit": bench_fit,
