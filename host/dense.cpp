@@ -1,11 +1,14 @@
 #include "tessera/host/internal/dense.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <type_traits>
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/stopwatch.hpp"
+#include "tessera/codelets/cast.hpp"
 #include "tessera/codelets/transpose.hpp"
 #include "tessera/host/internal/dense_library.hpp"
 #include "tessera/host/internal/strided.hpp"
@@ -36,6 +39,39 @@ bool is_plain(MatrixView<T> view) {
   return view.rows_are_contiguous() && view.row_stride >= std::max<std::int64_t>(view.cols, 1);
 }
 
+// Calls body(number of the value, place(its row, its column)) for the values of some block rows.
+template <class Place, class Body>
+void for_each_value_in_rows(const sparse::Csr<float>& m, Range rows, Place&& place, Body&& body) {
+  const BlockShape block = m.block;
+  const std::int32_t* const col = m.col.data();
+  for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+    const std::int64_t first = m.row_begin[std::size_t(r)], end = m.row_begin[std::size_t(r) + 1];
+    if (block.is_element()) {
+      for (std::int64_t i = first; i < end; ++i) body(i, place(r, col[i]));
+      continue;
+    }
+    std::int64_t value = first * block.area();
+    for (std::int64_t i = first; i < end; ++i)
+      for (std::int64_t a = 0; a < block.rows; ++a)
+        for (std::int64_t b = 0; b < block.cols; ++b)
+          body(value++, place(r * block.rows + a, col[i] * block.cols + b));
+  }
+}
+
+// Rounds numbers to T, on all threads.
+template <class T>
+void round_to(std::span<float> numbers, Executor& executor) {
+  constexpr std::int64_t kPiece = 1024;
+  if constexpr (!std::is_same_v<T, float>)
+    executor.for_each(ceil_div(std::ssize(numbers), kPiece), [&](std::int64_t piece) {
+      float* const first = numbers.data() + piece * kPiece;
+      const std::int64_t count = std::min(kPiece, std::ssize(numbers) - piece * kPiece);
+      std::array<T, kPiece> rounded;
+      codelets::cast_floats(first, count, rounded.data());
+      codelets::widen(rounded.data(), count, first);
+    });
+}
+
 // True: the values are those of the dense matrix, row by row.
 bool has_all_elements(const sparse::Csr<float>& weights) {
   return weights.block.is_element() && weights.blocks() == weights.rows * weights.cols;
@@ -56,24 +92,10 @@ template <class T>
 template <class Body>
 void HostDense<T>::for_each_value(const sparse::Csr<float>& m, Body&& body) const {
   constexpr std::int64_t kRows = 64;  // block rows of a piece of work
-  const BlockShape block = m.block;
-  const std::int32_t* const cols = m.col.data();
   const auto run = [&](auto&& place) {
     executor_->for_each(ceil_div(m.block_rows(), kRows), [&](std::int64_t piece) {
       const std::int64_t end = std::min((piece + 1) * kRows, m.block_rows());
-      for (std::int64_t r = piece * kRows; r < end; ++r) {
-        const std::int64_t first = m.row_begin[std::size_t(r)];
-        const std::int64_t last = m.row_begin[std::size_t(r) + 1];
-        if (block.is_element()) {
-          for (std::int64_t i = first; i < last; ++i) body(i, place(r, cols[i]));
-          continue;
-        }
-        std::int64_t value = first * block.area();
-        for (std::int64_t i = first; i < last; ++i)
-          for (std::int64_t a = 0; a < block.rows; ++a)
-            for (std::int64_t b = 0; b < block.cols; ++b)
-              body(value++, place(r * block.rows + a, cols[i] * block.cols + b));
-      }
+      for_each_value_in_rows(m, {piece * kRows, end}, place, body);
     });
   };
   const bool is_transposed = use_ == Use::TransposedProduct;
@@ -116,15 +138,19 @@ template <class T>
 void HostDense<T>::set_values(const sparse::Csr<float>& weights) {
   const float* const values = weights.values.data();
   float* const dense = dense_.data();
-  if (own_kernel_ || !has_all_elements(weights))
-    for_each_value(weights, [&](std::int64_t i, std::int64_t at) { dense[at] = values[i]; });
-  else if (use_ == Use::Product)
+  const auto set = [&](std::int64_t i, std::int64_t at) { dense[at] = values[i]; };
+  if (own_kernel_) {  // which rounds
+    for_each_value(weights, set);
+    return own_product_.set_values(dense_);
+  }
+  if (!has_all_elements(weights))
+    return for_each_value(
+        weights, [&](std::int64_t i, std::int64_t at) { dense[at] = float(T(values[i])); });
+  if (use_ == Use::Product)
     std::copy_n(values, weights.values.size(), dense);
   else
     codelets::transpose(values, weights.cols, weights.rows, weights.cols, dense, cols_);
-  if constexpr (!std::is_same_v<T, float>)
-    for (float& value : dense_) value = float(T(value));
-  if (own_kernel_) own_product_.set_values(dense_);
+  round_to<T>(dense_, *executor_);
 }
 
 template <class T>

@@ -67,9 +67,14 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
   matrix_.set(matrix, cells_, read, *executor_);
   const auto format =
       matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
-  kernel_ = codelets::find_kernel(
-                {codelets::Operation::Fwd, format, read, DataType::Float, matrix_.grid().word_bits})
-                .run;
+  const auto kernel_for = [&](DataType type) {
+    return codelets::find_kernel(
+               {codelets::Operation::Fwd, format, type, DataType::Float, matrix_.grid().word_bits})
+        .run;
+  };
+  kernel_ = kernel_for(read);
+  // The words of elements hold bytes of the operand, so they fit one type only.
+  narrow_kernel_ = wide && !matrix.block.is_element() ? kernel_for(data_type_of<T>()) : nullptr;
   values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
   wide_values_.resize(wide ? values_.size() : 0);
   scratch_.threads.resize(std::size_t(executor_->threads()));
@@ -106,6 +111,7 @@ void HostProduct<T>::fill_bucket(std::int64_t bucket, std::span<const float> val
   T* to = values_.data() + bucket * buckets.values_per_bucket();
   for (std::int64_t i = 0; i < buckets.grid.blocks && source[i] >= 0; ++i, to += block.area())
     transpose_values(values.data() + source[i] * block.area(), block.transposed(), to);
+  widen_bucket(bucket);
 }
 
 template <class T>
@@ -118,9 +124,9 @@ void HostProduct<T>::widen_bucket(std::int64_t bucket) noexcept {
 }
 
 template <class T>
-const void* HostProduct<T>::values_of(std::int64_t bucket) const {
+const void* HostProduct<T>::values_of(std::int64_t bucket, bool wide) const {
   const std::int64_t first = bucket * matrix_.buckets().values_per_bucket();
-  if (is_wide()) return wide_values_.data() + first;
+  if (wide) return wide_values_.data() + first;
   return values_.data() + first;
 }
 
@@ -148,6 +154,8 @@ template <class T>
 template <class Panels>
 void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const Panels& in,
                                codelets::Result result, bool streams) const {
+  constexpr bool kWide = std::is_same_v<Panels, HostPanels<float, T>> && !std::is_same_v<T, float>;
+  const codelets::Kernel kernel = kWide || !is_wide() ? kernel_ : narrow_kernel_;
   const partitioner::Buckets& buckets = matrix_.buckets();
   const std::int64_t y_parts = matrix_.grid().splits.y;
   // The slice of the next cell, which this or the next unit reads.
@@ -158,16 +166,16 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const Panels&
   for (std::int64_t y = 0; y < y_parts; ++y) {
     const std::int64_t bucket = matrix_.grid().bucket_index(x, y, 0);
     if (matrix_.is_empty(bucket)) continue;
-    kernel_({.meta = buckets.meta_words(bucket),
-             .values = values_of(bucket),
-             .gradients = nullptr,
-             .sub_group = codelets::sub_group_id(x, y, y_parts),
-             .block = matrix_.grid().block,
-             .in = in.panel(panel, matrix_.y_range(y)),
-             .in_s = next(y),
-             .out = result,
-             .replaces = y == 0,
-             .streams = streams});
+    kernel({.meta = buckets.meta_words(bucket),
+            .values = values_of(bucket, kWide),
+            .gradients = nullptr,
+            .sub_group = codelets::sub_group_id(x, y, y_parts),
+            .block = matrix_.grid().block,
+            .in = in.panel(panel, matrix_.y_range(y)),
+            .in_s = next(y),
+            .out = result,
+            .replaces = y == 0,
+            .streams = streams});
   }
 }
 
@@ -251,7 +259,8 @@ bool HostProduct<T>::product(const ProductCall<T>& call) const {
   scratch.streams = streams_results(call.in, call.out);
   scratch.begin(problem_.blocks * problem_.block.area() * call.in.cols, call.executor.threads(),
                 matrix_.x_range(0).size() * scratch.sums_stride());
-  const bool runs = is_wide() ? run_panels(scratch.wide_in, call) : run_panels(scratch.in, call);
+  const bool wide = is_wide() && (narrow_kernel_ == nullptr || call.in.cols <= kMostWideColumns);
+  const bool runs = wide ? run_panels(scratch.wide_in, call) : run_panels(scratch.in, call);
   scratch.clock.add_to(call.times, scratch.threads);
   return runs;
 }

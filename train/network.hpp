@@ -98,7 +98,8 @@ class Network {
   double density() const;
 
   // The input of layer i, [inputs][batch], or a share's columns of the batch; that of layer 0 is
-  // the caller's to fill, and that of layer layers() are the scores.
+  // the caller's to fill, and that of layer layers() are the scores. Rows of operands but the last
+  // have gaps, so that they begin on cache lines.
   MatrixView<T> input(std::int64_t i) { return columns_of(inputs_[std::size_t(i)]); }
   // The gradient of the output of layer i, [outputs][batch]; that of the last is the caller's to
   // fill.

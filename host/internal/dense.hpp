@@ -28,7 +28,7 @@ class HostDense {
   void set_pattern(const sparse::Csr<float>& weights);
 
   // Sets the values of R, whose size is that of set_pattern, for a product. Neither allocates nor
-  // throws. O(values) on all threads.
+  // throws. O(values) on all threads; those of a full matrix are copied on one.
   void set_values(const sparse::Csr<float>& weights);
 
   // Computes out = R * in, or transpose(R) * in, and applies `after` to it. Rows and columns of R

@@ -85,7 +85,7 @@ class HostProduct {
   void fill_bucket(std::int64_t bucket, std::span<const float> values);
   void widen_bucket(std::int64_t bucket) noexcept;
   bool is_wide() const { return !wide_values_.empty(); }
-  const void* values_of(std::int64_t bucket) const;
+  const void* values_of(std::int64_t bucket, bool wide) const;
   // Panels is HostPanels<T> or HostPanels<float, T>.
   template <class Panels>
   bool run_panels(Panels& panels, const ProductCall<T>& call) const;
@@ -109,8 +109,9 @@ class HostProduct {
   HostCells cells_;
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
-  AlignedVector<T> values_;           // [buckets][values_per_bucket]
-  AlignedVector<float> wide_values_;  // the same, or empty
+  codelets::Kernel narrow_kernel_ = nullptr;  // of blocks that are wide, for calls of many columns
+  AlignedVector<T> values_;                   // [buckets][values_per_bucket]
+  AlignedVector<float> wide_values_;          // the same, or empty
   bool is_transposed_ = false;  // true: blocks of `values` are those of the transpose's transpose
   ProductScratch<T> scratch_;
 };

@@ -146,6 +146,58 @@ TEST(HostChange, WidensNumbersOf16BitsWithTheSameBits) {
     }
 }
 
+// Layers that are planned for more columns than are widened have the same cells as those for as
+// many.
+TEST(HostChange, WidensBlocksOfHalvesWithTheSameBits) {
+  for (const BlockShape block : {BlockShape{2, 3}, {5, 2}, {4, 4}})
+    for (const std::int64_t z : {1, 5, 16, 64}) {
+      const Problem problem = problem_of<Half>({1, 60, 96, z}, block);
+      Problem many = problem;
+      many.size.z = kMostWideColumns + 1;
+      Case<Half> wide{problem, {}}, plain{many, {}};
+      const sparse::Csr<float> weights = weights_of(problem, 0.3, 3)[0];
+      for (Case<Half>* one : {&wide, &plain}) {
+        one->s = wide.s;
+        one->q_grad = wide.q_grad;
+        one->layer.set_weights(weights);
+      }
+      EXPECT_GT(wide.layer.memory_bytes(), plain.layer.memory_bytes());
+      EXPECT_EQ(wide.run(), plain.run()) << to_string(problem);
+      for (Case<Half>* one : {&wide, &plain})
+        one->layer.set_values(std::vector(weights.values.size(), 1.0f));
+      EXPECT_EQ(wide.run(), plain.run()) << to_string(problem);
+      const sparse::PatternChange change = change_to(weights, 0.3, 20);
+      for (Case<Half>* one : {&wide, &plain}) EXPECT_FALSE(one->layer.update_weights(change, 0));
+      EXPECT_EQ(wide.run(), plain.run()) << to_string(problem);
+    }
+}
+
+TEST(HostChange, ReadsHalvesOfBlocksForMoreColumnsThanItWidens) {
+  constexpr std::int64_t kFew = 4, kMany = 100;
+  const Problem problem = problem_of<Half>({1, 60, 96, kFew}, {4, 4});
+  Case<Half> one{problem, {}};
+  one.layer.set_weights(weights_of(problem, 0.3, 3)[0]);
+  const Matrix<Half> s = random_matrix<Half>(96, kMany, 5);
+  Matrix<Half> q(60, kMany), parts(60, kMany);
+  one.layer.forward<Half>(s.view(), q.view());
+  for (std::int64_t z = 0; z < kMany; z += kFew)
+    one.layer.forward<Half>(s.view().sub({0, 96}, {z, z + kFew}),
+                            parts.view().sub({0, 60}, {z, z + kFew}));
+  EXPECT_EQ(q, parts);
+}
+
+TEST(HostChange, LeavesBlocksInBfloat16AndThoseReadSeldomIn16Bits) {
+  const auto bytes = [](const Problem& problem, double density, auto one) {
+    Case<decltype(one)> made{problem, {}};
+    made.layer.set_weights(weights_of(problem, density, 3)[0]);
+    return made.layer.memory_bytes();
+  };
+  const Problem half = problem_of<Half>({1, 60, 96, 5}, {4, 4});
+  const Problem bfloat16 = problem_of<BFloat16>({1, 60, 96, 5}, {4, 4});
+  EXPECT_GT(bytes(half, 0.3, Half()), bytes(bfloat16, 0.3, BFloat16()));
+  EXPECT_EQ(bytes(half, 0.02, Half()), bytes(bfloat16, 0.02, BFloat16()));
+}
+
 // Moves `count` blocks of each of some rows to free places of the same row or of another one.
 sparse::PatternChange some_moves(const sparse::Csr<float>& from, std::int64_t count,
                                  std::uint64_t seed) {

@@ -115,17 +115,26 @@ TEST(HostDense, IsRightWhereAllWeightsAreStored) {
     }
 }
 
+template <class T>
+void expect_adds(double density, bool own_kernel) {
+  DenseRun<T> run({.size = {1, 20, 30, 17},
+                   .options = {.dense = DenseChoice::Always, .own_dense_kernel = own_kernel},
+                   .density = density});
+  std::vector<float> sums = run.gradients;
+  run.layer.run(Pass::GradW,
+                {.in = std::as_const(run.q_grad).view(),
+                 .in_s = std::as_const(run.s).view(),
+                 .gradients = sums},
+                {.accumulate = Accumulate::Yes});
+  for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(sums[i], 2 * run.gradients[i]);
+}
+
 TEST(HostDense, AddsGradientsToThoseGiven) {
-  for (const double density : {0.3, 1.0}) {
-    DenseRun<float> run({.size = {1, 20, 30, 17}, .density = density});
-    std::vector<float> sums = run.gradients;
-    run.layer.run(Pass::GradW,
-                  {.in = std::as_const(run.q_grad).view(),
-                   .in_s = std::as_const(run.s).view(),
-                   .gradients = sums},
-                  {.accumulate = Accumulate::Yes});
-    for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(sums[i], 2 * run.gradients[i]);
-  }
+  for (const double density : {0.3, 1.0})
+    for (const bool own : {true, false}) {
+      expect_adds<float>(density, own);
+      expect_adds<Half>(density, own);
+    }
 }
 
 struct DenseResults {

@@ -166,7 +166,9 @@ TEST(OnLayersOfThisComputer, BeginsRowsOfOperandsOnCacheLines) {
     return network.input(0).row_stride;
   };
   EXPECT_EQ(stride(1.0f, 100), 112);
-  EXPECT_EQ(stride(1.0f, 8), 8);  // one column in 16 would be read in vain
+  EXPECT_EQ(stride(1.0f, 17), 32);
+  EXPECT_EQ(stride(1.0f, 16), 16);
+  EXPECT_EQ(stride(1.0f, 15), 15);  // one column in 16 would be read in vain
 }
 
 // ReLU with a cap, GELU and no bias take loops of their own.
