@@ -28,7 +28,7 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 // The columns of grid.tsv.
-enum Column {
+enum ListColumn {
   Group,
   Matrices,
   Densities,

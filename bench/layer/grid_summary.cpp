@@ -8,7 +8,9 @@
 #include <stdexcept>
 
 #include "tessera/bench/layer/grid.hpp"
+#include "tessera/bench/layer/peers.hpp"
 #include "tessera/bench/ratios.hpp"
+#include "tessera/host/cpu.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -107,7 +109,8 @@ void for_chosen(const std::vector<GridCase>& cases, const GridChoice& choice,
 
 void run_grid(const std::vector<GridCase>& cases, const GridChoice& choice) {
   std::vector<GridResult> results;
-  fmt::print("{}\n", grid_head());
+  fmt::print("# {}; OpenBLAS has kernels for: {}\n{}\n", host::host_cpu_model(),
+             open_blas_kernels(), grid_head());
   for_chosen(cases, choice, [&](const GridCase& c) {
     results.push_back(run_grid_case(c));
     fmt::print("{}\n", grid_line(results.back()));

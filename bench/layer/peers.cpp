@@ -10,6 +10,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/layer/comparisons.hpp"
 #include "tessera/bench/layer/own_pass.hpp"
+#include "tessera/bench/model/plain_product.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/host/float_peak.hpp"
 #include "tessera/host/spmm.hpp"
@@ -44,6 +45,16 @@ constexpr MakeProduct kSpmdm = nullptr, kBlocks = nullptr, kPanels = nullptr;
 
 constexpr const char* kOpenBlasName = "OpenBLAS";
 
+// The loop over rows, blocks and columns that a user would write, compiled for this computer.
+Product make_plain_loop(const PeerProblem& problem) {
+  const bool is_whole =
+      problem.weights.rows == problem.layer.x && problem.weights.cols == problem.layer.y;
+  if (problem.batch_first || !is_whole) return {};  // it knows no blocks beyond the operands
+  return [&problem](Matrix<float>& q) {
+    plain_product_native(problem.weights, problem.s.view(), q.view());
+  };
+}
+
 void require_right(const Peer& peer, const PeerProblem& problem, const Product& product,
                    Matrix<float>& q) {
   // The result is cleared, so that an earlier product cannot be taken for this one.
@@ -64,6 +75,10 @@ std::function<void()> eigen_gradient(const sparse::Csr<float>&, MatrixView<const
                                      MatrixView<const float>, std::span<float>) {
   return {};
 }
+#endif
+
+#ifndef TESSERA_HAS_OPENBLAS
+std::string open_blas_kernels() { return "none"; }
 #endif
 
 std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies,
@@ -137,6 +152,7 @@ const std::vector<Peer>& peers() {
       {"libxsmm spmdm", kSpmdm},
       {"libxsmm batch-reduce", kBlocks},
       {"libxsmm, S in panels", kPanels},
+      {"plain loop", make_plain_loop},
       {"MKL", make_mkl},
   };
   return list;

@@ -51,6 +51,10 @@ std::function<void()> eigen_gradient(const sparse::Csr<float>& elements,
                                      MatrixView<const float> q_grad, MatrixView<const float> s,
                                      std::span<float> gradients);
 
+// Returns the processor whose kernels OpenBLAS uses, which OPENBLAS_CORETYPE chooses, or "none"
+// without OpenBLAS.
+std::string open_blas_kernels();
+
 struct Peer {
   std::string name;
   MakeProduct make = nullptr;  // none: the library was not found when this was built

@@ -20,4 +20,6 @@ Product make_open_blas(const PeerProblem& problem) {
   };
 }
 
+std::string open_blas_kernels() { return openblas_get_corename(); }
+
 }  // namespace tessera::bench

@@ -80,20 +80,29 @@ planner::Plan poplibs_plan(const RecordedPlan& row, const device::Machine& machi
   return planner::plan_or_throw(row.problem(), machine, planner::parity_options());
 }
 
-// Our plan, PopLibs' partition in our buckets, and PopLibs' plan as it is.
+// The run of ours with the planner's usual options: `sparse`, unless a plan for all of R costs
+// less.
+Run usual_run(const Layer& layer, const Run& sparse, const PatternStats* stats,
+              Executor& executor) {
+  const planner::Options usual;
+  const planner::PlanResult result = planner::plan(layer.problem, layer.machine, usual, stats);
+  const bool is_dense = result.has_plan && result.plan.use_dense;
+  return is_dense ? simulate(layer, usual, stats, executor) : sparse;
+}
+
+// Our plans, PopLibs' partition in our buckets, and PopLibs' plan as it is.
 Comparison compare(const Layer& layer, const RecordedPlan& row, const PatternStats* stats,
                    Executor& executor) {
   const planner::Plan poplibs = poplibs_plan(row, layer.machine);
   const planner::Options pinned = pinned_to(poplibs, layer.problem);
-  return {layer.name,
-          layer.problem,
-          poplibs.partition,
-          simulate(layer, planner::sparse_options(), stats, executor),
-          simulate(layer, pinned, stats, executor),
-          simulate(layer, planner::parity_options(), nullptr, executor),
-          std::nullopt,
-          std::nullopt,
-          std::nullopt};
+  Comparison c{.name = layer.name,
+               .problem = layer.problem,
+               .poplibs_partition = poplibs.partition,
+               .ours = simulate(layer, planner::sparse_options(), stats, executor),
+               .pinned = simulate(layer, pinned, stats, executor),
+               .as_poplibs = simulate(layer, planner::parity_options(), nullptr, executor)};
+  c.usual = usual_run(layer, c.ours, stats, executor);
+  return c;
 }
 
 void note_if_less(std::optional<Cycles>& least, const Run& run) {
@@ -161,6 +170,9 @@ std::optional<double> Comparison::to_pinned() const {
 }
 std::optional<double> Comparison::to_poplibs() const {
   return quotient(ours.simulated(), as_poplibs.simulated());
+}
+std::optional<double> Comparison::usual_to_pinned() const {
+  return quotient(usual.simulated(), pinned.simulated());
 }
 std::optional<double> Comparison::planned_to_pinned() const {
   return quotient(ours.planned(), pinned.planned());

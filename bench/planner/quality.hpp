@@ -21,14 +21,15 @@ struct QualityRequest {
   std::size_t patterns = 1;  // uniform: run both partitions on so many; other figures are of one
 };
 
-// Compares a layer under our plan with the same layer under PopLibs' partition, which constraints
-// pin, on the same machine and pattern.
+// Compares a layer under our sparse plan with the same layer under PopLibs' partition, which
+// constraints pin, on the same machine and pattern.
 struct Comparison {
   std::string name;
   Problem problem;
   Dims poplibs_partition;
   Run ours, pinned;  // buckets sized by our planner, knowing as much of the pattern as each other
   Run as_poplibs;    // PopLibs' plan as it is; its buckets know nothing of the pattern
+  Run usual;         // ours with the planner's usual options, which may multiply all of R
   // The fewest simulated cycles of our partition, the pinned one and those in `nearby`.
   std::optional<Cycles> best_nearby;
   // The sums of the simulated cycles over several patterns, because chance fills the fullest cell
@@ -38,6 +39,7 @@ struct Comparison {
   // Ratio of simulated cycles, ours to another plan's; empty if one of them did not run.
   std::optional<double> to_pinned() const;
   std::optional<double> to_poplibs() const;
+  std::optional<double> usual_to_pinned() const;
   // Ratio of planned cycles, ours to the pinned plan's. No partition has fewer planned cycles than
   // ours (a test compares with enumeration), so this is the largest gain that the planner predicts.
   std::optional<double> planned_to_pinned() const;

@@ -69,7 +69,8 @@ std::vector<Column> columns_for(const std::vector<Comparison>& comparisons) {
       ratio_column("ratio", "planned", &Comparison::planned_to_pinned),
       cycles_column("simulated", "PopLibs", &Comparison::as_poplibs, &Run::simulated),
       {"spilled", "PopLibs", 7, [](const Comparison& c) { return spilled_text(c.as_poplibs); }},
-      ratio_column("ratio", "PopLibs", &Comparison::to_poplibs)};
+      ratio_column("ratio", "PopLibs", &Comparison::to_poplibs),
+      ratio_column("ratio", "usual", &Comparison::usual_to_pinned)};
   const auto add_if_any = [&](const char* below, Ratio ratio) {
     if (!ratios_of(comparisons, ratio).empty())
       columns.push_back(ratio_column("ratio", below, ratio));
@@ -123,10 +124,12 @@ std::string to_text(const std::vector<Comparison>& comparisons, bool verbose) {
   write_summary("ratio", comparisons, &Comparison::to_pinned, out);
   write_summary("ratio, planned", comparisons, &Comparison::planned_to_pinned, out);
   write_summary("ratio, PopLibs' plan", comparisons, &Comparison::to_poplibs, out);
+  write_summary("ratio, usual options", comparisons, &Comparison::usual_to_pinned, out);
   write_summary("ratio, nearby", comparisons, &Comparison::nearby_to_pinned, out);
   write_summary("ratio, all patterns", comparisons, &Comparison::patterns_to_pinned, out);
   for (const Comparison& c : comparisons) {
     write_run(c.name, "ours", c.ours, verbose, out);
+    write_run(c.name, "usual options", c.usual, verbose, out);
     write_run(c.name, "PopLibs' partition", c.pinned, verbose, out);
     write_run(c.name, "PopLibs' plan", c.as_poplibs, verbose, out);
   }

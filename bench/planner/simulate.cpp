@@ -113,11 +113,9 @@ std::optional<Cycles> Run::planned() const {
 }
 
 Run simulate_plan(const Layer& layer, const planner::Plan& plan, Executor& executor) try {
-  report::LayerReport report{.source = layer.name,
-                             .problem = layer.problem,
-                             .plan = plan,
-                             .machine = layer.machine,
-                             .grid = runtime::tile_grid(layer.problem, plan, layer.machine)};
+  report::LayerReport report{
+      .source = layer.name, .problem = layer.problem, .plan = plan, .machine = layer.machine};
+  if (!plan.dense) report.grid = runtime::tile_grid(layer.problem, plan, layer.machine);
   return run_plan(layer, std::move(report), executor);
 } catch (const Error& error) {
   if (error.code() == ErrorCode::Internal) throw;

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "tessera/bench/layer/grid_cases.hpp"
 #include "tessera/bench/planner/quality.hpp"
 #include "tessera/bench/planner/training.hpp"
 #include "tessera/bench/published/published.hpp"
@@ -56,6 +59,23 @@ TEST(Results, OfTrainingLayersAreThoseOfTheEngine) {
   const auto executor = make_executor();
   expect_rows(to_text(bench::run_training_layers(/*seed=*/1, /*count=*/2, *executor)),
               {"t00", "t01"}, "planner_training.tsv");
+}
+
+// Twelve shards of a quarter of an hour each have room for 3,000 cases.
+TEST(Results, OfTheGridAreOfCasesThatOneNightHasRoomFor) {
+  const std::filesystem::path source = TESSERA_SOURCE_DIR;
+  const std::vector<bench::GridCase> cases =
+      bench::read_grid(source / "bench/layer/grid.tsv", source / "no folder of matrices");
+  std::set<std::string> groups, names;
+  for (const bench::GridCase& c : cases) {
+    groups.insert(c.group);
+    EXPECT_TRUE(names.insert(c.group + c.name()).second) << c.name() << " is listed twice";
+  }
+  EXPECT_GT(cases.size(), 1000);
+  EXPECT_LE(cases.size(), 3000);
+  EXPECT_THAT(groups, testing::UnorderedElementsAre("elements", "gradient of inputs",
+                                                    "gradient of weights", "batch first", "blocks",
+                                                    "gradients of blocks", "16 bits"));
 }
 
 }  // namespace
