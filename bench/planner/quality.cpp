@@ -84,10 +84,9 @@ planner::Plan poplibs_plan(const RecordedPlan& row, const device::Machine& machi
 // less.
 Run usual_run(const Layer& layer, const Run& sparse, const PatternStats* stats,
               Executor& executor) {
-  const planner::Options usual;
-  const planner::PlanResult result = planner::plan(layer.problem, layer.machine, usual, stats);
+  const planner::PlanResult result = planner::plan(layer.problem, layer.machine, {}, stats);
   const bool is_dense = result.has_plan && result.plan.use_dense;
-  return is_dense ? simulate(layer, usual, stats, executor) : sparse;
+  return is_dense ? simulate_plan(layer, result.plan, executor) : sparse;
 }
 
 // Our plans, PopLibs' partition in our buckets, and PopLibs' plan as it is.

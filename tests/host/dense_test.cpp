@@ -115,6 +115,38 @@ TEST(HostDense, IsRightWhereAllWeightsAreStored) {
     }
 }
 
+// Sets values that cancel in many rows and columns once they are rounded, and sums them up.
+template <class T>
+void expect_rounded(double density, bool own_kernel) {
+  DenseRun<T> run({.size = {1, 30, 40, 3},
+                   .options = {.dense = DenseChoice::Always, .own_dense_kernel = own_kernel},
+                   .density = density});
+  std::ranges::fill(run.s.elements(), T(1.0f));
+  std::ranges::fill(run.q_grad.elements(), T(1.0f));
+  const sparse::Csr<float>& w = run.weights[0];
+  std::vector<float> values(w.values.size());
+  const auto set = [&](float positive) {
+    for (std::int64_t x = 0; x < w.rows; ++x)
+      for (auto i = w.row_begin[std::size_t(x)]; i < w.row_begin[std::size_t(x) + 1]; ++i)
+        values[std::size_t(i)] = (x + w.col[std::size_t(i)]) % 2 == 0 ? positive : -1.0f;
+    run.layer.set_values(values);
+    run.run();
+  };
+  set(1.0f);
+  const Matrix<T> q = run.q, s_grad = run.s_grad;
+  set(1.0f + 0x1p-13f);
+  EXPECT_EQ(run.q, q) << density << own_kernel;
+  EXPECT_EQ(run.s_grad, s_grad) << density << own_kernel;
+}
+
+TEST(HostDense, RoundsWeightsToTheirType) {
+  for (const double density : {0.3, 1.0})
+    for (const bool own : {true, false}) {
+      expect_rounded<Half>(density, own);
+      expect_rounded<BFloat16>(density, own);
+    }
+}
+
 template <class T>
 void expect_adds(double density, bool own_kernel) {
   DenseRun<T> run({.size = {1, 20, 30, 17},
