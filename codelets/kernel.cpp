@@ -10,6 +10,7 @@
 #include "tessera/codelets/internal/block_kernels.hpp"
 #include "tessera/codelets/internal/element_kernels.hpp"
 #include "tessera/codelets/internal/fast/fast_kernels.hpp"
+#include "tessera/codelets/internal/fast/pair_sums.hpp"
 
 namespace tessera::codelets {
 namespace {
@@ -138,6 +139,8 @@ std::string_view type_name(DataType type) {
 }
 
 }  // namespace
+
+bool multiplies_pairs_fast() { return internal::pair_sums_are_fast(); }
 
 std::span<const KernelEntry> kernels() { return kKernels; }
 

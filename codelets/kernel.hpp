@@ -50,6 +50,10 @@ struct Result {
 //             them.                                                         (Fwd, GradW)
 //   streams   true: with `replaces`, results may be written past the caches. Rows of `out` must
 //             begin at multiples of 64 bytes                                (Fwd of elements)
+//   pairs     true: values and operand are numbers of BFloat16, kept as floats, and results have
+//   the
+//             bits of the kernel of BFloat16                                (Fwd of blocks of
+//             floats)
 struct KernelArgs {
   const void* meta = nullptr;
   const void* values = nullptr;
@@ -58,7 +62,7 @@ struct KernelArgs {
   BlockShape block;
   Operand in, in_s;
   Result out;
-  bool replaces = false, streams = false;
+  bool replaces = false, streams = false, pairs = false;
 };
 
 // A kernel never allocates, throws or prints. It needs 2 * (values of matching records) * z flops.
@@ -85,6 +89,10 @@ struct KernelEntry {
   Kernel reference;       // defines the bits
   Kernel run;             // the fastest kernel of this build
 };
+
+// True if this CPU multiplies blocks of BFloat16 faster as they are than as floats: it has a dot
+// product of pairs that takes the time of a fused product.
+bool multiplies_pairs_fast();
 
 // Returns the list of all kernels, which tests, benchmarks and the runtime use.
 std::span<const KernelEntry> kernels();

@@ -182,14 +182,14 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu, in
   return cells;
 }
 
-// Sums of blocks in bfloat16 have another order than those of floats (codelets/README.md). Intel
-// Xeon (Sapphire Rapids), 1024 x 4096, half, by the time of products in 16 bits: blocks of 4 and 8,
-// 4 and 10 columns 0.49 to 0.88 (2.6 to 51 reads); 50 columns 0.79 to 0.93 (13 reads and more), 1.1
-// and 1.5 (5 and 3 reads). With AVX2 0.40 to 1.07, and 0.73 to 1.0 (1.3 at 6 reads).
-bool widens_blocks(const HostProblem& problem) {
+// Intel Xeon (Sapphire Rapids), 1024 x 4096, half, by the time of products in 16 bits: blocks of 4
+// and 8, 4 and 10 columns 0.49 to 0.88 (2.6 to 51 reads); 50 columns 0.79 to 0.93 (13 reads and
+// more), 1.1 and 1.5 (5 and 3 reads). With AVX2 0.40 to 1.07, and 0.73 to 1.0 (1.3 at 6 reads).
+bool widens_blocks(const HostProblem& problem, const host::HostCpu& cpu) {
   constexpr std::int64_t kFewColumns = 16, kReadsOfFew = 2, kReadsOfSome = 6;
   const std::int64_t reads = problem.size.z < kFewColumns ? kReadsOfFew : kReadsOfSome;
-  return problem.type == DataType::Half && problem.size.z <= kMostWideColumns &&
+  const bool is_slow = problem.type == DataType::Half || !cpu.fast_pairs;
+  return is_slow && problem.size.z <= kMostWideColumns &&
          problem.blocks * problem.block.cols >= reads * problem.size.y;
 }
 
@@ -220,7 +220,7 @@ bool widens(const HostProblem& problem, const host::HostCpu& cpu) {
   // 3 and 10 1.3 and 1.5.
   constexpr std::int64_t kFewColumns = 16, kReadsOfFew = 2, kReadsOfSome = 8, kReadsOfMany = 16;
   if (problem.type == DataType::Float) return false;
-  if (!problem.block.is_element()) return widens_blocks(problem);
+  if (!problem.block.is_element()) return widens_blocks(problem, cpu);
   const bool has_few = problem.size.z < kFewColumns;
   const bool is_cheap = problem.size.z == 1 || has_narrow_vectors(cpu);
   const std::int64_t few = is_cheap ? kReadsOfFew : kReadsOfSome;

@@ -79,9 +79,10 @@ inline constexpr std::int64_t kMostWideColumns = 64;
 // Returns true if the product of a problem in 16 bits reads floats, which it widens, because a
 // number of 16 bits costs up to five times a float: elements with fewer than 16 columns, if each
 // row of S is read twice at least (8 times with several columns and vectors of 64 bytes), and with
-// more if it is read 16 times, unless vectors have 64 bytes and slices of S are in L2; blocks of
-// halves, if each row is read twice, and 6 times with 16 to kMostWideColumns columns. Calls of such
-// blocks with more columns read halves.
+// more if it is read 16 times, unless vectors have 64 bytes and slices of S are in L2;
+// blocks, if each row is read twice, and 6 times with 16 to kMostWideColumns columns, but for those
+// of bfloat16 where the CPU multiplies pairs of them fast. Calls of such blocks with more columns
+// read 16 bits.
 bool widens(const HostProblem& problem, const host::HostCpu& cpu);
 
 // Returns true if a product of elements copies panels of S whose rows do not begin at the

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tessera/codelets/instruction_set.hpp"
+#include "tessera/codelets/kernel.hpp"
 
 namespace tessera::host {
 namespace {
@@ -72,7 +73,8 @@ HostCpu read_host_cpu() {
           .l1_data = cache_or(1, Bytes(32 << 10)),
           .l2 = cache_or(2, Bytes(1 << 20)),
           .l3 = cache_or(3, Bytes(16 << 20)),
-          .vector = vector_in_use()};
+          .vector = vector_in_use(),
+          .fast_pairs = vector_in_use() == Bytes(64) && codelets::multiplies_pairs_fast()};
 }
 
 std::string host_cpu_model() {

@@ -175,7 +175,8 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const Panels&
             .in_s = next(y),
             .out = result,
             .replaces = y == 0,
-            .streams = streams});
+            .streams = streams,
+            .pairs = kWide && std::is_same_v<T, BFloat16>});
   }
 }
 

@@ -54,14 +54,15 @@ constexpr std::int64_t paired_column(std::int64_t i, std::int64_t columns) {
   return (i ^ 1) < columns ? i ^ 1 : i;
 }
 
-// Adds a product as that instruction does: numbers below the normal floats count as zeros, in
-// operands and, after rounding, in results. Whether a sum rounds up to the smallest normal float is
-// decided with the digits that a normal float has, which are those of the same sum 2^32 times as
-// large.
-inline float add_paired_product(float sum, BFloat16 a, BFloat16 b) {
+// Adds a product as that instruction does, of numbers that BFloat16 has: those below the
+// normal floats count as zeros, in operands and, after rounding, in results. Whether a sum rounds
+// up to the smallest normal float is decided with the digits that a normal float has, which are
+// those of the same sum 2^32 times as large.
+template <class In>
+float add_paired_product(float sum, In a, In b) {
   constexpr float kSmallest = 0x1p-126f, kScale = 0x1p32f;
   const auto normal = [](float v) { return std::abs(v) < kSmallest ? std::copysign(0.0f, v) : v; };
-  const float x = normal(float(a)), y = normal(float(b)), z = normal(sum);
+  const float x = normal(to_float(a)), y = normal(to_float(b)), z = normal(sum);
   const float result = std::fma(x, y, z);
   if (result == 0 || !(std::abs(result) <= kSmallest)) return result;
   const float scaled = std::fma(x * kScale, y, z * kScale);

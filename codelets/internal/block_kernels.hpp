@@ -39,6 +39,8 @@ struct BlockFwd {
                        clear_rows<Sum>(args.out, x, args.block.rows);
                      });
     if constexpr (std::is_same_v<In, BFloat16>) return add_pairs(args);
+    if constexpr (std::is_same_v<In, float>)
+      if (args.pairs) return add_pairs(args);
     for_each_block_element<Word>(args, [&](std::int64_t x, std::int64_t y, std::int64_t value) {
       add_scaled_row(out.row(x), values[value], in.row(y), args.out.z);
     });

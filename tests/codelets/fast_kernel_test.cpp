@@ -12,6 +12,7 @@
 
 #include "tessera/base/half.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/codelets/internal/fast/flushed_floats.hpp"
 #include "tessera/codelets/internal/fast/pair_sums.hpp"
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 #include "tessera/codelets/internal/fast/term_rows.hpp"
@@ -227,6 +228,42 @@ TEST(PairSums, HaveTheBitsOfConvertedProducts) {
       sums.out = converted.data();
       codelets::internal::block_sums(sums);
       EXPECT_EQ(pairs, converted) << side << " x " << side << ", z " << z;
+    }
+}
+
+// Sums and products below the normal floats are in some of the columns.
+TEST(PairSums, OfFloatsHaveTheBitsOfBFloat16) {
+  Random random(12);
+  const auto draw = [&](std::vector<BFloat16>& to) {
+    for (BFloat16& v : to)
+      v = BFloat16(float(2 * random.unit() - 1) * (random.below(4) == 0 ? 0x1p-65f : 1));
+  };
+  for (const BlockShape block : {BlockShape{4, 4}, {8, 8}, {16, 16}, {2, 3}, {32, 1}, {5, 7}})
+    for (const std::int64_t z : {1, 3, 8, 15, 16, 17, 40, 64, 100}) {
+      const std::vector<std::uint32_t> columns = {0, std::uint32_t(2 * block.cols)};
+      std::vector<BFloat16> values(std::size_t(2 * block.area())),
+          in(std::size_t(3 * block.cols * z));
+      draw(values);
+      draw(in);
+      const std::vector<float> wide_values(values.begin(), values.end());
+      const std::vector<float> wide_in(in.begin(), in.end());
+      std::vector<float> sums(std::size_t(block.rows * z), 0x1p-127f), of_floats = sums;
+      const auto sums_of = [&](const auto* v, const auto* s, std::vector<float>& out) {
+        return codelets::internal::BlockSums<std::remove_cvref_t<decltype(*v)>>{.row = 0,
+                                                                                .columns = columns,
+                                                                                .values = v,
+                                                                                .rows = block.rows,
+                                                                                .cols = block.cols,
+                                                                                .in = s,
+                                                                                .in_stride = z,
+                                                                                .out = out.data(),
+                                                                                .out_stride = z,
+                                                                                .z = z};
+      };
+      codelets::internal::block_sums(sums_of(values.data(), in.data(), sums));
+      const codelets::internal::FlushedFloats mode;
+      codelets::internal::block_pair_sums(sums_of(wide_values.data(), wide_in.data(), of_floats));
+      EXPECT_EQ(sums, of_floats) << block.rows << " x " << block.cols << ", z " << z;
     }
 }
 

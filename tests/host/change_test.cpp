@@ -14,59 +14,14 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/host/layer_case.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
-#include "tessera/tests/support/layer_results.hpp"
 #include "tessera/tests/support/trials.hpp"
 
 namespace tessera::host {
 namespace {
 
 using test::Results;
-
-const HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
-
-// A layer with operands.
-template <class T>
-struct Case {
-  Problem problem;
-  HostOptions options;
-  HostCpu cpu = kTiny;
-  std::unique_ptr<Executor> executor = make_executor(2);
-  HostLayer layer{problem, cpu, *executor, options};
-  Matrix<T> s = random_matrix<T>(problem.size.g * problem.size.y, problem.size.z, 5);
-  Matrix<T> q_grad = random_matrix<T>(problem.size.g * problem.size.x, problem.size.z, 6);
-
-  Results<T> run() {
-    return test::run_passes<T>(layer, std::as_const(s).view(), std::as_const(q_grad).view());
-  }
-};
-
-template <class T>
-Problem problem_of(Dims size, BlockShape block) {
-  return {.size = size,
-          .block = block,
-          .density = 0.2,
-          .data_type = data_type_of<T>(),
-          .grad_a = true,
-          .grad_w = true};
-}
-
-std::vector<sparse::Csr<float>> weights_of(const Problem& problem, double density,
-                                           std::uint64_t seed) {
-  const Dims whole = problem.size_in_blocks();
-  std::vector<sparse::Csr<float>> all;
-  for (std::int64_t g = 0; g < whole.g; ++g)
-    all.push_back(
-        sparse::random_pattern(whole.x, whole.y, problem.block, density, seed + std::uint64_t(g)));
-  return all;
-}
-
-// The change that makes `from` as sparse as `share` of it, plus some new blocks.
-sparse::PatternChange change_to(const sparse::Csr<float>& from, double density,
-                                std::uint64_t seed) {
-  return sparse::difference(
-      from, sparse::random_pattern(from.rows, from.cols, from.block, density, seed));
-}
 
 template <class T>
 void expect_update_as_set(BlockShape block, double before, double after, DenseChoice dense) {
@@ -106,96 +61,6 @@ TEST(HostChange, HasTheBitsOfSettingTheChangedWeights) {
         expect_update_as_set<float>(block, 0.2, after, dense);
         expect_update_as_set<Half>(block, 0.2, after, dense);
       }
-}
-
-template <class T>
-void expect_same_bits_widened(std::int64_t z, double density) {
-  SCOPED_TRACE(testing::Message() << "z " << z << " density " << density);
-  const Problem problem = problem_of<T>({1, 70, 90, z}, {1, 1});
-  HostCpu narrow = kTiny;
-  narrow.vector = Bytes(32);
-  Case<T> plain{problem, {}}, wide{problem, {}, narrow};
-  const sparse::Csr<float> weights = weights_of(problem, density, 3)[0];
-  const sparse::PatternChange change = change_to(weights, density, 20);
-  std::vector<float> values = sparse::with_change(weights, change).values;
-  for (float& v : values) v *= 0.3f;
-  std::vector<Results<T>> results;
-  for (Case<T>* one : {&plain, &wide}) {
-    one->layer.set_weights(weights);
-    results.push_back(one->run());
-    EXPECT_FALSE(one->layer.update_weights(change, 0));
-    results.push_back(one->run());
-    one->layer.set_values(values);
-    results.push_back(one->run());
-    one->layer.change_values([](std::span<float> part, std::int64_t) {
-      for (float& v : part) v += 0.01f;
-    });
-    results.push_back(one->run());
-  }
-  for (std::size_t i = 0; i < results.size() / 2; ++i)
-    EXPECT_EQ(results[i], results[i + results.size() / 2]) << "step " << i;
-  // Both widen few columns, and slices in the first cache.
-  EXPECT_EQ(wide.layer.memory_bytes() > plain.layer.memory_bytes(), density >= 0.1 && z >= 64);
-}
-
-TEST(HostChange, WidensNumbersOf16BitsWithTheSameBits) {
-  for (const std::int64_t z : {1, 5, 16, 64, 100})
-    for (const double density : {0.01, 0.3}) {
-      expect_same_bits_widened<Half>(z, density);
-      expect_same_bits_widened<BFloat16>(z, density);
-    }
-}
-
-// Layers that are planned for more columns than are widened have the same cells as those for as
-// many.
-TEST(HostChange, WidensBlocksOfHalvesWithTheSameBits) {
-  for (const BlockShape block : {BlockShape{2, 3}, {5, 2}, {4, 4}})
-    for (const std::int64_t z : {1, 5, 16, 64}) {
-      const Problem problem = problem_of<Half>({1, 60, 96, z}, block);
-      Problem many = problem;
-      many.size.z = kMostWideColumns + 1;
-      Case<Half> wide{problem, {}}, plain{many, {}};
-      const sparse::Csr<float> weights = weights_of(problem, 0.3, 3)[0];
-      for (Case<Half>* one : {&wide, &plain}) {
-        one->s = wide.s;
-        one->q_grad = wide.q_grad;
-        one->layer.set_weights(weights);
-      }
-      EXPECT_GT(wide.layer.memory_bytes(), plain.layer.memory_bytes());
-      EXPECT_EQ(wide.run(), plain.run()) << to_string(problem);
-      for (Case<Half>* one : {&wide, &plain})
-        one->layer.set_values(std::vector(weights.values.size(), 1.0f));
-      EXPECT_EQ(wide.run(), plain.run()) << to_string(problem);
-      const sparse::PatternChange change = change_to(weights, 0.3, 20);
-      for (Case<Half>* one : {&wide, &plain}) EXPECT_FALSE(one->layer.update_weights(change, 0));
-      EXPECT_EQ(wide.run(), plain.run()) << to_string(problem);
-    }
-}
-
-TEST(HostChange, ReadsHalvesOfBlocksForMoreColumnsThanItWidens) {
-  constexpr std::int64_t kFew = 4, kMany = 100;
-  const Problem problem = problem_of<Half>({1, 60, 96, kFew}, {4, 4});
-  Case<Half> one{problem, {}};
-  one.layer.set_weights(weights_of(problem, 0.3, 3)[0]);
-  const Matrix<Half> s = random_matrix<Half>(96, kMany, 5);
-  Matrix<Half> q(60, kMany), parts(60, kMany);
-  one.layer.forward<Half>(s.view(), q.view());
-  for (std::int64_t z = 0; z < kMany; z += kFew)
-    one.layer.forward<Half>(s.view().sub({0, 96}, {z, z + kFew}),
-                            parts.view().sub({0, 60}, {z, z + kFew}));
-  EXPECT_EQ(q, parts);
-}
-
-TEST(HostChange, LeavesBlocksInBfloat16AndThoseReadSeldomIn16Bits) {
-  const auto bytes = [](const Problem& problem, double density, auto one) {
-    Case<decltype(one)> made{problem, {}};
-    made.layer.set_weights(weights_of(problem, density, 3)[0]);
-    return made.layer.memory_bytes();
-  };
-  const Problem half = problem_of<Half>({1, 60, 96, 5}, {4, 4});
-  const Problem bfloat16 = problem_of<BFloat16>({1, 60, 96, 5}, {4, 4});
-  EXPECT_GT(bytes(half, 0.3, Half()), bytes(bfloat16, 0.3, BFloat16()));
-  EXPECT_EQ(bytes(half, 0.02, Half()), bytes(bfloat16, 0.02, BFloat16()));
 }
 
 // Moves `count` blocks of each of some rows to free places of the same row or of another one.
@@ -460,6 +325,8 @@ TYPED_TEST(HostValues, ChangePartByPartAsAllAtOnce) {
 TEST(HostChange, KeepsLayoutsTrueToTheValuesWhenAStepThrows) {
   const Problem problem = problem_of<float>({1, 120, 90, 17}, {1, 1});
   Case<float> c{problem, {}}, expected{problem, {}};
+  c.executor = make_executor(ExecutorKind::Threads, 2);  // two, also on one core
+  c.layer = HostLayer(problem, kTiny, *c.executor, {});
   c.layer.set_weights(sparse::checked(weights_of(problem, 0.3, 3)));
   const auto change = [&](std::span<float> part, std::int64_t first) {
     std::fill(part.begin(), part.end(), 2.0f);

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "tessera/codelets/internal/fast/block_tiles.inl"
+#include "tessera/codelets/internal/fast/flushed_floats.hpp"
 #include "tessera/codelets/internal/fast/pair_sums.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,11 +56,15 @@ HWY_NOINLINE void forward_few_columns(const BlockSums<float>& args) {
     const float* factors = args.values + row * Walk::kRows;
     for (const std::uint32_t column : args.columns) {
       const float* in = args.in + std::int64_t{column} * args.in_stride;
-      for (std::int64_t k = 0; k < Walk::kRows; ++k, in += args.in_stride) {
-        const auto of_row = hn::MaskedLoad(some, d, in);
+      const auto add_row = [&](std::int64_t k) HWY_ATTR {
+        const auto of_row = hn::MaskedLoad(some, d, in + k * args.in_stride);
         for (std::size_t h = 0; h < kHeight; ++h)
           sums[h] = add_product_lanes(
               sums[h], hn::Set(d, factors[std::int64_t(h) * Walk::kRows + k]), of_row);
+      };
+      for (std::int64_t k = 0; k < Walk::kRows; k += 2) {
+        add_row(k + (Walk::kPaired ? 1 : 0));
+        add_row(k + (Walk::kPaired ? 0 : 1));
       }
       factors += Walk::kRows * Walk::kRows;
     }
@@ -71,13 +76,13 @@ HWY_NOINLINE void forward_few_columns(const BlockSums<float>& args) {
 
 // True if this computed the product: of floats, where a masked load does not touch what it leaves
 // out.
-template <class In>
+template <template <class> class Order, class In>
 HWY_INLINE bool forward_if_few(const BlockSums<In>& args) {
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (kMasksLoads && std::is_same_v<In, float>) {
-    if (args.rows == 4) return forward_few_columns<SquareWalk<4>>(args), true;
-    if (args.rows == 8) return forward_few_columns<SquareWalk<8>>(args), true;
-    if (args.rows == 16) return forward_few_columns<SquareWalk<16>>(args), true;
+    if (args.rows == 4) return forward_few_columns<Order<SquareWalk<4>>>(args), true;
+    if (args.rows == 8) return forward_few_columns<Order<SquareWalk<8>>>(args), true;
+    if (args.rows == 16) return forward_few_columns<Order<SquareWalk<16>>>(args), true;
   }
 #endif
   return false;
@@ -90,7 +95,7 @@ HWY_INLINE void forward_in_order(const BlockSums<In>& args) {
     const bool is_square = args.rows == args.cols;
     constexpr auto kFew =
         static_cast<std::int64_t>(kNativeLanes) - (HWY_TARGET == HWY_AVX3 ? 0 : 1);
-    if (is_square && args.z <= kFew && forward_if_few(args)) return;
+    if (is_square && args.z <= kFew && forward_if_few<Order>(args)) return;
     if (is_square && args.z >= static_cast<std::int64_t>(kNativeLanes)) {
       if (args.rows == 4) return forward_by(args, Order<SquareWalk<4>>());
       if (args.rows == 8) return forward_by(args, Order<SquareWalk<8>>());
@@ -111,34 +116,35 @@ void forward_float(const BlockSums<float>& args) { forward(args); }
 void forward_half(const BlockSums<Half>& args) { forward(args); }
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-// Not inlined, so that no sum is moved to a place where the mode is different.
-HWY_NOINLINE void forward_pairs(const BlockSums<BFloat16>& args) {
+// Under FlushedFloats.
+template <class In>
+HWY_NOINLINE void forward_pairs(const BlockSums<In>& args) {
   forward_in_order<PairedWalk>(args);
 }
-void forward_bfloat16(const BlockSums<BFloat16>& args) {
-  if (HWY_TARGET == HWY_AVX3 && pair_sums_are_fast() && pair_sums(args)) return;
-  constexpr unsigned kFlush = 0x8040;  // results and operands below the normal floats become zeros
-  const unsigned mode = _mm_getcsr();
-  _mm_setcsr(mode | kFlush);
-  forward_pairs(args);
-  _mm_setcsr(mode);
-}
 #else
-void forward_bfloat16(const BlockSums<BFloat16>& args) {
-  const BFloat16* values = args.values;
+template <class In>
+void forward_pairs(const BlockSums<In>& args) {
+  const In* values = args.values;
   for (std::size_t b = 0; b < args.columns.size(); ++b)
     for (std::int64_t i = 0; i < args.rows; ++i, values += args.cols) {
       float* out = args.out + (args.row + i) * args.out_stride;
       if (args.replaces && b == 0) std::fill_n(out, args.z, 0.0f);
       for (std::int64_t k = 0; k < args.cols; ++k) {
         const std::int64_t j = paired_column(k, args.cols);
-        const BFloat16* in = args.in + (args.columns[b] + j) * args.in_stride;
+        const In* in = args.in + (args.columns[b] + j) * args.in_stride;
         for (std::int64_t z = 0; z < args.z; ++z)
           out[z] = add_paired_product(out[z], values[j], in[z]);
       }
     }
 }
 #endif
+
+void forward_float_pairs(const BlockSums<float>& args) { forward_pairs(args); }
+void forward_bfloat16(const BlockSums<BFloat16>& args) {
+  if (HWY_TARGET == HWY_AVX3 && pair_sums_are_fast() && pair_sums(args)) return;
+  const FlushedFloats mode;
+  forward_pairs(args);
+}
 
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -149,6 +155,7 @@ namespace tessera::codelets::internal {
 HWY_EXPORT(forward_float);
 HWY_EXPORT(forward_half);
 HWY_EXPORT(forward_bfloat16);
+HWY_EXPORT(forward_float_pairs);
 
 void block_sums(const BlockSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(forward_float)(sums);
@@ -156,6 +163,9 @@ void block_sums(const BlockSums<float>& sums) noexcept {
 void block_sums(const BlockSums<Half>& sums) noexcept { HWY_DYNAMIC_DISPATCH(forward_half)(sums); }
 void block_sums(const BlockSums<BFloat16>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(forward_bfloat16)(sums);
+}
+void block_pair_sums(const BlockSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(forward_float_pairs)(sums);
 }
 
 }  // namespace tessera::codelets::internal

@@ -163,14 +163,22 @@ HWY_INLINE void add_blocks(const BlockRun<In, Walk>& run, std::int64_t first, st
     const In* in = run.in + run.in_row[b] * run.in_stride + panel.first;
     const std::int64_t to_rows = run.rows_ahead(b, ahead, panel.first, step) - in;
     [[maybe_unused]] const float* next_factors = run.factors + (b + ahead) * run.area;
+    // Two terms at once where pairs are whole: distances are then known to the compiler.
+    constexpr std::int64_t kTerms = Walk::kPaired && Walk::kRows > 0 ? 2 : 1;
     for (std::int64_t k = 0; k < run.walk.terms;
-         ++k, in += run.in_stride, factors += run.walk.depth) {
-      for (std::size_t v = kTurn; v < kVectors; v += kTurns)
-        hwy::Prefetch(in + to_rows + column_of<kLanes, kVectors>(panel, v));
-      if constexpr (std::is_same_v<In, float> && kTurns > 1 && kTurn + 1 == kTurns)
-        hwy::Prefetch(next_factors + k * run.walk.height);
-      const std::int64_t to = Walk::kPaired ? paired_column(k, run.walk.terms) - k : 0;
-      tile.add(in + to * run.in_stride, factors + to * run.walk.depth, run.walk.height, panel);
+         k += kTerms, in += kTerms * run.in_stride, factors += kTerms * run.walk.depth) {
+      HWY_UNROLL(2)
+      for (std::int64_t i = 0; i < kTerms; ++i) {
+        const std::int64_t to = kTerms == 2     ? 1 - i
+                                : Walk::kPaired ? paired_column(k, run.walk.terms) - k
+                                                : 0;
+        const In* row = in + to * run.in_stride;
+        for (std::size_t v = kTurn; v < kVectors; v += kTurns)
+          hwy::Prefetch(row + to_rows + column_of<kLanes, kVectors>(panel, v));
+        if constexpr (std::is_same_v<In, float> && kTurns > 1 && kTurn + 1 == kTurns)
+          hwy::Prefetch(next_factors + (k + i) * run.walk.height);
+        tile.add(row, factors + to * run.walk.depth, run.walk.height, panel);
+      }
     }
   }
   tile.store(places.to, places.to_stride, panel);

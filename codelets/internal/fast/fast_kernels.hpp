@@ -8,6 +8,7 @@
 
 #include "tessera/codelets/internal/block_kernels.hpp"
 #include "tessera/codelets/internal/bucket_walk.hpp"
+#include "tessera/codelets/internal/fast/flushed_floats.hpp"
 #include "tessera/codelets/internal/fast/half_sums.hpp"
 #include "tessera/codelets/internal/fast/term_rows.hpp"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
@@ -203,6 +204,11 @@ bool needs_more_room(const KernelArgs& args) {
 template <class In, class Word>
 void fast_block_fwd(const KernelArgs& args) noexcept {
   if (needs_more_room<In>(args)) return BlockFwd<In, float, Word>::run(args);
+  if constexpr (std::is_same_v<In, float>)
+    if (args.pairs) {
+      const FlushedFloats mode;  // once, as few columns take little longer than a change of mode
+      return fast_block_sums<In, Word>(args, block_pair_sums);
+    }
   fast_block_sums<In, Word>(args, [](const BlockSums<In>& sums) { block_sums(sums); });
 }
 

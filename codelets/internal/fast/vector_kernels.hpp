@@ -172,7 +172,8 @@ inline constexpr std::int64_t kMostBlockValues = 4096;
 //   block_transposed_sums  out[columns[b] + j][z] += values[b][i][j] * in[row + i][z]
 // Order of additions to one output: b after b, inside a block j after j (transposed: i after i).
 // block_sums of BFloat16 adds in the order of paired_column(), each product as add_paired_product()
-// of arithmetic.hpp does.
+// of arithmetic.hpp does, and so does block_pair_sums() of numbers of BFloat16 that are kept as
+// floats, under FlushedFloats.
 template <class In>
 struct BlockSums {
   std::int64_t row;
@@ -193,6 +194,7 @@ struct BlockSums {
 void block_sums(const BlockSums<float>& sums) noexcept;
 void block_sums(const BlockSums<Half>& sums) noexcept;
 void block_sums(const BlockSums<BFloat16>& sums) noexcept;
+void block_pair_sums(const BlockSums<float>& sums) noexcept;
 void block_transposed_sums(const BlockSums<float>& sums) noexcept;
 void block_transposed_sums(const BlockSums<Half>& sums) noexcept;
 void block_transposed_sums(const BlockSums<BFloat16>& sums) noexcept;
