@@ -1,7 +1,8 @@
 """Trains a small GPT whose matrices keep only their largest weights: stored sparse, and dense with masks.
 
 usage: sparse_gpt.py [--density 0.0625] [--steps 500] [--width 256] [--layers 4] [--every 10]
-                     [--search exact|shortlist|sampled] [--only sparse|masked] [--plot FILE.png]
+                     [--search exact|shortlist|sampled] [--tied] [--bfloat16] [--only sparse|masked]
+                     [--plot FILE.png]
 
 Both begin with the same weights, see the same text and follow the same rule, so their losses agree; only the time and
 the memory differ. The text is the licences that every Debian system has (package base-files), byte by byte.
@@ -49,18 +50,24 @@ class Block(nn.Module):
 
 
 class SparseGpt(nn.Module):
-    """A transformer that reads bytes; all its matrices are sparse but the two embeddings."""
+    """A transformer that reads bytes; its matrices are sparse, and so is the embedding of tokens if it is the head's."""
 
-    def __init__(self, width: int, layers: int, context: int, density: float) -> None:
+    def __init__(self, args: argparse.Namespace) -> None:
         super().__init__()
-        self.token, self.place = nn.Embedding(BYTES, width), nn.Embedding(context, width)
-        nn.init.normal_(self.token.weight, std=0.1)
-        nn.init.normal_(self.place.weight, std=0.1)
-        self.blocks = nn.Sequential(*(Block(width, density) for _ in range(layers)))
-        self.norm, self.head = nn.LayerNorm(width), SparseLinear(width, BYTES, density=density, min_per_neuron=1)
+        width = args.width
+        self.token, self.place = None if args.tied else nn.Embedding(BYTES, width), nn.Embedding(args.context, width)
+        for embedding in [self.place] if self.token is None else [self.token, self.place]:
+            nn.init.normal_(embedding.weight, std=0.1)
+        self.blocks = nn.Sequential(*(Block(width, args.density) for _ in range(args.layers)))
+        self.norm, self.head = nn.LayerNorm(width), SparseLinear(width, BYTES, density=args.density, min_per_neuron=1)
+
+    def embedding(self, tokens: Tensor) -> Tensor:
+        if self.token is not None:
+            return self.token(tokens)  # type: ignore[no-any-return]
+        return self.head.rows(tokens) if isinstance(self.head, SparseLinear) else F.embedding(tokens, self.head.weight)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.token(tokens) + self.place(torch.arange(tokens.shape[1]))
+        x = self.embedding(tokens) + self.place(torch.arange(tokens.shape[1]))
         scores: Tensor = self.head(self.norm(self.blocks(x)))
         return scores
 
@@ -129,7 +136,8 @@ def train(net: nn.Module, is_masked: bool, args: argparse.Namespace) -> list[flo
             group["lr"] = RATE * min(1, (step + 1) / 50) * (1 + math.cos(math.pi * step / args.steps)) / 2
         starts = torch.randint(len(text) - args.context - 1, (args.batch,), generator=generator)
         rows = text[starts[:, None] + torch.arange(args.context + 1)]
-        loss = F.cross_entropy(net(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
+        with torch.autocast("cpu", torch.bfloat16, enabled=args.bfloat16):
+            loss = F.cross_entropy(net(rows[:, :-1]).flatten(0, 1).float(), rows[:, 1:].flatten())
         optimiser.zero_grad()
         loss.backward()
         losses.append(loss.item())
@@ -154,6 +162,8 @@ def main(arguments: list[str] | None = None) -> dict[str, list[float]]:
     for name, default in (("steps", 500), ("width", 256), ("layers", 4), ("every", 10), ("batch", 8), ("context", 64), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--search", choices=("exact", "shortlist", "sampled"), default="exact")
+    parser.add_argument("--tied", action="store_true", help="embed tokens by the rows of the last layer")
+    parser.add_argument("--bfloat16", action="store_true", help="activations in bfloat16; weights stay float32")
     parser.add_argument("--only", choices=("sparse", "masked"))
     parser.add_argument("--plot", type=pathlib.Path)
     args = parser.parse_args(arguments)
@@ -161,8 +171,10 @@ def main(arguments: list[str] | None = None) -> dict[str, list[float]]:
         parser.error(f"sizes and steps begin at 1, and the width is a multiple of {HEADS}, the number of heads")
     torch.set_num_threads(1)
     torch.manual_seed(args.seed)
-    net = SparseGpt(args.width, args.layers, args.context, args.density)
+    net = SparseGpt(args)
     twin = densify(copy.deepcopy(net))
+    for layer in (m for m in net.modules() if args.bfloat16 and isinstance(m, SparseLinear)):
+        layer.bfloat16()
     curves = {}
     if args.only != "masked":
         curves["sparse"] = train(net, False, args)

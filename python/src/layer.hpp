@@ -64,7 +64,7 @@ struct TrainForward {
   TorchMatrix s;            // [inputs][batch]: receives the transpose of x, or is x's; 0: none
   std::uintptr_t q = 0;     // [batch][outputs]
   std::uintptr_t bias = 0;  // [outputs]
-  bool relu = false;        // whether q is max(x * W^T + bias, 0)
+  host::Activation activation = host::Activation::None;  // of x * W^T + bias
   StampedValues values;
 };
 

@@ -46,16 +46,22 @@ void update(Layer& layer, const py::array& removed_rows, const py::array& remove
       {places(removed_rows, removed_cols, "removed"), places(added_rows, added_cols, "added")});
 }
 
+// Returns the activation that a call names; most calls name none.
+host::Activation given_activation(const py::object& name) {
+  return name.is_none() ? host::Activation::None : activation_of(text_of(name, "activation"));
+}
+
 void train_forward(Layer& layer, std::int64_t batch, std::uintptr_t x, std::int64_t row_stride,
                    std::int64_t col_stride, std::uintptr_t s, std::int64_t s_row_stride,
-                   std::int64_t s_col_stride, std::uintptr_t q, std::uintptr_t bias, bool relu,
-                   std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
+                   std::int64_t s_col_stride, std::uintptr_t q, std::uintptr_t bias,
+                   const py::object& activation, std::uintptr_t values, std::int64_t count,
+                   std::int64_t stamp) {
   layer.train_forward({batch,
                        {x, row_stride, col_stride},
                        {s, s_row_stride, s_col_stride},
                        q,
                        bias,
-                       relu,
+                       given_activation(activation),
                        {values, count, stamp}});
 }
 
@@ -76,11 +82,6 @@ void train_backward(Layer& layer, std::int64_t batch, std::uintptr_t dq, std::in
                         {values, count, stamp}});
 }
 
-// Returns the activation that a call names; most calls name none.
-host::Activation given_activation(const py::object& name) {
-  return name.is_none() ? host::Activation::None : activation_of(text_of(name, "activation"));
-}
-
 py::object forward(Layer& layer, py::object s, py::object out, py::object bias,
                    const py::object& activation) {
   return layer.forward(std::move(s), std::move(out), std::move(bias), given_activation(activation));
@@ -91,8 +92,9 @@ py::object grad_input(Layer& layer, py::object dq, py::object out) {
 }
 
 py::object forward_with(Layer& layer, py::object s, py::object out, py::object bias,
-                        std::uintptr_t values, std::int64_t count, std::int64_t stamp) {
-  return layer.forward(std::move(s), std::move(out), std::move(bias), host::Activation::None,
+                        const py::object& activation, std::uintptr_t values, std::int64_t count,
+                        std::int64_t stamp) {
+  return layer.forward(std::move(s), std::move(out), std::move(bias), given_activation(activation),
                        {values, count, stamp});
 }
 

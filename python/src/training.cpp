@@ -157,7 +157,7 @@ void Layer::train_forward(const TrainForward& step) {
                                   step.x.row_stride};
   layer::PassOptions after;
   if (step.bias != 0) after.bias = {memory_at(step.bias), std::size_t(rows())};
-  if (step.relu) after.activation = host::Activation::Relu;
+  after.activation = step.activation;
   if (is_copied(step.x, step.s)) want_large_pages_of(step.s.address, cols(), step.batch);
   want_large_pages_of(step.q, rows(), step.batch);
   const Turn turn(mutex_);

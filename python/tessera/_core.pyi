@@ -52,7 +52,7 @@ class Layer:
         s_col_stride: int,
         q: int,
         bias: int,
-        relu: bool,
+        activation: str,
         values: int,
         count: int,
         stamp: int,
@@ -79,7 +79,9 @@ class Layer:
         stamp: int,
         /,
     ) -> None: ...
-    def _forward_with(self, s: Any, out: Any, bias: Any, values: int, count: int, stamp: int, /) -> Any: ...
+    def _forward_with(
+        self, s: Any, out: Any, bias: Any, activation: str, values: int, count: int, stamp: int, /
+    ) -> Any: ...
     def _grad_input_with(self, dq: Any, out: Any, values: int, count: int, stamp: int, /) -> Any: ...
     def _values(self) -> NDArray[np.float32]: ...
     def _arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]: ...
@@ -311,7 +313,10 @@ class _Trainer:
         sizes: list[int],
         method: str,
         density: float,
+        density_schedule: str,
+        first_density: float,
         distribution: str,
+        min_per_neuron: int,
         block: int,
         batch: int,
         epochs: int,

@@ -68,13 +68,14 @@ def test_rigl_learns():
 
 
 @pytest.mark.skipif(not has("torch"), reason="python3-torch is not installed")
-def test_a_sparse_gpt_learns_as_a_masked_one(tmp_path):
-    chart = ("--plot", str(tmp_path / "c.png")) if has("matplotlib") else ()
+@pytest.mark.parametrize("option", ["--search=exact", "--tied", "--bfloat16"])
+def test_a_sparse_gpt_learns_as_a_masked_one(option, tmp_path):
+    chart = (option, "--plot", str(tmp_path / "c.png")) if has("matplotlib") else (option,)
     sizes = ("--steps=60", "--width=64", "--layers=1", "--batch=8", "--context=32", "--density=0.2", "--every=5")
     out = run(sys.executable, "-B", "examples/python/sparse_gpt.py", *sizes, *chart)
     losses = [float(loss) for loss in re.findall(r"^(?:sparse|dense with masks): loss ([0-9.]+), ", out, re.M)]
-    assert len(losses) == 2 and losses[0] == pytest.approx(losses[1], rel=0.01) and losses[0] < 5.2
-    assert not chart or (tmp_path / "c.png").stat().st_size > 1000
+    assert len(losses) == 2 and losses[0] == pytest.approx(losses[1], rel=0.01) and losses[0] < 5.5
+    assert len(chart) < 2 or (tmp_path / "c.png").stat().st_size > 1000
     assert len((ROOT / "examples/python/sparse_gpt.py").read_text().splitlines()) < 200
     wrong = subprocess.run([sys.executable, "-B", "examples/python/sparse_gpt.py", "--width=30"], cwd=ROOT, capture_output=True, text=True)
     assert wrong.returncode == 2 and "the width is a multiple of 4" in wrong.stderr

@@ -118,7 +118,7 @@ def test_a_method_sees_the_gradient_behind_a_fused_relu():
 
 
 def test_an_activation_that_is_none_is_refused():
-    with pytest.raises(ts.InvalidArgument, match="activation is 'tanh'; it is one of none, relu"):
+    with pytest.raises(ts.InvalidArgument, match="activation is 'tanh'; it is one of none, relu, gelu"):
         SparseLinear(4, 4, activation="tanh")
     assert SparseLinear(4, 4, activation=None).activation == "none"
 

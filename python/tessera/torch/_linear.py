@@ -19,10 +19,17 @@ from tessera.torch._autograd import needs_gradient
 from tessera.torch._operator import is_traced, traced_product
 from tessera.torch._optimisers import rule_of
 from tessera.torch._passes import Passes, Product
+from tessera.torch._rows import look_up
 from tessera.torch._tensors import FLOATS, Seen, Weight, autocast_dtype, operand_dtype, require_plain
 
-_ACTIVATIONS = ("none", "relu")
+_ACTIVATIONS = ("none", "relu", "gelu")
 _PATTERN = ("indptr", "indices")
+
+
+def _gelu(q: Tensor) -> Tensor:
+    """Return GELU by tanh of a tensor of any type; in 16 bits it is computed in float."""
+    kind = torch.float32 if q.dtype in (torch.float16, torch.bfloat16) else q.dtype
+    return functional.gelu(q.to(kind), approximate="tanh").to(q.dtype)
 
 
 class SparseLinear(Passes, nn.Module):
@@ -37,7 +44,8 @@ class SparseLinear(Passes, nn.Module):
     batch     the batch that the layer is cut for; any other one works as well
     min_per_neuron  blocks that each row and column of blocks has at least in the first pattern
     constant_fan_in  True: each row of blocks has as many as the others in the first pattern
-    activation  "relu" applies it in the same pass, and its derivative in the backward pass; "none"
+    activation  "relu" is applied in the same pass, and its derivative in the backward pass; "gelu" (by tanh) in the
+              same pass where no gradient is needed, else by torch; "none"
 
     values    nn.Parameter [nnz], float32, in the order of a CSR matrix (BSR for blocks)
     bias      nn.Parameter [out_features] or None, float32
@@ -143,18 +151,31 @@ class SparseLinear(Passes, nn.Module):
             return self._double(x)
         flat = x if x.dim() == 2 else x.reshape(-1, self.in_features)
         values = self.values
+        is_kept = traced or needs_gradient(flat, values, self.bias)
         if traced:
             q = traced_product(self, flat, values, self.bias)
         else:
-            q = Product.apply(flat, values, self.bias, self, needs_gradient(flat, values, self.bias))
+            q = Product.apply(flat, values, self.bias, self, is_kept)
+        if is_kept and self.activation == "gelu":
+            q = _gelu(q)
         if cast is not None:
             q = q.to(cast)
         return q if x.dim() == 2 else q.reshape(*x.shape[:-1], self.out_features)
 
+    def rows(self, ids: Tensor) -> Tensor:
+        """Return rows of the weight, [..., in_features] for ids [...] in 0 .. out_features - 1: an embedding.
+
+        It is what torch.nn.Embedding returns for this weight, in dtype, without bias and activation, and its gradient
+        goes to `values`. A layer that has its own rows for embedding and forward() for the last scores is tied. The
+        time is that of the result and of the stored values of the rows; methods that change patterns see the gradient.
+        Raises TypeError for ids that are no whole numbers, ts.InvalidArgument for one outside.
+        """
+        return look_up(self, ids)
+
     def _double(self, x: Tensor) -> Tensor:
         """Return forward() in double precision, by functions of torch."""
         q = functional.linear(x, self._dense(), self.bias)
-        return q.relu() if self.activation == "relu" else q
+        return q.relu() if self.activation == "relu" else _gelu(q) if self.activation == "gelu" else q
 
     @property
     def density(self) -> float:
@@ -251,7 +272,7 @@ class SparseLinear(Passes, nn.Module):
         batch: int = 128,
         activation: str | None = "none",
     ) -> SparseLinear:
-        """Return the sparse form of a dense layer.
+        """Return the sparse form of a dense layer, or of a torch.nn.Embedding, whose lookup is rows().
 
         density, or sparsity = 1 - density, keeps the blocks of largest sum of |weight|; mask [out, in] keeps the
         blocks that contain a place that is set. Without them the blocks that are not zero are kept, as those of a

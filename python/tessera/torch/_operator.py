@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tessera.torch._autograd import needs_gradient
-from tessera.torch._passes import Passes, Product, backward_pass, forward_pass, is_read_as_given, next_stamp
+from tessera.torch._passes import Passes, Product, backward_pass, forward_pass, fused_activation, is_read_as_given, next_stamp
 
 _PATTERN = "Tensor indptr, Tensor indices, int in_features, int[] block, int threads, int batch, str activation"
 _KEPT = 64  # layers that graphs may use in turn without making them again
@@ -117,7 +117,7 @@ def is_traced() -> bool:
 
 
 def traced_product(module: Passes, x: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
-    """Return the product by the operator, for a graph that is being recorded."""
+    """Return the product by the operator, for a graph that is being recorded, as for a pass that keeps its operands."""
     if not _HAS_AUTOGRAD and torch._C._get_tracing_state() is None:
         raise RuntimeError(
             f"torch.compile and torch.export with a SparseLinear need torch 2.4 or later; this is {torch.__version__}: "
@@ -125,6 +125,6 @@ def traced_product(module: Passes, x: Tensor, values: Tensor, bias: Tensor | Non
         )
     q: Tensor = torch.ops.tessera.sparse_linear(
         x, values, bias, module.indptr, module.indices, module.in_features, list(module.block), module.threads,
-        module.batch, module.activation,
+        module.batch, fused_activation(module.activation, True),
     )
     return q

@@ -107,6 +107,11 @@ class Passes:
         return stamped[1]
 
 
+def fused_activation(activation: str, is_kept: bool) -> str:
+    """Return the activation that a pass applies: where a backward pass follows, GELU is torch's, which keeps its input."""
+    return "none" if activation == "gelu" and is_kept else activation
+
+
 def _address(bias: Tensor | None, count: int) -> int:
     """Return the address of the bias, 0 for None."""
     if bias is None:
@@ -150,22 +155,25 @@ def _transpose_or_room(matrix: Tensor) -> Tensor:
 def forward_pass(
     module: Passes, x: Tensor, values: Tensor, bias: Tensor | None, needs_x: bool, is_kept: bool
 ) -> tuple[Tensor, Tensor | None, Made, int]:
-    """Return (result [batch, outputs], the transpose of x if it is kept, the layer, the stamp of the values)."""
+    """Return (result [batch, outputs], the transpose of x if it is kept, the layer, the stamp of the values).
+
+    The activation is applied as fused_activation() says.
+    """
     require_plain("values", values)
     made = module._made_for(values, needs_x)
     stamp = module._stamp_of(values)
     content = values.data_ptr(), values.numel(), stamp
-    batch, relu = x.shape[0], module.activation == "relu"
+    batch, activation = x.shape[0], fused_activation(module.activation, is_kept)
     address = _address(bias, module.out_features)
     # Not a view of another tensor: functions in place, as nn.ReLU(inplace=True), may follow.
     q = x.new_empty((batch, module.out_features))
     if x.dtype == torch.float32:
         s = _transpose_or_room(x) if is_kept else None
-        made.layer._train_forward(batch, *_place(x), *_place(s), q.data_ptr(), address, relu, *content)
+        made.layer._train_forward(batch, *_place(x), *_place(s), q.data_ptr(), address, activation, *content)
         return q, s, made, stamp
     s = x.detach().t()
-    made.layer._forward_with(s, q.t(), None if bias is None else bias.detach(), *content)
-    return q.masked_fill_(q < 0, 0) if relu else q, s, made, stamp  # relu_() has no float16
+    made.layer._forward_with(s, q.t(), None if bias is None else bias.detach(), activation, *content)
+    return q, s, made, stamp
 
 
 def backward_pass(
@@ -200,7 +208,7 @@ def backward_pass(
 
 
 class Product(torch.autograd.Function):
-    """x [batch, inputs] -> activation(x @ W.T + bias), in one node of the graph.
+    """x [batch, inputs] -> activation(x @ W.T + bias), in one node of the graph; fused_activation() says which.
 
     Results are contiguous, as those of torch.nn.Linear are: the layer writes them as fast, and a function of two
     operands, such as the derivative of a ReLU, takes many times as long if their strides differ. In float32, small

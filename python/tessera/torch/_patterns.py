@@ -117,6 +117,23 @@ def spread(values: Tensor, indptr: Tensor, indices: Tensor, shape: tuple[int, in
     return dense.index_put((places,), values, accumulate=True).reshape(shape)
 
 
+def chosen_rows(
+    values: Tensor, indptr: Tensor, indices: Tensor, columns: int, block: tuple[int, int], ids: Tensor
+) -> Tensor:
+    """Return the rows [ids, columns] of the dense weight, connected to the values by autograd."""
+    height, width = block
+    heads = torch.div(ids, height, rounding_mode="floor")
+    begins = indptr[heads].to(torch.int64)
+    counts = indptr[heads + 1].to(torch.int64) - begins
+    ends = counts.cumsum(0)
+    blocks = torch.repeat_interleave(begins - ends + counts, counts) + torch.arange(int(counts.sum()))
+    lines = blocks * height + torch.repeat_interleave(ids - heads * height, counts)
+    # In one dimension, where the gradients of equal places are added in their order by any number of threads.
+    taken = values.index_select(0, (lines[:, None] * width + torch.arange(width)).reshape(-1))
+    indptr_of_rows = torch.cat([ends.new_zeros(1), ends])
+    return spread(taken, indptr_of_rows, indices[blocks], (len(ids), columns), (1, width))
+
+
 def carried(slot: Tensor, origin: NDArray[np.int64], area: int) -> Tensor:
     """Return the numbers of an optimiser after a rewire; those of new blocks are 0."""
     if slot.dtype == torch.float32:

@@ -133,7 +133,8 @@ def densify(model: nn.Module) -> nn.Module:
             dense: nn.Module = module.to_dense().to(module.q_proj.dtype)
         elif isinstance(module, SparseLinear) and not _is_inside_attention(module, model):
             dense = module.to_dense().to(module.dtype).train(module.training)
-            dense = nn.Sequential(dense, nn.ReLU()) if module.activation == "relu" else dense
+            after = {"relu": nn.ReLU(), "gelu": nn.GELU(approximate="tanh")}.get(module.activation)
+            dense = dense if after is None else nn.Sequential(dense, after)
         else:
             continue
         _replace(model, module, dense)
