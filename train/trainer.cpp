@@ -53,6 +53,11 @@ TrainOptions usual_options(const Method& method, std::int64_t steps, double rate
           .rate = {.first = rate, .decay = CosineRate{std::max<std::int64_t>(steps, 1)}}};
 }
 
+DensitySchedule usual_densities(double first, double last, std::int64_t steps, DensityCurve curve) {
+  return {
+      .first = first, .last = last, .end = std::max<std::int64_t>(steps / 2, 1), .curve = curve};
+}
+
 Trainer::Trainer(Network<>& network, const DataSet& data, const TrainOptions& options)
     : network_(&network),
       data_(&data),

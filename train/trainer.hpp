@@ -37,6 +37,9 @@ struct TrainOptions {
 // rewires every 100 steps up to three quarters of the run.
 TrainOptions usual_options(const Method& method, std::int64_t steps, double rate = 0.1);
 
+// Returns densities that change over the first half of a run of so many steps.
+DensitySchedule usual_densities(double first, double last, std::int64_t steps, DensityCurve curve);
+
 // All that a run needs to go on, beside network and options. A checkpoint stores it.
 struct TrainState : NetworkState {
   std::vector<EverActive> ever_active;  // by layer

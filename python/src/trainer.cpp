@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -32,7 +33,8 @@ struct Session {
   Session(train::DataSet images, const train::NetworkOptions& network_options, int threads)
       : data(std::move(images)),
         executor(make_executor(threads)),
-        network(network_options, train::host_layers(*executor), *executor) {}
+        network(network_options, train::host_layers(*executor, network_options.density_changes),
+                *executor) {}
 
   train::DataSet data;
   std::unique_ptr<Executor> executor;
@@ -49,13 +51,20 @@ train::LabelledImages images_of(const py::array_t<std::uint8_t>& pixels,
           .labels = {labels.data(), labels.data() + labels.size()}};
 }
 
+// What the densities of a run change to, from that of the network on.
+struct Densities {
+  double last = 0;
+  train::DensityCurve curve = {};
+};
+
 class Trainer {
  public:
   using Pixels = py::array_t<std::uint8_t>;
 
   Trainer(const Pixels& x, const Pixels& y, const Pixels& test_x, const Pixels& test_y,
           const train::NetworkOptions& network, const train::Method& method, std::int64_t epochs,
-          double rate, double fraction, std::int64_t every, int threads) {
+          double rate, double fraction, std::int64_t every,
+          const std::optional<Densities>& densities, int threads) {
     train::DataSet data{images_of(x, y), images_of(test_x, test_y)};
     const py::gil_scoped_release release;
     const DefaultFloatMode mode;
@@ -69,6 +78,9 @@ class Trainer {
     options.schedule.fraction = fraction;
     options.schedule.every = every;
     options.seed = network.seed;
+    if (densities)
+      options.density =
+          train::usual_densities(network.density, densities->last, steps, densities->curve);
     session_->trainer =
         std::make_unique<train::Trainer>(session_->network, session_->data, options);
     setup_seconds_ = watch.seconds();
@@ -123,19 +135,26 @@ namespace {
 std::unique_ptr<Trainer> make_trainer(const Trainer::Pixels& x, const Trainer::Pixels& y,
                                       const Trainer::Pixels& test_x, const Trainer::Pixels& test_y,
                                       std::vector<std::int64_t> sizes, const std::string& method,
-                                      double density, const std::string& distribution,
-                                      std::int64_t block, std::int64_t batch, std::int64_t epochs,
-                                      double rate, double fraction, std::int64_t every,
-                                      std::uint64_t seed, int threads) {
+                                      double density, const std::string& density_schedule,
+                                      double first_density, const std::string& distribution,
+                                      std::int64_t min_per_neuron, std::int64_t block,
+                                      std::int64_t batch, std::int64_t epochs, double rate,
+                                      double fraction, std::int64_t every, std::uint64_t seed,
+                                      int threads) {
+  std::optional<Densities> densities;
+  if (!density_schedule.empty())
+    densities = {density, named(density_schedule, train::kDensityCurves, "density_schedule")};
   const train::NetworkOptions network = {
       .sizes = std::move(sizes),
-      .density = density,
+      .density = densities ? first_density : density,
       .distribution = named(distribution, train::kDistributions, "distribution"),
       .block = {block, block},
       .batch = batch,
-      .seed = seed};
+      .seed = seed,
+      .min_per_neuron = min_per_neuron,
+      .density_changes = densities.has_value()};
   return std::make_unique<Trainer>(x, y, test_x, test_y, network, train::parse_method(method, {}),
-                                   epochs, rate, fraction, every, threads);
+                                   epochs, rate, fraction, every, densities, threads);
 }
 
 }  // namespace
@@ -143,8 +162,9 @@ std::unique_ptr<Trainer> make_trainer(const Trainer::Pixels& x, const Trainer::P
 void add_trainer(py::module_& module) {
   py::class_<Trainer>(module, "_Trainer")
       .def(py::init(&make_trainer), "x"_a, "y"_a, "test_x"_a, "test_y"_a, "sizes"_a, "method"_a,
-           "density"_a, "distribution"_a, "block"_a, "batch"_a, "epochs"_a, "rate"_a, "fraction"_a,
-           "every"_a, "seed"_a, "threads"_a)
+           "density"_a, "density_schedule"_a, "first_density"_a, "distribution"_a,
+           "min_per_neuron"_a, "block"_a, "batch"_a, "epochs"_a, "rate"_a, "fraction"_a, "every"_a,
+           "seed"_a, "threads"_a)
       .def("epoch", &Trainer::epoch)
       .def("setup_seconds", &Trainer::setup_seconds)
       .def("layers", &Trainer::layers)

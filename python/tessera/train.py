@@ -33,9 +33,12 @@ class Trainer:
     """Trains a network with ReLU between its layers on pictures of 8 bits, with cross-entropy.
 
     sizes         "784-1024-10", or a list
-    method        "static", "set", "rigl", "sampled" or "top-k": how the patterns change
+    method        "static", "set", "rigl", "sampled", "top-k" or "prune": how the patterns change
     density       of the weights; distribution "uniform" keeps the last layer dense, "erk" gives
                   narrow layers more
+    density_schedule  "linear", "cubic" or "exponential": the density goes from first_density to density over
+                  the first half of the run, and "prune" needs one that falls; None: it stays
+    min_per_neuron  blocks that each row and column of blocks of a sparse layer keeps
     rate, fraction, every    first learning rate, first share that a rewire moves, steps between two
 
     fit(x, y, epochs=30) uses SGD with momentum 0.9 and decay 2e-4, a rate that falls as a cosine, and
@@ -48,7 +51,10 @@ class Trainer:
         *,
         method: str = "rigl",
         density: float = 0.1,
+        density_schedule: str | None = None,
+        first_density: float = 1.0,
         distribution: str = "uniform",
+        min_per_neuron: int = 0,
         block: int = 1,
         batch: int = 128,
         rate: float = 0.1,
@@ -58,15 +64,19 @@ class Trainer:
         threads: int = 1,
     ) -> None:
         require_one_of("distribution", distribution, ("uniform", "erk"))
-        if method == "prune":
-            raise InvalidArgument('"prune" needs a density that falls: tessera.torch.Prune, or `tessera train --method prune`')
+        if density_schedule is not None:
+            require_one_of("density_schedule", density_schedule, ("linear", "cubic", "exponential"))
         self.sizes = _layer_sizes(sizes)
         self._options: dict[str, Any] = {
             "method": text("method", method), "density": number("density", density), "distribution": distribution,
+            "density_schedule": density_schedule or "", "first_density": number("first_density", first_density),
+            "min_per_neuron": whole_number("min_per_neuron", min_per_neuron, 0),
             "block": whole_number("block", block), "batch": whole_number("batch", batch), "rate": number("rate", rate),
             "fraction": number("fraction", fraction), "every": whole_number("every", every),
             "seed": seed_number(seed), "threads": thread_count(threads),
         }
+        if method == "prune" and (density_schedule is None or self._options["density"] >= self._options["first_density"]):
+            raise InvalidArgument('"prune" needs a density that falls: density_schedule="cubic" and density below first_density')
         self._run: _core._Trainer | None = None
         self.history: list[Epoch] = []
 

@@ -36,6 +36,18 @@ def test_fit_learns_and_repeats():
     assert trainer.layer(0).nnz == 360
 
 
+@pytest.mark.parametrize("method", ["prune", "rigl", "top-k"])
+def test_a_density_falls_over_half_of_the_run(method):
+    x, y = pictures(512)
+    trainer = ts.train.Trainer(
+        "30-40-3", method=method, density=0.2, density_schedule="cubic", min_per_neuron=1, batch=32, every=4
+    )
+    history = trainer.fit(x, y, epochs=4)
+    stored, _ = trainer.weights(0)
+    assert len(stored.data) == 240 and history[-1].accuracy > 0.9
+    assert (np.diff(stored.indptr) > 0).all() and len(np.unique(stored.indices)) == 30
+
+
 def test_ctrl_c_ends_fit():
     x, y = pictures(4096)
     trainer = ts.train.Trainer("30-2000-3", density=0.5, batch=64)
@@ -57,7 +69,11 @@ def test_ctrl_c_ends_fit():
         ({"sizes": [30, 8.5, 3]}, "8.5"),
         ({"sizes": 30}, "784-1024-10"),
         ({"method": "magic"}, "rigl"),
-        ({"method": "prune"}, "tessera.torch.Prune"),
+        ({"method": "prune"}, "density_schedule"),
+        ({"method": "prune", "density_schedule": "cubic", "density": 1.0}, "density that falls"),
+        ({"density_schedule": "square"}, "exponential"),
+        ({"density_schedule": "cubic", "first_density": 0.0}, "density"),
+        ({"density": 0.1, "min_per_neuron": 9}, "min_per_neuron"),
         ({"distribution": "even"}, "erk"),
         ({"density": 2.0}, "density"),
         ({"batch": 1000}, "batch"),

@@ -1,7 +1,5 @@
 #include "tessera/tools/commands/train_options.hpp"
 
-#include <algorithm>
-
 #include "tessera/base/named.hpp"
 #include "tessera/tools/options/inputs.hpp"
 #include "tessera/train/network_file.hpp"
@@ -80,11 +78,9 @@ train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& da
   options.seed = std::uint64_t(a.seed);
   options.optimiser = optimiser_of(a);
   if (!is_dense && !a.density_schedule.empty())
-    options.density = {
-        .first = a.first_density,
-        .last = a.density,
-        .end = std::max<std::int64_t>(a.epochs * batches / 2, 1),
-        .curve = named(a.density_schedule, train::kDensityCurves, "--density-schedule")};
+    options.density = train::usual_densities(
+        a.first_density, a.density, a.epochs * batches,
+        named(a.density_schedule, train::kDensityCurves, "--density-schedule"));
   return options;
 }
 
