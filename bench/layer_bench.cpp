@@ -264,16 +264,17 @@ bool run_thread_bars() {
 }
 
 // Prints the passes of the matrices of weight-sparse transformers, one value in 64 stored, for
-// 4,096 tokens, as fractions of the peak.
+// 4,096 and 16,384 tokens, as fractions of the peak.
 bool run_transformer_bars() {
   constexpr double kBar = 0.30;
   bool all = true;
-  for (const auto& [x, y] :
-       {std::pair<std::int64_t, std::int64_t>{1024, 1024}, {1024, 4096}, {4096, 1024}})
-    for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
-      const LayerCase one{.x = x, .y = y, .z = 4096, .density = 1.0 / 64, .pass = pass};
-      all &= print_bar(one.name() + ", of peak", bench::measure(one).of_peak(), kBar);
-    }
+  for (const std::int64_t z : {4096, 16384})
+    for (const auto& [x, y] :
+         {std::pair<std::int64_t, std::int64_t>{1024, 1024}, {1024, 4096}, {4096, 1024}})
+      for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
+        const LayerCase one{.x = x, .y = y, .z = z, .density = 1.0 / 64, .pass = pass};
+        all &= print_bar(one.name() + ", of peak", bench::measure(one).of_peak(), kBar);
+      }
   return all;
 }
 

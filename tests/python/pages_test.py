@@ -93,6 +93,15 @@ def test_the_table_of_densities_has_both_networks():
         assert float(found["accuracy_percent"]) > 15 and float(found["batch_100_ms"]) > 0
 
 
+@pytest.mark.skipif(not has("torch"), reason="python3-torch is not installed")
+def test_the_recall_of_searches_is_that_of_their_candidates():
+    out = run(sys.executable, "-B", "bench/python/recall.py", "--steps", "10", "--width=32", "--layers=1", "--density=0.0625")
+    rows = [line.split("\t") for line in out.splitlines()[1:]]
+    assert [row[1] for row in rows] == ["blocks.0.qkv", "blocks.0.out", "blocks.0.up", "blocks.0.down", "head"]
+    shortlist, sampled = (sum(float(row[i]) for row in rows) / len(rows) for i in (2, 3))
+    assert shortlist > 0.9 and 0.15 < sampled < 0.4  # four of fifteen places that are free are looked at
+
+
 SMALL_SIZES = {
     "quick_start": None,
     "rigl_torch": ["--epochs=1", "--images=1280"],
