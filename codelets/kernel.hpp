@@ -50,10 +50,8 @@ struct Result {
 //             them.                                                         (Fwd, GradW)
 //   streams   true: with `replaces`, results may be written past the caches. Rows of `out` must
 //             begin at multiples of 64 bytes                                (Fwd of elements)
-//   pairs     true: values and operand are numbers of BFloat16, kept as floats, and results have
-//   the
-//             bits of the kernel of BFloat16                                (Fwd of blocks of
-//             floats)
+//   pairs     true: values and operand are numbers of BFloat16 that are kept as floats, and
+//             results have the bits of the kernel of BFloat16          (Fwd of blocks of floats)
 struct KernelArgs {
   const void* meta = nullptr;
   const void* values = nullptr;

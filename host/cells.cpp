@@ -193,15 +193,17 @@ bool widens_blocks(const HostProblem& problem, const host::HostCpu& cpu) {
          problem.blocks * problem.block.cols >= reads * problem.size.y;
 }
 
-// Where most rows of R have no value, the time is that of zeros, which long rows take faster.
+// The time is that of zeros where most rows of R have no value, and long rows take them faster.
 // Sapphire Rapids, 512 columns, by the time of panels of 64: 2048 x 512 at 0.0002 0.54, at 0.0005
 // 0.66, at 0.001 (a value in half of the rows) 0.84, at 0.002 1.1; 4096 columns of 4096 x 1024
 // 0.52.
-constexpr std::int64_t kClearedColumns = 512;
+// Other columns than whole vectors stay, as one that is alone in the last panel has sums of its
+// own, and so do layers with so many rows that their sums would take more than 16 MiB.
+constexpr std::int64_t kClearedColumns = 512, kMostClearedRows = 8192;
 
-bool clears_most_rows(const HostProblem& problem) {
-  return problem.block.is_element() && problem.type == DataType::Float &&
-         2 * problem.blocks <= problem.size.x;
+bool clears_most_rows(const HostProblem& problem, std::int64_t z) {
+  return problem.block.is_element() && problem.type == DataType::Float && z % kVector == 0 &&
+         problem.size.x <= kMostClearedRows && 2 * problem.blocks <= problem.size.x;
 }
 
 }  // namespace
@@ -319,9 +321,9 @@ HostColumns product_columns(const HostCells& cells, HostProblem problem, std::in
     return {own.z, own.z, own.pack};
   }
   // The panels do not depend on the vectors either: a last one of one column adds up differently.
-  const std::int64_t most = clears_most_rows(problem)  ? kClearedColumns
-                            : problem.size.z < kVector ? kMostColumns
-                                                       : whole_vectors(cells.z, kVector);
+  const std::int64_t most = clears_most_rows(problem, z) ? kClearedColumns
+                            : problem.size.z < kVector   ? kMostColumns
+                                                         : whole_vectors(cells.z, kVector);
   const std::int64_t width = panel_width(z, most);
   HostColumns columns{width, std::max(width, cells.z)};
   columns.pack = width < z && pays_copy(problem);

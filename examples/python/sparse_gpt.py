@@ -97,7 +97,7 @@ class MaskedTopK:
         first = -group["lr"] * gradient / (gradient.abs() + group["eps"])
         stored, kept = int(mask.sum()), torch.zeros_like(mask)
         kept.scatter_(1, weight.abs().argmax(1, True), True).scatter_(0, weight.abs().argmax(0, True), True)
-        room = stored - int((kept | (weight.abs() >= group["lr"])).sum())
+        room = min(stored - int((kept | (weight.abs() >= group["lr"])).sum()), int((~mask).sum()))
         order = gradient.abs().masked_fill(mask, -1).reshape(-1).topk(max(room, 0)).indices
         entered = torch.zeros(mask.numel(), dtype=torch.bool).index_fill(0, order, True).view_as(mask)
         sizes = torch.where(entered, first.abs() * (1 - 1e-4), weight.abs()).masked_fill(kept, math.inf)

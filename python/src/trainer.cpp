@@ -51,7 +51,7 @@ train::LabelledImages images_of(const py::array_t<std::uint8_t>& pixels,
           .labels = {labels.data(), labels.data() + labels.size()}};
 }
 
-// What the densities of a run change to, from that of the network on.
+// The density at which a run ends, and the curve from that of the network to it.
 struct Densities {
   double last = 0;
   train::DensityCurve curve = {};

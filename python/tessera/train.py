@@ -38,6 +38,7 @@ class Trainer:
                   narrow layers more
     density_schedule  "linear", "cubic" or "exponential": the density goes from first_density to density over
                   the first half of the run, and "prune" needs one that falls; None: it stays
+    first_density  of a schedule, 1.0 by default
     min_per_neuron  blocks that each row and column of blocks of a sparse layer keeps
     rate, fraction, every    first learning rate, first share that a rewire moves, steps between two
 
@@ -52,7 +53,7 @@ class Trainer:
         method: str = "rigl",
         density: float = 0.1,
         density_schedule: str | None = None,
-        first_density: float = 1.0,
+        first_density: float | None = None,
         distribution: str = "uniform",
         min_per_neuron: int = 0,
         block: int = 1,
@@ -66,10 +67,12 @@ class Trainer:
         require_one_of("distribution", distribution, ("uniform", "erk"))
         if density_schedule is not None:
             require_one_of("density_schedule", density_schedule, ("linear", "cubic", "exponential"))
+        elif first_density is not None:
+            raise InvalidArgument("first_density is that of a density_schedule, which is not given")
         self.sizes = _layer_sizes(sizes)
         self._options: dict[str, Any] = {
             "method": text("method", method), "density": number("density", density), "distribution": distribution,
-            "density_schedule": density_schedule or "", "first_density": number("first_density", first_density),
+            "density_schedule": density_schedule or "", "first_density": number("first_density", 1.0 if first_density is None else first_density),
             "min_per_neuron": whole_number("min_per_neuron", min_per_neuron, 0),
             "block": whole_number("block", block), "batch": whole_number("batch", batch), "rate": number("rate", rate),
             "fraction": number("fraction", fraction), "every": whole_number("every", every),

@@ -12,7 +12,6 @@
 
 #include "tessera/base/half.hpp"
 #include "tessera/base/random.hpp"
-#include "tessera/codelets/internal/fast/flushed_floats.hpp"
 #include "tessera/codelets/internal/fast/pair_sums.hpp"
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 #include "tessera/codelets/internal/fast/term_rows.hpp"
@@ -231,40 +230,43 @@ TEST(PairSums, HaveTheBitsOfConvertedProducts) {
     }
 }
 
-// Sums and products below the normal floats are in some of the columns.
-TEST(PairSums, OfFloatsHaveTheBitsOfBFloat16) {
+// Numbers below the normal floats, as operands and as products, and those that are none are drawn.
+double special_number(Random& random) {
+  constexpr double kSpecial[] = {0x1p-130, -0x1p-127, -0.0, HUGE_VAL, -HUGE_VAL, NAN};
+  const std::int64_t kind = random.below(60);
+  if (kind < 6) return kSpecial[kind];
+  return (2 * random.unit() - 1) * (kind < 20 ? 0x1p-65 : 1);
+}
+
+TEST(PairSums, OfFloatsHaveTheBitsOfTheKernelOfBFloat16) {
   Random random(12);
-  const auto draw = [&](std::vector<BFloat16>& to) {
-    for (BFloat16& v : to)
-      v = BFloat16(float(2 * random.unit() - 1) * (random.below(4) == 0 ? 0x1p-65f : 1));
-  };
-  for (const BlockShape block : {BlockShape{4, 4}, {8, 8}, {16, 16}, {2, 3}, {32, 1}, {5, 7}})
-    for (const std::int64_t z : {1, 3, 8, 15, 16, 17, 40, 64, 100}) {
-      const std::vector<std::uint32_t> columns = {0, std::uint32_t(2 * block.cols)};
-      std::vector<BFloat16> values(std::size_t(2 * block.area())),
-          in(std::size_t(3 * block.cols * z));
-      draw(values);
-      draw(in);
-      const std::vector<float> wide_values(values.begin(), values.end());
-      const std::vector<float> wide_in(in.begin(), in.end());
-      std::vector<float> sums(std::size_t(block.rows * z), 0x1p-127f), of_floats = sums;
-      const auto sums_of = [&](const auto* v, const auto* s, std::vector<float>& out) {
-        return codelets::internal::BlockSums<std::remove_cvref_t<decltype(*v)>>{.row = 0,
-                                                                                .columns = columns,
-                                                                                .values = v,
-                                                                                .rows = block.rows,
-                                                                                .cols = block.cols,
-                                                                                .in = s,
-                                                                                .in_stride = z,
-                                                                                .out = out.data(),
-                                                                                .out_stride = z,
-                                                                                .z = z};
-      };
-      codelets::internal::block_sums(sums_of(values.data(), in.data(), sums));
-      const codelets::internal::FlushedFloats mode;
-      codelets::internal::block_pair_sums(sums_of(wide_values.data(), wide_in.data(), of_floats));
-      EXPECT_EQ(sums, of_floats) << block.rows << " x " << block.cols << ", z " << z;
-    }
+  for (const SimdTarget& target : codelets::internal::simd_targets())
+    for (const BlockShape block : {BlockShape{4, 4}, {8, 8}, {16, 16}, {2, 3}, {32, 1}, {5, 7}})
+      for (const std::int64_t z : {1, 3, 8, 15, 16, 17, 40, 64}) {
+        if (!target.runs_here) continue;
+        SCOPED_TRACE(testing::Message()
+                     << target.name << " " << block.rows << "x" << block.cols << " z " << z);
+        const KernelKey narrow_key{.format = Format::Block, .in = DataType::BFloat16};
+        const KernelKey wide_key{.format = Format::Block, .in = DataType::Float};
+        KernelCase narrow = random_case(
+            narrow_key, {.block = block, .z = z, .gap = z % 2, .seed = 19, .rows = 3, .cols = 4});
+        narrow.fill([&] { return special_number(random); });
+        KernelCase wide(wide_key, block, {narrow.x, narrow.y, narrow.z, narrow.gap},
+                        narrow.records);
+        wide.sub_group = narrow.sub_group;
+        wide.pairs = true;
+        const auto copy = [](const Store& from, Store& to) {
+          for (std::size_t i = 0; i < from.size(); ++i) to.set(i, from.get(i));
+        };
+        copy(narrow.x_side.store, wide.x_side.store);
+        copy(narrow.y_side.store, wide.y_side.store);
+        copy(narrow.values, wide.values);
+        const auto expected = bits_after(narrow, codelets::find_kernel(narrow_key).reference);
+        EXPECT_EQ(bits_after(wide, codelets::find_kernel(wide_key).reference), expected);
+        const UseSimdTarget use(target);
+        EXPECT_EQ(bits_after(wide, codelets::find_kernel(wide_key).run), expected);
+        EXPECT_EQ(bits_after(narrow, codelets::find_kernel(narrow_key).run), expected);
+      }
 }
 
 TEST(SimdTargets, HaveDifferentNamesAndOneThatRunsHere) {

@@ -84,7 +84,7 @@ struct KernelCase {
   BlockShape block;
   std::int64_t x, y, z, gap;
   std::int64_t sub_group = 1;
-  bool replaces = false;
+  bool replaces = false, pairs = false;
   std::vector<DrawnRecord> records;
   StoredRows x_side, y_side;  // [x][z] and [y][z]: one is read, the other written; GradW reads both
   Store values, gradients;
@@ -145,6 +145,7 @@ struct KernelCase {
     args.sub_group = sub_group;
     args.block = block;
     args.replaces = replaces;
+    args.pairs = pairs;
     args.in =
         y_is_result() || key.operation == Operation::GradW ? x_side.operand() : y_side.operand();
     if (key.operation == Operation::GradW)

@@ -322,6 +322,23 @@ TYPED_TEST(HostValues, ChangePartByPartAsAllAtOnce) {
       }
 }
 
+// Panels are wider where most rows are empty, and a layer keeps those of its first pattern.
+TEST(HostChange, KeepsItsBitsWhereMostRowsBecomeEmptyOrNot) {
+  for (const std::int64_t z : {192, 193, 449, 512})
+    for (const auto& [before, after] : {std::pair{0.02, 0.2}, {0.2, 0.02}}) {
+      const Problem problem = problem_of<float>({1, 24, 12, z}, {1, 1});
+      Case<float> changed{problem, {}}, fresh{problem, {}};
+      const sparse::Csr<float> weights = weights_of(problem, before, 3)[0];
+      const sparse::PatternChange change = change_to(weights, after, 20);
+      changed.layer.set_weights(weights);
+      changed.run();
+      EXPECT_FALSE(changed.layer.update_weights(change, 0));
+      fresh.layer.set_weights(sparse::with_change(weights, change));
+      EXPECT_EQ(changed.run(), fresh.run())
+          << "z " << z << ", density " << before << " to " << after;
+    }
+}
+
 TEST(HostChange, KeepsLayoutsTrueToTheValuesWhenAStepThrows) {
   const Problem problem = problem_of<float>({1, 120, 90, 17}, {1, 1});
   Case<float> c{problem, {}}, expected{problem, {}};

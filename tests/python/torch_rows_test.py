@@ -91,6 +91,12 @@ def test_a_sparse_embedding_alone_keeps_its_largest_weights():
     assert losses[-1] < 0.3 * losses[0] and due.dead_neurons() == 0 and sum(change.moved for change in due.history) > 5
 
 
+def test_options_of_an_embedding_are_refused():
+    for options in ({"padding_idx": 3}, {"max_norm": 0.1}, {"scale_grad_by_freq": True}, {"sparse": True}):
+        with pytest.raises(ts.InvalidArgument, match=f"has {next(iter(options))}"):
+            SparseLinear.from_dense(nn.Embedding(10, 8, **options), density=0.5)
+
+
 def test_a_dense_embedding_becomes_rows():
     embedding = nn.Embedding(10, 8)
     table = SparseLinear.from_dense(embedding, density=0.5)
@@ -118,6 +124,32 @@ def test_a_pattern_that_changes_before_the_backward_pass_is_told():
     layer.rewire(None, "set", fraction=0.5)
     with pytest.raises(ts.InvalidArgument, match="the pattern changed after rows"):
         taken.sum().backward()
+    taken = layer.rows(torch.tensor([1, 2]))
+    layer.indices.copy_(layer.indices.clone())
+    with pytest.raises(ts.InvalidArgument, match="the pattern changed after rows"):
+        taken.sum().backward()
+    layer.indices[0] = 8
+    with pytest.raises(ts.BadInput, match="block column 8"):
+        layer.rows(torch.tensor([0]))
+    layer.indptr[1] = -1
+    with pytest.raises(ts.BadInput, match="indptr must rise"):
+        layer.rows(torch.tensor([0, 1]))
+
+
+def test_rows_in_a_graph_are_refused():
+    with pytest.raises(RuntimeError, match="outside of graphs"):
+        torch.jit.trace(Tied(30, 20), torch.randint(30, (2, 4)))
+
+
+def test_methods_see_rows_in_floats_whatever_the_default_type_is():
+    table = SparseLinear(8, 12, density=0.5)
+    rigl = RigL(table, torch.optim.SGD(table.parameters(), lr=0.1), every=1, end=9, fraction=0.5)
+    try:
+        torch.set_default_dtype(torch.float64)
+        table.rows(torch.tensor([1, 2, 1])).square().sum().backward()
+        assert rigl.step()
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])

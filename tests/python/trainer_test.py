@@ -72,6 +72,7 @@ def test_ctrl_c_ends_fit():
         ({"method": "prune"}, "density_schedule"),
         ({"method": "prune", "density_schedule": "cubic", "density": 1.0}, "density that falls"),
         ({"density_schedule": "square"}, "exponential"),
+        ({"first_density": 0.5}, "which is not given"),
         ({"density_schedule": "cubic", "first_density": 0.0}, "density"),
         ({"density": 0.1, "min_per_neuron": 9}, "min_per_neuron"),
         ({"distribution": "even"}, "erk"),

@@ -167,8 +167,9 @@ class SparseLinear(Passes, nn.Module):
 
         It is what torch.nn.Embedding returns for this weight, in dtype, without bias and activation, and its gradient
         goes to `values`. A layer that has its own rows for embedding and forward() for the last scores is tied. The
-        time is that of the result and of the stored values of the rows; methods that change patterns see the gradient.
-        Raises TypeError for ids that are no whole numbers, ts.InvalidArgument for one outside.
+        time is that of the result and of the stored values of the rows, and backward() writes a gradient of all values.
+        Methods that change patterns see it; in such a step a lookup takes memory for out_features x different ids floats.
+        Raises TypeError for ids that are no whole numbers, ts.InvalidArgument for one outside, RuntimeError in graphs.
         """
         return look_up(self, ids)
 
@@ -261,7 +262,7 @@ class SparseLinear(Passes, nn.Module):
     @classmethod
     def from_dense(
         cls,
-        linear: nn.Linear,
+        linear: nn.Linear | nn.Embedding,
         *,
         density: float | None = None,
         sparsity: float | None = None,

@@ -120,18 +120,24 @@ def spread(values: Tensor, indptr: Tensor, indices: Tensor, shape: tuple[int, in
 def chosen_rows(
     values: Tensor, indptr: Tensor, indices: Tensor, columns: int, block: tuple[int, int], ids: Tensor
 ) -> Tensor:
-    """Return the rows [ids, columns] of the dense weight, connected to the values by autograd."""
+    """Return the rows [ids, columns] of the dense weight, connected to the values by autograd.
+
+    Raises ts.BadInput if a pattern that was written has others there than it can.
+    """
     height, width = block
     heads = torch.div(ids, height, rounding_mode="floor")
     begins = indptr[heads].to(torch.int64)
     counts = indptr[heads + 1].to(torch.int64) - begins
     ends = counts.cumsum(0)
+    if bool((begins < 0).any()) or bool((counts < 0).any()) or bool((begins + counts > len(indices)).any()):
+        raise BadInput(f"indptr must rise from 0 to {len(indices)}, the number of blocks")
     blocks = torch.repeat_interleave(begins - ends + counts, counts) + torch.arange(int(counts.sum()))
     lines = blocks * height + torch.repeat_interleave(ids - heads * height, counts)
     # In one dimension, where the gradients of equal places are added in their order by any number of threads.
     taken = values.index_select(0, (lines[:, None] * width + torch.arange(width)).reshape(-1))
-    indptr_of_rows = torch.cat([ends.new_zeros(1), ends])
-    return spread(taken, indptr_of_rows, indices[blocks], (len(ids), columns), (1, width))
+    indptr_of_rows, places = torch.cat([ends.new_zeros(1), ends]), indices[blocks]
+    require_inside(indptr_of_rows, places, columns // width)
+    return spread(taken, indptr_of_rows, places, (len(ids), columns), (1, width))
 
 
 def carried(slot: Tensor, origin: NDArray[np.int64], area: int) -> Tensor:
@@ -149,7 +155,10 @@ def dense_weight_of(linear: Any) -> Tensor:
     """Return the weight of a dense layer as it computes with it, on the CPU."""
     given = getattr(linear, "weight", None)
     if not isinstance(linear, nn.Module) or not isinstance(given, Tensor) or given.dim() != 2:
-        raise TypeError(f"from_dense: a {type(linear).__name__} is no dense layer; pass a torch.nn.Linear")
+        raise TypeError(f"from_dense: a {type(linear).__name__} is no dense layer; pass a torch.nn.Linear or an nn.Embedding")
+    for option in ("padding_idx", "max_norm", "scale_grad_by_freq", "sparse"):
+        if getattr(linear, option, None) not in (None, False):
+            raise InvalidArgument(f"from_dense: the {type(linear).__name__} has {option}, which rows() does not have; make it without")
     if hasattr(linear, "weight_orig") and hasattr(linear, "weight_mask"):  # torch.nn.utils.prune
         given = linear.weight_orig * linear.weight_mask
     return given.detach().cpu().resolve_neg()

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from tessera._core import InvalidArgument
 from tessera.torch import _patterns as patterns
+from tessera.torch._operator import is_traced
+from tessera.torch._tensors import Seen
 
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 
@@ -16,16 +18,17 @@ _WHOLE = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
 def look_up(layer: Any, ids: Tensor) -> Tensor:
     """Return the rows at ids [...] of the weight of a layer: what SparseLinear.rows says."""
     flat = _checked(layer, ids)
-    patterns.require_inside(layer.indptr, layer.indices, layer.in_features // layer.block[1])
     taken = patterns.chosen_rows(layer.values, layer.indptr, layer.indices, layer.in_features, layer.block, flat)
     if taken.requires_grad:
-        changes = layer._changes
-        taken.register_hook(lambda gradient: _see(layer, changes, flat, gradient))
+        seen = layer._changes, Seen(layer.indptr), Seen(layer.indices)
+        taken.register_hook(lambda gradient: _see(layer, seen, flat, gradient))
     return taken.reshape(*ids.shape, layer.in_features).to(layer.dtype)
 
 
 def _checked(layer: Any, ids: Tensor) -> Tensor:
     """Return ids as a list."""
+    if is_traced():
+        raise RuntimeError("rows() has as many numbers as the rows store, which no graph can hold: call it outside of graphs")
     if not isinstance(ids, Tensor) or ids.dtype not in _WHOLE:
         kind = f"a tensor of {ids.dtype}" if isinstance(ids, Tensor) else f"a {type(ids).__name__}"
         raise TypeError(f"ids are {kind}; pass a tensor of whole numbers, as torch.int64")
@@ -38,17 +41,17 @@ def _checked(layer: Any, ids: Tensor) -> Tensor:
     return flat
 
 
-def _see(layer: Any, changes: int, ids: Tensor, gradient: Tensor) -> None:
+def _see(layer: Any, seen: tuple[int, Seen, Seen], ids: Tensor, gradient: Tensor) -> None:
     """Keep the gradient of rows for a method that asked for the operands of the weight gradient of this step.
 
     It is the product of ones, where a row of the weight was looked up, and the sums of its gradients.
     """
-    if layer._changes != changes:
+    if layer._changes != seen[0] or seen[1].is_written() or seen[2].is_written():
         raise InvalidArgument("the pattern changed after rows(); call backward() before a rewire or load_state_dict()")
     if not layer._watched:
         return
     rows, places = torch.unique(ids, return_inverse=True)
-    sums = torch.zeros(len(rows), layer.in_features).index_add_(0, places, gradient.detach().float())
-    ones = torch.zeros(layer.out_features, len(rows))
+    sums = torch.zeros(len(rows), layer.in_features, dtype=torch.float32).index_add_(0, places, gradient.detach().float())
+    ones = torch.zeros(layer.out_features, len(rows), dtype=torch.float32)
     ones[rows, torch.arange(len(rows))] = 1
     layer._operands.append((ones, sums.t()))
