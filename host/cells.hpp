@@ -61,14 +61,14 @@ struct HostColumns {
 // Returns the cells of Q = R * S, where sums stay in registers over the non-zeros of a row in a
 // cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
 // loading and storing its sums would dominate; a panel has 64 columns at most, 96 if its rows
-// still have 20 non-zeros, or 512 floats in a row where most rows of R are empty, and is rounded up
-// to whole vectors, or to 4 or 8 columns. S is copied into panels where its rows are read 8 times
-// or more. One thread has one cell along x, or more where one would have too many values to count
-// in 16 bits; several threads need more cells, to share those of a panel. With blocks, a cell has
-// all of y and a sixteenth of x, or for one thread more, as long as words of 16 bits can count its
-// values, but no more than has its results in a quarter of L2; S is read in place. Sums are added
-// in the same order for any number of threads. Operands of blocks whose rows are far apart are
-// copied.
+// still have 20 non-zeros, or 512 (floats, in whole vectors) where most rows of R are empty, and is
+// rounded up to whole vectors, or to 4 or 8 columns. S is copied into panels where its rows are
+// read 8 times or more. One thread has one cell along x, or more where one would have too many
+// values to count in 16 bits; several threads need more cells, to share those of a panel. With
+// blocks, a cell has all of y and a sixteenth of x, or for one thread more, as long as words of 16
+// bits can count its values, but no more than has its results in a quarter of L2; S is read in
+// place. Sums are added in the same order for any number of threads. Operands of blocks whose rows
+// are far apart are copied.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu, int threads);
 
 // Returns true if kernels use vectors of 32 bytes or less.

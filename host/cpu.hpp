@@ -14,7 +14,7 @@ struct HostCpu {
   Bytes l1_data, l2;       // of one core
   Bytes l3;                // shared; 0 when there is none
   Bytes vector{64};        // the widest that kernels use; changes no bit of a result
-  // Whether two products of bfloat16 take the time of one of floats; changes no bit either.
+  // True if two products of bfloat16 take the time of one of floats; changes no bit of a result.
   bool fast_pairs = false;
 
   friend bool operator==(const HostCpu&, const HostCpu&) = default;
